@@ -54,7 +54,7 @@ class Linked(World):
         return np.bincount(cells, minlength=int(np.prod(shape))).astype(np.int64)
 
 
-def linked_world(folder: Path, alignment: str, curators: int = 2, common: int = 300, more: str = "") -> Linked:
+def linked_world(folder: Path, alignment: str, curators: int = 2, common: int = 220, more: str = "") -> Linked:
     """Make registers of the same people, whom each but the hub writes down with errors, and of others.
 
     `more` are lines of the study's table [identity].

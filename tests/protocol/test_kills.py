@@ -61,7 +61,7 @@ QUICK = {
     "researcher, fetching": Kill(who=ROSA, point="veiltab.common.rpc.chunks:verify:3"),
 }
 
-IN_EVERY_RUN = {"curator, encrypting", "curator, between its tests", "researcher, fetching"}
+IN_EVERY_RUN = {"curator, encrypting", "researcher, fetching"}
 """Those of them that are no long tests."""
 
 LONG = [

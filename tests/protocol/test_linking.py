@@ -34,7 +34,7 @@ def check_release(world: Linked) -> None:
         asked.wait(120)
         assert agreement(asked.estimate(), world.truth()) > SURE
     links = world.links()
-    assert len(links) > 277
+    assert len(links) > 0.92 * len(world.people.ids)
     assert len(tokens_of(world)) == 16 * len(links)
 
 
@@ -175,7 +175,7 @@ def check_refused_samples(world: Linked, folder: Path, links: int) -> None:
     """A person's mistakes: a file that is there, more than are linked, another table, half of the options."""
     other, path, there = folder / "changed.csv", folder / "new.csv", folder / "sample-bob.csv"
     lines = world.local.tables["bob"].read_text("utf-8").splitlines(keepends=True)
-    other.write_text("".join([*lines[:-1], lines[-1].replace("a", "e", 1)]), "utf-8")
+    other.write_text("".join([*lines[:-1], f"x{lines[-1]}"]), "utf-8")
     before, to = there.read_bytes(), ("--to", str(path))
     for options, said in {
         ("--sample", "60", "--to", str(there)): "there is a file already",
@@ -228,7 +228,7 @@ QUICK = "the spoke in the middle of a pass"
 
 def check_kill(world: Linked, who: Who, point: str) -> None:
     """A curator kills itself at a point of the linkage; started again, it goes on, and the same rows are linked."""
-    paces = ("pause=0.2", "batch=100")
+    paces = ("pause=0.2", "batch=40")
     world.local.launcher = launcher(*paces)
     with world.local:
         world.local.start(*who, launcher=launcher(*paces, point))
@@ -239,7 +239,7 @@ def check_kill(world: Linked, who: Who, point: str) -> None:
 
 
 def test_a_spoke_that_is_killed_in_a_pass_links_the_same(tmp_path: Path) -> None:
-    check_kill(linked_world(tmp_path, "psi"), *KILLS[QUICK])
+    check_kill(linked_world(tmp_path, "psi", common=120), *KILLS[QUICK])
 
 
 @pytest.mark.long

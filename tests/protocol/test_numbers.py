@@ -40,6 +40,9 @@ owner = "alice"
 column = "age"
 bins = [0, 30, 60, 100]
 """
+WAVES = ("spring", "summer")
+"""Labels of two releases of everybody, about which all tests ask."""
+
 EPSILON = "60"
 """Hardly any noise."""
 
@@ -63,7 +66,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         with path.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows([[*header, name], *lines])
     made.local.start_all()
-    with made.local:
+    with made.local, made.client() as client:
+        for label in WAVES:
+            client.request(["region", "hours", "hours_again", "age"], epsilon=EPSILON, label=label).wait(60)
         yield made
 
 
@@ -72,8 +77,7 @@ AGES = np.random.default_rng(5).uniform(0, 100, 900)
 
 def test_means_and_models_of_a_release(world: World) -> None:
     with world.client() as client:
-        release = client.request(["region", "hours", "hours_again", "age"], epsilon=EPSILON, label="hours")
-        release.wait(60)
+        release = client.release("spring")
         hours = 20 + AGES / 2
         mean = release.mean("hours", confidence=SURE)
         assert mean.low[0] <= hours.mean() <= mean.high[0]
@@ -98,27 +102,22 @@ def test_means_and_models_of_a_release(world: World) -> None:
 
 def test_the_command_says_the_same(world: World) -> None:
     with world.client() as client:
-        release = client.request(["region", "age"], epsilon=EPSILON, label="ages")
-        release.wait(60)
-        expected = release.mean("age", given="region").records()
+        expected = client.release("spring").mean("age", given="region").records()
     identity = world.local.folder / "pki" / "researcher-rosa"
     common = ("researcher", "estimate", world.local.study_path, "--name", "rosa", "--identity", identity)
-    found = world.command(*common, "--release", "ages", "--mean", "age", "--given", "region")
+    found = world.command(*common, "--release", "spring", "--mean", "age", "--given", "region")
     assert found.code == 0
     assert found.data["rows"] == expected
     for question in (("--sum", "age"), ("--quantile", ".5", "--of", "age"), ("--linear", "age ~ region")):
-        answer = world.command(*common, "--release", "ages", *question, as_json=False)
+        answer = world.command(*common, "--release", "spring", *question, as_json=False)
         assert answer.code == 0, answer.errors
         assert "n = 900" in answer.text
-    refused = world.command(*common, "--release", "ages", "--linear", "age ~ region", "--given", "region")
+    refused = world.command(*common, "--release", "spring", "--linear", "age ~ region", "--given", "region")
     assert refused.code == 2
     assert "do not go together" in refused.errors
 
 
 def test_waves_are_shown_with_their_changes_and_drawn(world: World, tmp_path: Path) -> None:
-    with world.client() as client:
-        for label in ("spring", "summer"):
-            client.request(["region", "age"], epsilon=EPSILON, label=label).wait(60)
     identity, picture = world.local.folder / "pki" / "researcher-rosa", tmp_path / "ages.svg"
     who = (world.local.study_path, "--name", "rosa", "--identity", identity, "--confidence", str(SURE))
     asked = ("--releases", "spring,summer", "--mean", "age", "--given", "region")
@@ -135,11 +134,7 @@ def test_waves_are_shown_with_their_changes_and_drawn(world: World, tmp_path: Pa
 
 def test_each_release_rounds_anew(world: World) -> None:
     with world.client() as client:
-        counts = []
-        for label in ("once", "twice"):
-            release = client.request(["hours", "age"], epsilon="100", label=label)
-            release.wait(60)
-            counts.append(release.estimate().counts)
+        counts = [client.release(label).estimate().counts for label in WAVES]
         # Everybody is in both, and hardly a symbol changes at this epsilon: the same coins would give the same counts.
         assert np.abs(counts[0] - counts[1]).sum() > 5
     assert list(world.local.folder.rglob("rounded-*")) == []

@@ -1,7 +1,13 @@
-"""Ids, tokens, seeds, keys and unperturbed ciphertext: found where they belong, and nowhere else."""
+"""Ids, tokens, seeds, keys and unperturbed ciphertext: found where they belong, and nowhere else, by nobody else."""
 
 import base64
+import ctypes
+import shutil
+import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +41,10 @@ class Canaries:
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Everyone runs and logs everything."""
     world = made_world(tmp_path_factory.mktemp("told") / "study")
-    world.local.launcher = VERBOSE
+    for party in world.local.parties:
+        world.local.state_folder(*party).mkdir(mode=0o755)
+    # As any shell has it: new files are for everybody to read.
+    world.local.launcher = ("sh", "-c", 'umask 022; exec "$0" "$@"', *VERBOSE)
     with world.local:
         world.start(ALICE, BOB, CLOUD, ROSA, RITA)
         yield world
@@ -188,10 +197,47 @@ def check_curators(world: World, canaries: Canaries, release_id: str) -> None:
     world.wait_until(lambda: not found({**files_of(world, ALICE), **files_of(world, BOB)}, seeds))
 
 
-def test_private_keys_of_certificates_are_the_owner_s_alone(told: World) -> None:
-    for key in Path(told.local.folder / "pki").rglob("*.key"):
-        assert key.stat().st_mode & 0o077 == 0
-    for who in told.local.parties:
-        for path in told.local.state_folder(*who).rglob("*"):
-            if path.is_file() and path.name != "lock":
-                assert path.stat().st_mode & 0o077 == 0 or told.local.state_folder(*who).stat().st_mode & 0o077 == 0
+def test_no_file_of_a_party_is_open_to_others(told: World) -> None:
+    """Its state folder was open to everybody when it began; the release of the test above stands in it."""
+    paths = [*Path(told.local.folder / "pki").rglob("*.key")]
+    for party in told.local.parties:
+        folder = told.local.state_folder(*party)
+        paths += [folder, *folder.rglob("*")]
+    assert len(paths) > 30
+    assert not [f"{oct(path.stat().st_mode)} {path}" for path in paths if path.stat().st_mode & 0o077]
+    published = next(told.local.state_folder(*CLOUD).rglob("published"))
+    assert {path.stat().st_mode & 0o777 for path in published.iterdir()} == {0o600}
+
+
+def test_no_party_writes_its_memory_to_disk_when_it_crashes(told: World) -> None:
+    for process in told.local._running.values():
+        limits = Path(f"/proc/{process.pid}/limits").read_text("utf-8")
+        (line,) = (line for line in limits.splitlines() if line.startswith("Max core file size"))
+        assert line.split()[4:6] == ["0", "0"]
+
+
+def test_a_state_without_one_of_its_tables_is_refused_in_words(told: World, tmp_path: Path) -> None:
+    state = shutil.copytree(told.local.state_folder(*CLOUD), tmp_path / "state")
+    with closing(sqlite3.connect(state / "server.sqlite")) as database:
+        database.execute("DROP TABLE complete_column")
+    answer = told.command(
+        *("server", "serve", told.local.study_path, "--name", "cloud", "--state", state),
+        *("--identity", told.local.identity_folder(*CLOUD)),
+        as_json=False,
+    )
+    assert answer.code == 5
+    assert "not a sound veiltab database" in answer.errors
+    assert "Traceback" not in answer.errors
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "prctl"), reason="this system has no prctl")
+def test_no_other_process_reads_the_memory_of_a_party() -> None:
+    script = """
+import ctypes
+import click
+from veiltab.common.command.cli import run
+run(click.Command("nothing", callback=lambda: None))
+print(ctypes.CDLL(None).prctl(3))
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == ["0"]
