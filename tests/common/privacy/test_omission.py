@@ -79,8 +79,9 @@ Ways = Callable[[int, int], list[Made]]
 
 
 @pytest.mark.parametrize("ways", [nothing, fixed_offsets, anything], ids=lambda ways: ways.__name__)
-@pytest.mark.parametrize("cells", [2, 3])
-@pytest.mark.parametrize("rows", [2, 3, 4])
+@pytest.mark.parametrize(
+    ("cells", "rows"), [(2, 2), (2, 3), (2, 4), (3, 2), (3, 3), pytest.param(3, 4, marks=pytest.mark.long)]
+)
 def test_what_is_left_out_by_independent_coins_costs_theorem_a_at_the_noise_that_is_left(
     ways: Ways, cells: int, rows: int
 ) -> None:

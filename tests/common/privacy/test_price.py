@@ -78,8 +78,8 @@ def test_a_price_is_worse_than_the_release_in_exact_rationals(
     found = price(release(n, m, cells, gamma), Decimal(slack))
     part, gain = mpmath.mpf(slack), Fraction(m, n) * (Fraction(gamma) - 1)
     with mpmath.workdps(40):
-        for step in range(81):
-            e = 1 + gain * Fraction(step, 80) ** 2
+        for step in range(31):
+            e = 1 + gain * Fraction(step, 30) ** 2
             exact = enumerated(n, m, cells, Fraction(gamma), e)
             allowed = (1 - part) * exact_gaussian(found.mu, e) + part
             assert mpmath.mpf(exact.numerator) / exact.denominator <= allowed
@@ -90,8 +90,8 @@ def test_a_smaller_mu_would_not_be_a_price() -> None:
     found = price(release(n, m, cells, "5/2"), slack)
     with mpmath.workdps(40):
         excesses = []
-        for step in range(200):
-            e = 1 + (gamma - 1) * Fraction(step, 200)
+        for step in range(60):
+            e = 1 + (gamma - 1) * Fraction(step, 60)
             exact = enumerated(n, m, cells, gamma, e)
             excesses.append(
                 mpmath.mpf(exact.numerator) / exact.denominator
@@ -104,9 +104,7 @@ def test_a_smaller_mu_would_not_be_a_price() -> None:
 ADULT = release(45222, 45222, 24, "356.8")
 
 
-@pytest.mark.parametrize(
-    ("slack", "mu"), [("1e-7", 0.12377), ("1e-8", 0.12457), ("1e-9", 0.12538), ("1e-10", 0.12624), ("1e-12", 0.12794)]
-)
+@pytest.mark.parametrize(("slack", "mu"), [("1e-7", 0.12377), ("1e-9", 0.12538), ("1e-12", 0.12794)])
 def test_the_price_of_adult(slack: str, mu: float) -> None:
     found = price(ADULT, Decimal(slack))
     assert float(found.mu) == pytest.approx(mu, rel=3e-3)
@@ -114,7 +112,7 @@ def test_the_price_of_adult(slack: str, mu: float) -> None:
     # The certificate's own profile is the least that could be priced.
     certificate = ADULT.order_certificate
     assert certificate is not None
-    for epsilon in np.linspace(0, 0.6, 200):
+    for epsilon in np.linspace(0, 0.6, 60):
         allowed = (1 - float(slack)) * delta_above(float(found.mu), epsilon) + float(slack)
         assert certificate.delta(float(epsilon)) <= allowed
 
