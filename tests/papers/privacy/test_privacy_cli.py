@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,28 @@ from click.testing import CliRunner
 
 from veiltab.common.errors import VeiltabError
 from veiltab.deploy.cli import veiltab
+from veiltab.papers.privacy import attained
+
+
+@pytest.fixture(scope="module", autouse=True)
+def attained_once() -> Iterator[None]:
+    """Compute what a pair of tables attains once, for a command's text and for its JSON."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("attained_by_releases", "attained_by_steps", "attained_by_sample"):
+            patch.setattr(attained, name, remembered(getattr(attained, name)))
+        yield
+
+
+def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
+    known = dict[str, Any]()
+
+    def found(*asked: object, **more: object) -> Any:  # noqa: ANN401 - what it returns
+        key = f"{asked}{more}"
+        if key not in known:
+            known[key] = function(*asked, **more)
+        return known[key]
+
+    return found
 
 
 def run(line: str) -> dict[str, Any]:

@@ -125,7 +125,7 @@ def test_a_smaller_population_than_the_true_one_is_safe() -> None:
     assert few.pure_epsilon > many.pure_epsilon
 
 
-@pytest.mark.parametrize("name", ["oue", "olh", "ss"])
+@pytest.mark.parametrize("name", ["olh", *(pytest.param(name, marks=pytest.mark.long) for name in ("oue", "ss"))])
 def test_other_oracles_have_certificates(name: str) -> None:
     oracle = oracle_for(name, 100, Decimal(2))
     found = central_guarantee([50_000], [50_000], oracle=oracle, delta=DELTA)

@@ -93,6 +93,7 @@ def test_tables_of_three_attributes_give_nearer_triples() -> None:
         model = fit(DOMAIN, [one.measurement for one in tables], rows=PEOPLE)
         drawn = model.sample(PEOPLE, bytes(32))
         triples.append(mean_distance(drawn, rows, SIZES, 3))
-        expected = expected_error(tables, model, drawn, bytes(32))
-        assert expected.pairs == pytest.approx(mean_distance(drawn, rows, SIZES, 2), rel=0.5)
+        if size == 2:
+            expected = expected_error(tables, model, drawn, bytes(32))
+            assert expected.pairs == pytest.approx(mean_distance(drawn, rows, SIZES, 2), rel=0.5)
     assert triples[1] < triples[0] / 2

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from decimal import Decimal
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +24,7 @@ from veiltab.researcher.microdata.files import provenance_path
 from veiltab.researcher.microdata.provenance import WARNING
 from veiltab.researcher.microdata.redrawing import drawn_anew
 from veiltab.researcher.microdata.replicate_intervals import with_replicates
-from veiltab.researcher.microdata.synthesis import CHUNK, MOST_ROWS, MOST_WEIGHTS, Microdata, check_size, synthesise
+from veiltab.researcher.microdata.synthesis import MOST_ROWS, MOST_WEIGHTS, Microdata, check_size, synthesise
 from veiltab.researcher.model import fitting
 from veiltab.researcher.model.raking import cells_of
 from veiltab.researcher.report.microdata_page import render
@@ -33,6 +34,7 @@ TRUTH = people()
 TABLES = measured(TRUTH, seed=1)
 
 
+@cache
 def microdata(*, rows: int = 500, replicates: int = 0, copies: int = 0, seed: str = "s") -> Microdata:
     return synthesise(DOMAIN, status(), TABLES, rows=rows, replicates=replicates, copies=copies, seed=seed)
 
@@ -44,7 +46,7 @@ def all_rows(made: Microdata) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 def test_the_same_seed_gives_the_same_rows_and_another_gives_others() -> None:
     rows = all_rows(microdata())
     assert rows.shape == (500, 4)
-    assert np.array_equal(rows, all_rows(microdata()))
+    assert np.array_equal(rows, all_rows(microdata.__wrapped__()))
     assert not np.array_equal(rows, all_rows(microdata(seed="t")))
 
 
@@ -59,7 +61,7 @@ def test_weights_change_the_pairs_by_what_was_played_and_repeat_by_their_seed() 
     weights, rows = made.weights(), all_rows(made)
     assert weights is not None
     assert np.array_equal(rows, all_rows(microdata(rows=20_000))), "the rows are those without weights"
-    again = microdata(rows=20_000, replicates=4).weights()
+    again = microdata.__wrapped__(rows=20_000, replicates=4).weights()
     assert again is not None
     assert np.array_equal(weights, again)
     assert weights.min() >= 0
@@ -94,9 +96,9 @@ def test_copies_are_drawn_by_the_weights() -> None:
             made.copy(number)
 
 
-def test_rows_come_in_chunks_of_limited_size() -> None:
-    sizes = [len(rows) for rows in microdata(rows=2 * CHUNK + 5).chunks()]
-    assert sizes == [CHUNK, CHUNK, 5]
+def test_rows_come_in_chunks_of_limited_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(synthesis, "CHUNK", 1000)
+    assert [len(rows) for rows in microdata(rows=2005).chunks()] == [1000, 1000, 5]
 
 
 def test_rows_are_near_the_truth_and_as_near_as_expected() -> None:
@@ -151,7 +153,7 @@ def test_the_file_says_where_the_rows_come_from_and_how_to_read_its_weights(tmp_
 def test_pairs_without_room_in_the_graph_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (microdata(replicates=2).provenance.unjoined, microdata(replicates=2).provenance.remark) == (0, "")
     monkeypatch.setattr(fitting, "MOST_CELLS", 1)
-    made = microdata(replicates=2)
+    made = microdata.__wrapped__(replicates=2)
     assert made.provenance.unjoined == 3
     assert made.provenance.remark.startswith("3 pairs of attributes have no room in the graph")
     found = with_replicates(made.frame(), lambda _, weights: weights.mean())
@@ -206,7 +208,7 @@ def test_a_page_may_be_about_some_of_the_attributes() -> None:
 def test_processes_play_what_one_process_plays(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = microdata(replicates=3).errors
     monkeypatch.setattr(synthesis, "LARGE", 0)
-    for one, other in zip(alone, microdata(replicates=3).errors, strict=True):
+    for one, other in zip(alone, microdata.__wrapped__(replicates=3).errors, strict=True):
         for axes, errors in one.items():
             np.testing.assert_allclose(other[axes], errors, atol=1e-9)
 
