@@ -87,7 +87,9 @@ def test_what_no_honest_curator_sends_is_refused_by_name(tmp_path: Path, name: s
         with pytest.raises(IntegrityError) as refused:
             align(*curators)
         assert words in str(refused.value)
-        # It is tried again, and goes on once the peer is honest.
+        if name != next(other for other, case in HOSTILE.items() if case[1] is kind):
+            return
+        # It is tried again, and goes on once the peer is honest: seen once for each kind of message.
         for culprit in culprits:
             culprit.tampering = lambda _flow, data: data
         align(*curators)
