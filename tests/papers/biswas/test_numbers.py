@@ -1,5 +1,6 @@
 """Which of the paper's formulas agree, and by how much the others do not."""
 
+from functools import cache
 from math import exp
 
 import pytest
@@ -7,11 +8,11 @@ import pytest
 from veiltab.papers.biswas.theorem_numbers import comparisons
 from veiltab.papers.experiment import Comparison, Verdict
 
-FOUND = comparisons()
+found_of_all = cache(comparisons)
 
 
 def about(source: str) -> list[Comparison]:
-    found = [one for one in FOUND if source in one.source]
+    found = [one for one in found_of_all() if source in one.source]
     assert found, source
     return found
 
@@ -71,5 +72,5 @@ def test_theorem_5_1_needs_rates_unrelated_to_the_values() -> None:
 
 
 def test_every_disagreement_has_its_reason() -> None:
-    assert all(one.note for one in FOUND if not one.agrees)
-    assert sum(one.agrees for one in FOUND) == 23
+    assert all(one.note for one in found_of_all() if not one.agrees)
+    assert sum(one.agrees for one in found_of_all()) == 23

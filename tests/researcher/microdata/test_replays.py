@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,11 @@ from veiltab.researcher.model.junction import JunctionTree
 from veiltab.researcher.model.measurement import Axes, Floats, Table
 
 TABLES = measured(people(), seed=1)
-MODEL = fitted(DOMAIN, TABLES)
+
+
+@cache
+def made_model() -> Model:
+    return fitted(DOMAIN, TABLES)
 
 
 @pytest.mark.parametrize("kept", [0.1, 0.5, 0.9])
@@ -58,7 +63,7 @@ def test_a_played_truth_is_fitted_to_tables_with_fresh_noise_and_run_on(monkeypa
         return whole(self, *arguments)
 
     monkeypatch.setattr(Model, "again", again)
-    model = replace(MODEL, best=Looks(tree=2, mixture=5))
+    model = replace(made_model(), best=Looks(tree=2, mixture=5))
     truth = played_truth(model, bytes(32))
     played_release(TABLES, model, truth, bytes(32))
     (tables, looks, junctions), (_, release_looks, release_junctions) = asked
@@ -81,13 +86,13 @@ def test_the_wider_graph_joins_pairs_that_show_nothing() -> None:
 
 @pytest.mark.long
 def test_errors_are_those_of_every_pair_repeat_by_their_key_and_sum_to_nothing() -> None:
-    errors = played_errors(TABLES, MODEL, bytes(32))
+    errors = played_errors(TABLES, made_model(), bytes(32))
     assert list(errors) == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
-    truth = played_truth(MODEL, bytes(32))
-    release = played_release(TABLES, MODEL, truth, bytes(32))
+    truth = played_truth(made_model(), bytes(32))
+    release = played_release(TABLES, made_model(), truth, bytes(32))
     for axes, error in errors.items():
         names = [DOMAIN.names[axis] for axis in axes]
         np.testing.assert_allclose(error, 1.15 * (release.marginal(names) - truth.marginal(names)), atol=1e-12)
         assert abs(float(error.sum())) < 1e-9
-        assert np.array_equal(error, played_errors(TABLES, MODEL, bytes(32))[axes])
-        assert not np.array_equal(error, played_errors(TABLES, MODEL, b"x" * 32)[axes])
+        assert np.array_equal(error, played_errors(TABLES, made_model(), bytes(32))[axes])
+        assert not np.array_equal(error, played_errors(TABLES, made_model(), b"x" * 32)[axes])
