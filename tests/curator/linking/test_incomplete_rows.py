@@ -15,7 +15,7 @@ from veiltab.curator.alignment.linking import link_exchange
 from veiltab.curator.alignment.linking.link_messages import LinkKind
 from veiltab.curator.linkage.linkage_text import linkage_json, linkage_text
 
-COMMON, ALONE = people(60, 1), people(260, 2)
+COMMON, ALONE = people(60, 1), people(460, 2)
 HUB, SPOKE = [*COMMON, *ALONE[20:]], [*COMMON[::-1], *ALONE[:20]]
 RULE = identity(cap=Decimal("0.1"))
 TWIN = 7
