@@ -1,7 +1,8 @@
 """Whether each row of a query is made from the rows of one person alone, as far as its text shows.
 
 The privacy of a release is about one row. A rank, a share of a total or a join with others' rows changes many rows when
-one person changes, and no epsilon bounds that. What views and functions of a database do is not seen.
+one person changes, and no epsilon bounds that. The plan of a PostgreSQL shows what its views do; what functions do, and
+views of other databases, is not seen.
 """
 
 import json
@@ -25,32 +26,77 @@ def check_own_rows(where: str, query: str, ids: Collection[str]) -> None:
     Raises:
         InvalidInputError: it has a window, a group, a join, a total or a limit that does not keep people apart.
     """
+    parsed, aggregates = _parsed(query)
+    if why := _Query(parsed, ids, aggregates).why_not():
+        problem = f"a row of the query may depend on other people's rows: {why}"
+        every = f"Take {', '.join(ids)} into every `group by`, `partition by` and join, or leave it out."
+        raise refusal(where, problem, f"A release protects one row. {every}")
+
+
+def check_plan(where: str, query: str, plan: object) -> None:
+    """Refuse a query of a database whose plan compares rows where its text does not show that.
+
+    Args:
+        plan: of the database, as PostgreSQL explains it in JSON.
+
+    Raises:
+        InvalidInputError: a view, or text that DuckDB does not read, has a window, a group, a limit or a sample, or a
+            table is read twice; or it changes a table.
+    """
+    parsed, aggregates = _parsed(query)
+    shown = _Query(parsed, (), aggregates)
+    steps = [node for node in _nodes(plan) if "Node Type" in node]
+    kinds = {step["Node Type"] for step in steps}
+    if "ModifyTable" in kinds:
+        raise refusal(where, "the query does more than read", "Give one statement that reads.")
+    tables = [f"{step['Schema']}.{step['Relation Name']}" for step in steps if "Relation Name" in step]
+    hidden = [
+        *(kinds & {"Limit", "Sample Scan"}),
+        *(() if shown.has("WINDOW") else kinds & {"WindowAgg"}),
+        *(() if shown.has_groups() else kinds & {"Aggregate", "Group", "Unique", "SetOp"}),
+        *(
+            ()
+            if shown.has("JOIN", "SET_OPERATION_NODE")
+            else {f"two readings of {one}" for one in tables if tables.count(one) > 1}
+        ),
+    ]
+    if hidden:
+        problem = (
+            f"the database compares rows for this query, which its text does not show: {', '.join(sorted(hidden))}"
+        )
+        raise refusal(where, problem, "Write what the view does into the query, so that it can be read.")
+
+
+def _parsed(query: str) -> tuple[list[_Node], frozenset[str]]:
+    """Return the statements of a query, none if DuckDB does not read it, and the names of aggregates."""
     with importing("tables", "a query"):
         import duckdb  # noqa: PLC0415 - not where the extra is missing
     with duckdb.connect(":memory:") as connection:
         ((text,),) = connection.execute("select json_serialize_sql(?)", [query]).fetchall()
         ((aggregates,),) = connection.execute(_AGGREGATES).fetchall()
     parsed = json.loads(text)
-    why = "" if parsed["error"] else _Query(parsed["statements"], ids, frozenset(aggregates)).why_not()
-    if why:
-        problem = f"a row of the query may depend on other people's rows: {why}"
-        every = f"Take {', '.join(ids)} into every `group by`, `partition by` and join, or leave it out."
-        raise refusal(where, problem, f"A release protects one row. {every}")
+    return [] if parsed["error"] else parsed["statements"], frozenset(aggregates)
 
 
 class _Query:
     def __init__(self, parsed: list[_Node], ids: Collection[str], aggregates: Collection[str]) -> None:
         self._nodes, self._aggregates = list(_nodes(parsed)), aggregates
-        self._tables = {
-            one["key"].lower(): frozenset(_tables(one["value"]))
-            for one in self._nodes
-            if "key" in one and "value" in one
-        }
+        named = (one for one in self._nodes if "key" in one and "value" in one)
+        self._tables = {one["key"].lower(): frozenset(_tables(one["value"])) for one in named}
         # A name of an id is one that a column of the result has, or one from which a column of that name is made.
         self._names = [{one.lower()} for one in ids]
         for names in self._names * 2:
             made = (node for node in self._nodes if str(node.get("alias", "")).lower() in names and "class" in node)
             names |= {name for node in made if not self._has_aggregate(node) for name in _columns(node)}
+
+    def has(self, *kinds: str) -> bool:
+        """Whether the text has something of these kinds."""
+        return any(node.get("class") in kinds or node.get("type") in kinds for node in self._nodes)
+
+    def has_groups(self) -> bool:
+        """Whether the text puts rows together: by groups, aggregates, `distinct` or set operations."""
+        groups = self.has("DISTINCT_MODIFIER", "SET_OPERATION_NODE") or self._has_aggregate(self._nodes)
+        return groups or any(node.get("group_sets") for node in self._nodes)
 
     def why_not(self) -> str:
         """Return what does not keep people apart; "" if nothing is seen."""
@@ -64,11 +110,8 @@ class _Query:
             return f"{node['function_name']}() goes over rows of several people"
         if node.get("class") == "SUBQUERY":
             return "a subquery in an expression"
-        if (
-            kind == "DISTINCT_MODIFIER"
-            and node["distinct_on_targets"]
-            and not self._has_ids(node["distinct_on_targets"])
-        ):
+        targets = node.get("distinct_on_targets")
+        if kind == "DISTINCT_MODIFIER" and targets and not self._has_ids(targets):
             return "`distinct on` goes without the id"
         if kind == "JOIN" and self._base(node["left"]) & self._base(node["right"]):
             equal = [{name.lower() for name in node["using_columns"]}, *_equal(node["condition"])]
@@ -97,7 +140,7 @@ class _Query:
             return outputs[int(group["literal"]["text"]) - 1]
         return group
 
-    def _has_aggregate(self, expression: _Node) -> bool:
+    def _has_aggregate(self, expression: object) -> bool:
         inner = (one for one in _nodes(expression) if one.get("class") == "FUNCTION")
         return any(one["function_name"].lower() in self._aggregates for one in inner)
 

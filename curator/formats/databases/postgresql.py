@@ -3,6 +3,7 @@
 No message of the database is passed on: it may quote the data, or the URL with its password.
 """
 
+import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -16,6 +17,7 @@ from veiltab.curator.formats.columns.arrow_columns import batches_of, header_of
 from veiltab.curator.formats.columns.refusals import refusal
 from veiltab.curator.formats.columns.source import Batch, Column, ColumnKind, Selection
 from veiltab.curator.formats.columns.waiting import query_ended
+from veiltab.curator.formats.databases.own_rows import check_plan
 from veiltab.curator.formats.databases.query import reading_query, unordered
 
 if TYPE_CHECKING:
@@ -53,6 +55,10 @@ class PostgresqlQuery:
         self.description = f"a query of a PostgreSQL{unordered(self._query)}"
         with self._cursor() as cursor:
             self.columns = [_column(field) for field in cursor.adbc_execute_schema(self._query)]
+            cursor.adbc_statement.set_options(**{"adbc.postgresql.use_copy": "false"})  # which explains nothing
+            cursor.execute(f"explain (verbose, format json) {self._query}")
+            ((plan,),) = cursor.fetchall()
+            check_plan(self.where, self._query, json.loads(plan))
         if not self.columns:
             raise refusal(self.where, "the query returns no columns", "Give one statement that reads.")
 

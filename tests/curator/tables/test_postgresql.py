@@ -13,6 +13,16 @@ from veiltab.curator.formats.opening import open_table
 pytestmark = pytest.mark.long
 
 SELECT = "select * from people order by pid"
+COMPARED = {
+    "select pid, rank() over (order by w) as r from people": "WindowAgg",
+    "select pid, w / (select sum(w) from people) as w from people": "Aggregate",
+    "select max(pid) as pid, w from people group by w": "Aggregate",
+    "select pid, w from people order by w limit 5": "Limit",
+    "select pid, w from people tablesample system (10)": "Sample Scan",
+    "select a.pid, b.w from people a join people b on b.pid = a.pid + 1": "two readings of public.people",
+    "select pid, w from people union select pid, -w from people": "two readings of public.people",
+}
+"""Views, and what the plan of a query of them shows."""
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +37,9 @@ def url() -> Iterator[str]:
         )
         cluster.ask("insert into people values (200001)")
         cluster.ask("create user guest password 'hunter2'")
+        cluster.ask("create view plain as select pid, upper(name) as name, w from people where w > 1")
+        for number, view in enumerate(COMPARED):
+            cluster.ask(f"create view compared_{number} as {view}")
         yield f"postgresql://veiltab@/postgres?host={cluster.folder}"
 
 
@@ -69,6 +82,33 @@ def test_what_does_not_only_read_is_refused(url: str, query: str, problem: str) 
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
     assert "n1" not in str(caught.value)
     assert sum(batch.rows for batch in read_batches(open_table(address(url)), ["pid"], ())) == 200_001
+
+
+@pytest.mark.parametrize("number", range(len(COMPARED)))
+def test_a_view_that_compares_people_is_seen_in_the_plan(url: str, number: int) -> None:
+    seen = list(COMPARED.values())[number]
+    with pytest.raises(InvalidInputError, match=f"which its text does not show: .*{seen}") as caught:
+        open_table(address(url, f"select * from compared_{number} order by pid"))  # noqa: S608 - of the test
+    assert "Write what the view does into the query" in caught.value.remedy
+
+
+def test_text_that_duckdb_does_not_read_is_seen_in_the_plan(url: str) -> None:
+    with pytest.raises(InvalidInputError, match="its text does not show: Limit"):
+        open_table(address(url, "select pid, w from people order by w fetch first 9 rows with ties"))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select pid, w from plain order by pid",
+        "select pid, sum(w) as w from people group by pid",
+        "select distinct pid from people",
+        "select pid, w - lag(w) over (partition by pid order by born) as d from people",
+        "select p.pid, v.w from people p join plain v on p.pid = v.pid",
+    ],
+)
+def test_what_the_text_shows_is_taken(url: str, query: str) -> None:
+    assert open_table(address(url, query)).columns
 
 
 @pytest.mark.parametrize(
