@@ -18,8 +18,6 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.curator.progress.progress import awaited, decides_alone, next_step
 from veiltab.curator.progress.release_record import End, Progress, PublicationDigests, Review, Step, Wait
 
-DIFFERENT = "curators alice and carol heard of different publications from the server; no key leaves."
-
 
 def behind(curator: str, what: str) -> Wait:
     return Wait(f"curator {curator}: {what}", (curator,))
