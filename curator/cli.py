@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, emit, json_option
+from veiltab.common.command.cli import EXIT_CODES, emit
 from veiltab.common.command.lazy_group import LazyGroup
 from veiltab.common.command.options import ServeOptions, name_option, serve_options, study_argument
 from veiltab.common.errors import InvalidInputError
@@ -47,13 +47,12 @@ def curator() -> None:
 @study_argument
 @name_option
 @table_options
-@json_option
-def check(study_path: Path, name: str, table: TableAddress, as_json: bool) -> int:
+def check(study_path: Path, name: str, table: TableAddress) -> int:
     """Check a table against the study and report its contents; the command sends nothing."""
     from veiltab.curator.check.inspection import inspect_table
 
     inspection = inspect_table(table, load_study(study_path), name)
-    emit(as_json, inspection.as_dict(), inspection.as_text())
+    emit(inspection.as_dict(), inspection.as_text())
     return 0 if inspection.ok else InvalidInputError.exit_code
 
 

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, run
+from veiltab.common.command.cli import EXIT_CODES, json_option, run
 from veiltab.common.command.lazy_group import LazyGroup
 from veiltab.common.errors import UnavailableError
 from veiltab.common.process.imports import do_without_pandas
@@ -51,6 +51,12 @@ _PLACES = {
 class _Roles(LazyGroup):
     """The first commands: their help imports none of them."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take --json from any place before "--"."""
+        end = args.index("--") if "--" in args else len(args)
+        own = [word for word in args[:end] if word != "--json"]
+        return super().parse_args(ctx, [*(["--json"] if len(own) < end else []), *own, *args[end:]])
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return one command, or say which package it needs."""
         try:
@@ -75,6 +81,7 @@ class _Roles(LazyGroup):
 
 @click.group(cls=_Roles, places=_PLACES, epilog=EXIT_CODES)
 @click.version_option(package_name="veiltab")
+@json_option
 def veiltab() -> None:
     """Release joint statistics of a table that nobody may hold whole.
 

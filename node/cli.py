@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit, finite, json_option, note
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit, finite, note
 from veiltab.common.command.options import identity_option, state_option, study_argument
 from veiltab.common.command.parties import load_party
 from veiltab.common.errors import ClosedRoundError, InvalidInputError, NotFoundError, SpentTokenError, UnavailableError
@@ -64,7 +64,6 @@ def node() -> None:
 )
 @click.option("--stratum", help="The node's public group, if the study has strata and the token's line names none.")
 @timeout_option
-@json_option
 def report(
     study_path: Path,
     identity_folder: Path,
@@ -76,7 +75,6 @@ def report(
     token_file: Path | None,
     stratum: str | None,
     timeout: float,
-    as_json: bool,
 ) -> None:
     """Answer a round as one node: toss the coin, randomise the value, report or stay silent.
 
@@ -95,7 +93,7 @@ def report(
             f"This folder answered this round before; that answer ({state}) stands, and this value and token were not"
             " used. Another node needs a folder of its own."
         )
-    emit(as_json, {"round": round_id, "state": state, "before": answer.before}, text)
+    emit({"round": round_id, "state": state, "before": answer.before}, text)
 
 
 def _read_option(what: str, given: str | None, file: Path | None) -> str:
@@ -142,7 +140,6 @@ def _read_option(what: str, given: str | None, file: Path | None) -> str:
     help="Most reports in flight at a time.",
 )
 @timeout_option
-@json_option
 def fleet(
     study_path: Path,
     identity_folder: Path,
@@ -153,7 +150,6 @@ def fleet(
     distribution: str | None,
     concurrency: int,
     timeout: float,
-    as_json: bool,
 ) -> int:
     """Answer a round as thousands of nodes, each with a coin, a randomisation and an RPC of its own.
 
@@ -167,7 +163,7 @@ def fleet(
         _run(study, identity, state_folder, round_id, tokens, values, distribution, concurrency, timeout)
     )
     _print_bad_rows(bad)
-    emit(as_json, _as_dict(round_id, result, bad, time.monotonic() - began), _as_text(result, bad))
+    emit(_as_dict(round_id, result, bad, time.monotonic() - began), _as_text(result, bad))
     return _exit_code(result, bad)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
+from veiltab.common.command.cli import EXIT_CODES, emit, note
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.process.cores import cores
 from veiltab.common.tasks.engine import Engine
@@ -44,7 +44,6 @@ ADULT_FILES = ("adult.data", "adult.test")
     type=click.Path(path_type=Path),
     help="Folder with adult.data and adult.test of the UCI repository; what needs them is left out without it.",
 )
-@json_option
 def reproduce(
     name: str,
     out: Path,
@@ -55,7 +54,6 @@ def reproduce(
     dask: str | None,
     dask_identity: Path | None,
     adult: Path | None,
-    as_json: bool,
 ) -> None:
     """Compute the figures and numbers of a paper again, and say which printed numbers agree with ours.
 
@@ -77,7 +75,7 @@ def reproduce(
     paths = write(reproduction, out, page=name == ALL)
     seconds = round(monotonic() - start, 1)
     data = {"name": name, "figures": [str(path) for path in paths], **reproduction.as_dict(), "seconds": seconds}
-    emit(as_json, data, _text(reproduction, out))
+    emit(data, _text(reproduction, out))
 
 
 def _adult(folder: Path | None) -> Path | None:

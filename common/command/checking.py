@@ -28,9 +28,9 @@ def tried_folder(path: Path) -> Iterator[Path]:
         rmtree(tried)
 
 
-def say_ready(identity: Identity, address: str, *, as_json: bool) -> None:
+def say_ready(identity: Identity, address: str) -> None:
     """Print that a party can serve, and how long its certificate is valid."""
     party, days = identity.party, (identity.certificate_facts.not_after - utc_now()).days
     renew = f"; renew it with `veiltab pki issue --party {party.role.value}/{party.name}`" if days < _SOON_DAYS else ""
     data = {"ok": True, "party": party.uri, "listen": address, "certificate_days": days}
-    emit(as_json, data, f"{party} can serve at {address}. Its certificate is valid for {days} days{renew}.")
+    emit(data, f"{party} can serve at {address}. Its certificate is valid for {days} days{renew}.")

@@ -38,14 +38,27 @@ PATH = click.Path(path_type=Path)
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def json_option(command: Command) -> Command:
-    """Add --json, passed to the command as `as_json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")(command)
+_JSON = "veiltab.json"
+
+json_option = click.option(
+    "--json",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, _option, value: context.meta.update({_JSON: value}),
+    help="Print one JSON object and nothing else; every command takes it, at any place.",
+)
 
 
-def emit(as_json: bool, data: Mapping[str, object], text: str) -> None:
+def wants_json() -> bool:
+    """Return whether the command line has --json."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_JSON))
+
+
+def emit(data: Mapping[str, object], text: str) -> None:
     """Print a command's result: one JSON object, or the text for people."""
-    click.echo(json_text(data) if as_json else printable(text))
+    click.echo(json_text(data) if wants_json() else printable(text))
 
 
 def json_text(data: Mapping[str, object]) -> str:

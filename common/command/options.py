@@ -119,7 +119,6 @@ _SERVE = (
     ),
     click.option("--verbose", is_flag=True, help="Log every step, not only refusals."),
     click.option("--check", is_flag=True, help="Start, up to listening, say what was found, and end; call nobody."),
-    click.option("--json", "as_json", is_flag=True, help="With --check, print one JSON object and nothing else."),
 )
 
 
@@ -162,7 +161,6 @@ class ServeOptions:
     metrics: str | None
     verbose: bool
     check: bool = False
-    as_json: bool = False
 
     def load(self, role: Role) -> tuple[Study, Identity]:
         """Load the study, and the identity of the party of this role."""

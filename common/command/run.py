@@ -43,7 +43,7 @@ def serve_party(  # noqa: PLR0913, PLR0917 - what a party consists of
     if options.check:
         from veiltab.common.command.checking import say_ready  # noqa: PLC0415 - not for parties that serve
 
-        say_ready(identity, address, as_json=options.as_json)
+        say_ready(identity, address)
 
 
 async def run_party(

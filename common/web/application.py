@@ -196,15 +196,12 @@ class ConsoleApplication(Application):
             raise RefusedError(403, "this request comes from another page")
 
 
-def serve_console(
-    console: Console, persons: Mapping[str, bool], *, port: int, as_json: bool, folder: LinkFolder
-) -> None:
+def serve_console(console: Console, persons: Mapping[str, bool], *, port: int, folder: LinkFolder) -> None:
     """Serve a console on the loopback interface until a signal, and print a one-time link for each person.
 
     Args:
         persons: who may enter -> whether to decide, or only to read.
         port: 0 takes a free one.
-        as_json: whether the links are printed as one JSON object.
         folder: where a command leaves links while the console runs.
 
     Raises:
@@ -217,7 +214,7 @@ def serve_console(
         application = ConsoleApplication(console, host, links=folder)
         with folder.opened(host):
             links = {person: application.new_link(person, decides=decides) for person, decides in persons.items()}
-            print_links(links, as_json=as_json)
+            print_links(links)
             note("Ctrl-C ends the console.")
             asyncio.run(serve(application, listener, ends_with_terminal=True, most_beside_body=8 * MOST_HEADER_BYTES))
             application.end()

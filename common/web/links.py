@@ -56,9 +56,9 @@ def entrance(host: str, token: str) -> str:
     return f"http://{host}/enter?link={token}"
 
 
-def print_links(links: Mapping[str, str], *, as_json: bool) -> None:
+def print_links(links: Mapping[str, str]) -> None:
     """Print the link of each person."""
-    emit(as_json, {"links": dict(links)}, "\n".join(f"{person}: {link}" for person, link in links.items()))
+    emit({"links": dict(links)}, "\n".join(f"{person}: {link}" for person, link in links.items()))
     note("Each link works once, for ten minutes, in a browser on this machine.")
 
 

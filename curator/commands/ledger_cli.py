@@ -2,7 +2,7 @@
 
 import click
 
-from veiltab.common.command.cli import emit, json_option
+from veiltab.common.command.cli import emit
 from veiltab.common.privacy.cards.card import N_IS_EXACT
 from veiltab.curator.budget.coalitions import bounds_of_charges
 from veiltab.curator.budget.ledger_text import (
@@ -20,8 +20,7 @@ from veiltab.curator.officer.persons import person_name
 
 @click.command(epilog="Example: veiltab curator ledger study.toml --name alice --state state")
 @with_standing
-@json_option
-def ledger(standing: OpenedState, as_json: bool) -> None:
+def ledger(standing: OpenedState) -> None:
     """Show every charge, check the ledger's chain, and say what each coalition faces of all of them together."""
     book = standing.ledger
     charges = [(entry, purpose_of(entry, standing.store)) for entry in book.entries]
@@ -32,7 +31,7 @@ def ledger(standing: OpenedState, as_json: bool) -> None:
     lines.extend(f"  {bound.name}: {bound.faces}" for bound in bounds)
     lines += [f"  {N_IS_EXACT}"] if bounds else []
     together = [bound.as_dict() for bound in bounds]
-    emit(as_json, {**budget_data(standing), "entries": entries, "card": together}, "\n".join(lines))
+    emit({**budget_data(standing), "entries": entries, "card": together}, "\n".join(lines))
 
 
 def budget_data(standing: OpenedState) -> dict[str, object]:
@@ -53,8 +52,7 @@ def budget_data(standing: OpenedState) -> dict[str, object]:
 @with_standing
 @click.option("--clear", "cleared", metavar="PARTY", help="Go on although this party has seen what the ledger lacks.")
 @person_option
-@json_option
-def witness(standing: OpenedState, cleared: str | None, person: str | None, as_json: bool) -> None:
+def witness(standing: OpenedState, cleared: str | None, person: str | None) -> None:
     """Show which ledgers this curator remembers, and who has seen entries that its own ledger lacks.
 
     Either the ledger was rolled back, or somebody showed an invented one under this curator's name. Clear a party only
@@ -66,4 +64,4 @@ def witness(standing: OpenedState, cleared: str | None, person: str | None, as_j
     own, others = standing.ledger.head[0], [each.name for each in standing.study.curators if each.name != standing.name]
     remembered = {name: standing.store.alignments.witness(name)[0] for name in others}
     plain = {"entries": own, "remembered": remembered, "lacking": [one.as_dict() for one in doubts.all()]}
-    emit(as_json, plain, witness_text(own, remembered, doubts.all()))
+    emit(plain, witness_text(own, remembered, doubts.all()))

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import click
 
-from veiltab.common.command.cli import NEW_FILE, emit, force_option, json_option, json_text
+from veiltab.common.command.cli import NEW_FILE, emit, force_option, json_text
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.named_files import check_place
 from veiltab.curator.budget.entries import percent
@@ -44,7 +44,6 @@ U = TypeVar("U")
 @optional_table_options
 @click.option("--checked", type=click.IntRange(min=1), help="So many pairs of a sample were compared by clerks.")
 @click.option("--wrong", type=click.IntRange(min=0), help="So many of them are not one person.")
-@json_option
 def linkage(
     *,
     standing: OpenedState,
@@ -55,7 +54,6 @@ def linkage(
     table: TableAddress | None,
     checked: int | None,
     wrong: int | None,
-    as_json: bool,
 ) -> None:
     """Show which keys linked how many rows, and how good the links are by estimate; the command sends nothing.
 
@@ -99,7 +97,7 @@ def linkage(
         picture.write_text(ladder_picture(report), "utf-8")
     if out is not None:
         out.write_text(told, "utf-8")
-    emit(as_json, plain, lines)
+    emit(plain, lines)
 
 
 def _together(name: str, value: T | None, other: str, beside: U | None) -> tuple[T, U] | None:
@@ -149,7 +147,6 @@ def _write_sample(standing: OpenedState, drawn: tuple[int, Path] | None, table: 
 )
 @click.option("--person", "persons", multiple=True, help="Who decides; each of them, if the policy asks for several.")
 @click.option("--yes", "is_agreed", is_flag=True, help="Charge and write it; else only show what it takes.")
-@json_option
 def match_rates(
     standing: OpenedState,
     attribute: str,
@@ -157,7 +154,6 @@ def match_rates(
     out: Path,
     persons: tuple[str, ...],
     is_agreed: bool,
-    as_json: bool,
 ) -> None:
     """Release how many rows of each category of an attribute are linked, with noise, and charge this curator's ledger.
 
@@ -192,7 +188,7 @@ def match_rates(
             told = f"The table of {attribute} was charged before; it is written again without a charge.{earlier}"
         told = f"{told} {spent_text(ledger)}"
         data = {"attribute": attribute, "epsilon": asked, "share": share, "written": None}
-        emit(as_json, data, f"{told}\nNothing is charged or written; say --yes to release it.")
+        emit(data, f"{told}\nNothing is charged or written; say --yes to release it.")
         return
     rates, is_new = release_rates(standing, report, attribute, asked, names)
     data = rates_json(rates, is_hub=report.is_hub)
@@ -200,4 +196,4 @@ def match_rates(
         file.write(f"{json_text(data)}\n".encode())
     paid = f"is charged: {percent(share)}" if is_new else f"was charged before: {percent(share)}"
     told = rates_text(rates, f"Epsilon {asked} {paid} of the budget.{earlier}", is_hub=report.is_hub)
-    emit(as_json, {**data, "share": share, "written": str(out)}, f"{told}\nWritten: {out}")
+    emit({**data, "share": share, "written": str(out)}, f"{told}\nWritten: {out}")

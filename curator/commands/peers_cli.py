@@ -4,7 +4,7 @@ from secrets import token_bytes
 
 import click
 
-from veiltab.common.command.cli import emit, json_option
+from veiltab.common.command.cli import emit
 from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.options import named_person, person_option, with_standing
 from veiltab.curator.officer.persons import person_name
@@ -18,13 +18,12 @@ from veiltab.curator.peers.ring import PART_BYTES
 @with_standing
 @click.option("--peer", required=True, help="Name of the other curator, or of the server.")
 @person_option
-@json_option
-def clear_tosses(standing: OpenedState, peer: str, person: str | None, as_json: bool) -> None:
+def clear_tosses(standing: OpenedState, peer: str, person: str | None) -> None:
     """Take part in releases again with a party against which too many are counted that were charged."""
     name, is_server = person_name(named_person(person)), peer == standing.study.server.name
     party = f"server {peer}" if is_server else f"curator {standing.study.curator(peer).name}"
     cleared = standing.store.coins.clear_aborted(party, person=name)
-    emit(as_json, {"peer": peer, "cleared": cleared}, f"Cleared: {cleared} releases that are counted against {party}")
+    emit({"peer": peer, "cleared": cleared}, f"Cleared: {cleared} releases that are counted against {party}")
 
 
 @click.command(
@@ -34,9 +33,8 @@ def clear_tosses(standing: OpenedState, peer: str, person: str | None, as_json: 
 @with_standing
 @click.option("--peer", required=True, help="Name of the other curator.")
 @person_option
-@json_option
-def allow_alignment(standing: OpenedState, peer: str, person: str | None, as_json: bool) -> None:
+def allow_alignment(standing: OpenedState, peer: str, person: str | None) -> None:
     """Align privately again with a curator that had too many private alignments, or is suspected to change ids."""
     name = person_name(named_person(person))
     began = standing.store.private.allow(standing.study.curator(peer).name, token_bytes(PART_BYTES), person=name)
-    emit(as_json, {"peer": peer, "began": began}, f"Allowed: curator {peer}, which had {began} private alignments")
+    emit({"peer": peer, "began": began}, f"Allowed: curator {peer}, which had {began} private alignments")

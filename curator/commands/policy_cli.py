@@ -2,7 +2,7 @@
 
 import click
 
-from veiltab.common.command.cli import emit, json_option
+from veiltab.common.command.cli import emit
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.curator.officer.opened import OpenedState
@@ -30,7 +30,6 @@ def policy() -> None:
 @click.option("--delta", help="Of the guarantee; without it epsilon is pure.")
 @click.option("--attributes", required=True, help="What would be asked for, separated by commas.")
 @click.option("--population", type=click.IntRange(min=1), help="Common respondents; by default those of the alignment.")
-@json_option
 def test(
     standing: OpenedState,
     researcher: str,
@@ -38,7 +37,6 @@ def test(
     delta: str | None,
     attributes: str,
     population: int | None,
-    as_json: bool,
 ) -> None:
     """Say which rules would decide about a request, what it would be charged, and what would be left."""
     if researcher not in {each.name for each in standing.study.researchers}:
@@ -54,4 +52,4 @@ def test(
     )
     rules = policy_of(standing.study, standing.name, standing.policy_path)
     trial = try_policy(rules, request, standing.study, standing.name, standing.ledger, respondents)
-    emit(as_json, trial.as_dict(), trial.as_text())
+    emit(trial.as_dict(), trial.as_text())

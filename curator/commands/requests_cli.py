@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from veiltab.common.command.cli import emit, json_option, listed
+from veiltab.common.command.cli import emit, listed, wants_json
 from veiltab.common.errors import NotReadyError
 from veiltab.curator.commands.ledger_cli import budget_data
 from veiltab.curator.officer.opened import OpenedState
@@ -29,17 +29,16 @@ from veiltab.curator.officer.verdicts import deny as deny_request
 @click.command(epilog="Example: veiltab curator requests study.toml --name alice --state state")
 @with_standing
 @click.option("--all", "is_all", is_flag=True, help="Show all with their cards, those that have ended too.")
-@json_option
-def requests(standing: OpenedState, is_all: bool, as_json: bool) -> None:
+def requests(standing: OpenedState, is_all: bool) -> None:
     """List the requests that wait for a person, with the epsilon card and what is left of the budget, then the others.
 
     As JSON, all are there, oldest first.
     """
-    if as_json:
+    if wants_json():
         plain = {**budget_data(standing), "requests": [view.as_dict() for view in view_requests(standing)]}
-        emit(as_json, plain, "")
+        emit(plain, "")
     else:
-        emit(as_json, {}, _requests_text(standing, is_all=is_all))
+        emit({}, _requests_text(standing, is_all=is_all))
 
 
 def _requests_text(standing: OpenedState, *, is_all: bool) -> str:
@@ -63,7 +62,6 @@ def _requests_text(standing: OpenedState, *, is_all: bool) -> str:
 @person_option
 @reason_option
 @click.option("--expires-days", type=click.IntRange(1, MOST_DAYS), help="Days for which the key may be fetched.")
-@json_option
 def approve(
     standing: OpenedState,
     prefix: str | None,
@@ -72,7 +70,6 @@ def approve(
     person: str | None,
     reason: str,
     expires_days: int | None,
-    as_json: bool,
 ) -> None:
     """Approve held attributes of a request, or of all; the running service continues by itself.
 
@@ -87,7 +84,7 @@ def approve(
         outcome = approve_request(
             standing, release_id, _separated(attributes), person=who, reason=reason, expires=expires
         )
-        emit(as_json, _outcome_data(outcome), _approval_text(outcome))
+        emit(_outcome_data(outcome), _approval_text(outcome))
         return
     held = sorted(standing.store.decisions.waiting_for_a_person(now))
     waiting = [one for one in held if waits_for(standing, one, who)]
@@ -95,7 +92,7 @@ def approve(
         raise _nothing_waits(who, held)
     outcomes = [approve_request(standing, one, person=who, reason=reason, expires=expires) for one in waiting]
     lines = [f"{one.release_id}  {_approval_text(one)}" for one in outcomes]
-    emit(as_json, {"releases": [_outcome_data(one) for one in outcomes]}, "\n".join(lines))
+    emit({"releases": [_outcome_data(one) for one in outcomes]}, "\n".join(lines))
 
 
 @click.command(
@@ -107,16 +104,13 @@ def approve(
 @held_option
 @person_option
 @reason_option
-@json_option
-def deny(
-    standing: OpenedState, prefix: str, attributes: tuple[str, ...], person: str | None, reason: str, as_json: bool
-) -> None:
+def deny(standing: OpenedState, prefix: str, attributes: tuple[str, ...], person: str | None, reason: str) -> None:
     """Deny held attributes of a request, or the whole of one that is not charged yet; nothing is charged for it."""
     release_id = standing.store.releases.release_id(prefix)
     who = named_person(person, standing.persons)
     outcome = deny_request(standing, release_id, _separated(attributes), person=who, reason=reason)
     denied = "the request" if outcome.is_whole else ", ".join(outcome.denied)
-    emit(as_json, {"release": release_id, "denied": list(outcome.denied)}, f"Denied: {denied}")
+    emit({"release": release_id, "denied": list(outcome.denied)}, f"Denied: {denied}")
 
 
 def _nothing_waits(who: str, held: Sequence[str]) -> NotReadyError:

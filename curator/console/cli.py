@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from veiltab.common.command.cli import PATH, json_option
+from veiltab.common.command.cli import PATH
 from veiltab.common.command.options import name_option, state_option, study_argument
 from veiltab.common.extras import importing
 from veiltab.common.rpc.parties.identity import Identity, Role, load_identity
@@ -43,7 +43,6 @@ _READERS = click.option(
 )
 @optional_table_options
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, help="Of 127.0.0.1; by default a free one.")
-@json_option
 def console(
     study_path: Path,
     name: str,
@@ -54,7 +53,6 @@ def console(
     identity_folder: Path | None,
     table: TableAddress | None,
     port: int,
-    as_json: bool,
 ) -> None:
     """Show what waits for a person in a browser on this machine, beside the running service.
 
@@ -75,22 +73,21 @@ def console(
             identity=_identity(standing.study, name, identity_folder),
             inspect=None if table is None else partial(inspect_table, table, standing.study, name),
         )
-        serve_console(served, rights, port=port, as_json=as_json, folder=_link_folder(state_folder))
+        serve_console(served, rights, port=port, folder=_link_folder(state_folder))
 
 
 @click.command(epilog='Example: veiltab curator console-link --state state --person "Ana Diaz" --reader "Eva Roth"')
 @state_option
 @_PERSONS
 @_READERS
-@json_option
-def console_link(state_folder: Path, persons: tuple[str, ...], readers: tuple[str, ...], as_json: bool) -> None:
+def console_link(state_folder: Path, persons: tuple[str, ...], readers: tuple[str, ...]) -> None:
     """Print new links of the console that runs, without ending any session.
 
     Each works once, for ten minutes. Of several consoles on one state folder it is the one that began last.
     """
     folder = _link_folder(state_folder)
     links = {name: folder.leave(name, decides=decides) for name, decides in _rights(persons, readers).items()}
-    print_links(links, as_json=as_json)
+    print_links(links)
 
 
 def _rights(persons: Sequence[str], readers: Sequence[str]) -> dict[str, bool]:

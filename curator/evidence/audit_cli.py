@@ -4,7 +4,7 @@ from collections import deque
 
 import click
 
-from veiltab.common.command.cli import emit, json_option
+from veiltab.common.command.cli import emit
 from veiltab.common.core.texts.spelling import same_person_key
 from veiltab.curator.audit.log import AuditEntry
 from veiltab.curator.evidence.audit_text import entry_data, entry_text
@@ -21,7 +21,6 @@ _SHOWN = 1_000
 @since_option
 @until_option
 @click.option("--last", type=click.IntRange(min=1), default=_SHOWN, show_default=True, help="Only so many, the newest.")
-@json_option
 def audit(
     standing: OpenedState,
     prefix: str | None,
@@ -29,7 +28,6 @@ def audit(
     since: int | None,
     until: int | None,
     last: int,
-    as_json: bool,
 ) -> None:
     """List who decided what and who was given keys, and check that nothing of it was altered."""
     log = standing.store.audit
@@ -52,7 +50,7 @@ def audit(
     if matching > len(shown):
         lines.insert(0, f"The newest {len(shown)} of {matching}; --last shows more.")
     lines.append(f"{head.length} entries in all; the chain is whole. Head: {head.digest.hex()}")
-    emit(as_json, plain, "\n".join(lines))
+    emit(plain, "\n".join(lines))
 
 
 def _is_of(entry: AuditEntry, person: str | None) -> bool:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from veiltab.common.command.cli import PATH, emit, json_option
+from veiltab.common.command.cli import PATH, emit
 from veiltab.common.command.options import identity_option
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
@@ -27,7 +27,6 @@ from veiltab.curator.officer.persons import person_name
     "--certificate", "certificates", multiple=True, type=PATH, help="A release certificate to go with it, if it holds."
 )
 @click.option("--person", help="Who exports it; by default the login name of the operating system.")
-@json_option
 def evidence(
     standing: OpenedState,
     identity_folder: Path,
@@ -35,7 +34,6 @@ def evidence(
     since: int | None,
     certificates: tuple[Path, ...],
     person: str | None,
-    as_json: bool,
 ) -> None:
     """Export study, policy, ledger, decisions, audit log and statements, signed, with a page that an auditor reads.
 
@@ -58,7 +56,7 @@ def evidence(
     said = (
         f"{out}: {len(index.files)} files, {index.ledger.length} charges, {index.audit.length} entries of the audit log"
     )
-    emit(as_json, plain, f"{said}.\nCheck it: veiltab verify {out} --authority ca.pem")
+    emit(plain, f"{said}.\nCheck it: veiltab verify {out} --authority ca.pem")
 
 
 def _certificate(path: Path, standing: OpenedState, authority: bytes) -> ReleaseCertificate:

@@ -4,7 +4,7 @@ import asyncio
 
 import click
 
-from veiltab.common.command.cli import emit, json_option
+from veiltab.common.command.cli import emit
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.curator.notify.channels import channels_of, send
 from veiltab.curator.notify.events import notice_facts
@@ -30,16 +30,15 @@ def notify() -> None:
     epilog="Example: veiltab curator notify test study.toml --name alice --state state --policy policy.toml"
 )
 @with_standing
-@json_option
 @click.pass_context
-def test(context: click.Context, standing: OpenedState, as_json: bool) -> None:
+def test(context: click.Context, standing: OpenedState) -> None:
     """Send a notice that says it is a test by every channel now; the exit code is 4 if one does not take it."""
     look = f"veiltab curator notify list study.toml --name {standing.name} --state STATE"
     facts = notice_facts(Kind.TEST, standing.study.id, standing.name, "this is a test of the notices", look)
     notice = Notice(kind=Kind.TEST, subject="", facts=facts)
     problems = asyncio.run(_problems(_settings(standing), notice))
     lines = [f"{channel}: {problem or 'sent'}" for channel, problem in problems.items()]
-    emit(as_json, {"channels": {name: {"problem": problem} for name, problem in problems.items()}}, "\n".join(lines))
+    emit({"channels": {name: {"problem": problem} for name, problem in problems.items()}}, "\n".join(lines))
     if any(problems.values()):
         context.exit(UnavailableError.exit_code)
 
@@ -47,12 +46,11 @@ def test(context: click.Context, standing: OpenedState, as_json: bool) -> None:
 @notify.command("list", epilog="Example: veiltab curator notify list study.toml --name alice --state state")
 @with_standing
 @click.option("--last", type=click.IntRange(min=1), default=_SHOWN, show_default=True, help="Only so many, the newest.")
-@json_option
-def list_notices(standing: OpenedState, last: int, as_json: bool) -> None:
+def list_notices(standing: OpenedState, last: int) -> None:
     """List the newest notices, and whether each channel took them."""
     deliveries = Outbox(standing.store.connection).latest(last)
     lines = [_line(one) for one in deliveries] or ["There are no notices."]
-    emit(as_json, {"deliveries": [_plain(one) for one in deliveries]}, "\n".join(lines))
+    emit({"deliveries": [_plain(one) for one in deliveries]}, "\n".join(lines))
 
 
 def _settings(standing: OpenedState) -> NotifySettings:

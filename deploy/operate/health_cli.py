@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit
 from veiltab.common.command.options import study_argument
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.parties.identity import Party, Role
@@ -37,13 +37,10 @@ from veiltab.deploy.operate.calling import endpoint_of, identity_in
     type=click.FloatRange(min=0, min_open=True, max=3600),
     help="Seconds to keep asking.",
 )
-@json_option
-def health(
-    study_path: Path, identity_folder: Path, name: str, role: str, endpoint: str | None, within: float, as_json: bool
-) -> None:
+def health(study_path: Path, identity_folder: Path, name: str, role: str, endpoint: str | None, within: float) -> None:
     """Say whether a party serves: exit code 0 if it does, 4 if it does not answer, 3 if it refuses the caller."""
     study = load_study(study_path)
     party = Party(study=study.id, role=Role(role), name=name)
     address = endpoint or endpoint_of(study, party)
     asyncio.run(wait_until_serving(identity_in(identity_folder, study.id), party, address, within=within))
-    emit(as_json, {"party": party.uri, "endpoint": address, "serving": True}, f"{party} serves at {address}.")
+    emit({"party": party.uri, "endpoint": address, "serving": True}, f"{party} serves at {address}.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, emit, json_option
+from veiltab.common.command.cli import EXIT_CODES, emit, wants_json
 from veiltab.common.command.options import identity_option, study_argument
 from veiltab.common.core.numbers.rounding import downward
 from veiltab.common.errors import DeniedError, InvalidInputError, VeiltabError
@@ -33,12 +33,9 @@ _EVERY_SECONDS = 1.0
 @click.option("--name", help="The party's name, if it is to be checked: the identity says which party it is.")
 @click.option("--endpoint", metavar="HOST:PORT", help="HOST:PORT of the party, if not the study file's.")
 @click.option("--watch", is_flag=True, help="Refresh it on the screen until Ctrl-C.")
-@json_option
-def status(
-    study_path: Path, identity_folder: Path, name: str | None, endpoint: str | None, watch: bool, as_json: bool
-) -> None:
+def status(study_path: Path, identity_folder: Path, name: str | None, endpoint: str | None, watch: bool) -> None:
     """Show what a running party is doing and what it waits for; ask with its own certificate."""
-    if watch and as_json:
+    if watch and wants_json():
         raise click.UsageError("--watch is for a screen; give it without --json.")
     study = load_study(study_path)
     identity = identity_in(identity_folder, study.id)
@@ -54,7 +51,7 @@ def status(
             asyncio.run(_watch(identity, address))
     else:
         status = asyncio.run(_ask(identity, address))
-        emit(as_json, _as_dict(status), "\n".join(lines(status, time.time())))
+        emit(_as_dict(status), "\n".join(lines(status, time.time())))
 
 
 async def _ask(identity: Identity, address: str) -> "PartyStatus":

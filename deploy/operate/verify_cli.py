@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, note
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit, note
 from veiltab.common.core.texts.spelling import escaped
 from veiltab.common.errors import IntegrityError, InvalidInputError, NotReadyError
 from veiltab.common.release.guarantees import release_card
@@ -36,7 +36,6 @@ _MARKS = {True: "ok         ", False: "FAILED     ", None: "not checked"}
     help="Evidence of another curator: finds a ledger that was written anew after others had seen it.",
 )
 @click.option("--untested", is_flag=True, help="A release holds too whose server was tested too little, or not at all.")
-@json_option
 @click.pass_context
 def verify(
     context: click.Context,
@@ -46,7 +45,6 @@ def verify(
     revoked: Path | None,
     beside: tuple[Path, ...],
     untested: bool,
-    as_json: bool,
 ) -> None:
     """Check who vouches for a release, how well its server was tested, and which epsilon each adversary faces.
 
@@ -79,7 +77,7 @@ def verify(
         plain = to_dict(certificate, findings)
     end, code = _verdict(kind, findings)
     lines = [f"{_MARKS[one.holds]}  {one.what}: {one.detail}" for one in findings]
-    emit(as_json, plain, "\n".join([f"{end} {about}.", "", *lines]))
+    emit(plain, "\n".join([f"{end} {about}.", "", *lines]))
     context.exit(code)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from veiltab.common.command.cli import PATH, emit, json_option
+from veiltab.common.command.cli import PATH, emit
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.rpc.parties.identity import Party, Role, party_of_certificate, utc_now
 from veiltab.common.rpc.parties.revocation import FILE
@@ -31,8 +31,7 @@ def pki() -> None:
 @_study
 @click.option("--out", type=PATH, required=True, help="Directory to make.")
 @_days
-@json_option
-def init(study: Path, out: Path, days: int, as_json: bool) -> None:
+def init(study: Path, out: Path, days: int) -> None:
     """Make the authority of a study and a certificate for each party.
 
     Each party's directory goes to its machine as it is. Keep ca.key away from all of them: anyone who holds it can
@@ -43,7 +42,6 @@ def init(study: Path, out: Path, days: int, as_json: bool) -> None:
     folders = init_pki(load_study(study), out, lifetime=timedelta(days=days))
     lines = [f"{party}: {folder}" for party, folder in folders.items()]
     emit(
-        as_json,
         {"authority": out / "ca.pem", "parties": {party.uri: folder for party, folder in folders.items()}},
         "\n".join(
             [*lines, f"Authority: {out / 'ca.pem'}. Keep {out / 'ca.key'} where no party's machine can read it."]
@@ -56,8 +54,7 @@ def init(study: Path, out: Path, days: int, as_json: bool) -> None:
 @click.option("--pki", "directory", type=PATH, required=True, help="Directory of the authority.")
 @click.option("--party", "who", required=True, metavar="ROLE/NAME", help="A party of the study file.")
 @_days
-@json_option
-def issue(study: Path, directory: Path, who: str, days: int, as_json: bool) -> None:
+def issue(study: Path, directory: Path, who: str, days: int) -> None:
     """Make or renew the certificate of one party, with a fresh key.
 
     Example: veiltab pki issue study.toml --pki pki --party curator/alice
@@ -65,13 +62,12 @@ def issue(study: Path, directory: Path, who: str, days: int, as_json: bool) -> N
     loaded = load_study(study)
     party = _party(loaded.id, who)
     folder = issue_party(loaded, directory, party, lifetime=timedelta(days=days))
-    emit(as_json, {"party": party.uri, "directory": folder}, f"{party}: {folder}. Restart it with the new certificate.")
+    emit({"party": party.uri, "directory": folder}, f"{party}: {folder}. Restart it with the new certificate.")
 
 
 @pki.command()
 @click.argument("certificate", type=PATH, metavar="CERT.pem")
-@json_option
-def show(certificate: Path, as_json: bool) -> None:
+def show(certificate: Path) -> None:
     """Show whose a certificate is, and its lifetime.
 
     Example: veiltab pki show pki/curator-alice/alice.pem
@@ -89,7 +85,7 @@ def show(certificate: Path, as_json: bool) -> None:
         "serial": f"{serial:x}",
     }
     state = "valid" if valid else "NOT valid now"
-    emit(as_json, data, f"{party.uri}: {state}, from {since:%Y-%m-%d %H:%M:%S} to {until:%Y-%m-%d %H:%M:%S} UTC")
+    emit(data, f"{party.uri}: {state}, from {since:%Y-%m-%d %H:%M:%S} to {until:%Y-%m-%d %H:%M:%S} UTC")
 
 
 @pki.command()
@@ -97,8 +93,7 @@ def show(certificate: Path, as_json: bool) -> None:
 @click.option("--pki", "directory", type=PATH, required=True, help="Directory of the authority.")
 @click.option("--party", "who", metavar="ROLE/NAME", help="Revoke every certificate of this party.")
 @click.option("--serial", help="Revoke one certificate by its serial number, which `pki show` prints.")
-@json_option
-def revoke(study: Path, directory: Path, who: str | None, serial: str | None, as_json: bool) -> None:
+def revoke(study: Path, directory: Path, who: str | None, serial: str | None) -> None:
     """Revoke certificates whose keys may have leaked, and write the list that every party must get.
 
     Copy crl.pem into every party's folder: running parties read it at the next call. Then issue a new certificate.
@@ -111,7 +106,6 @@ def revoke(study: Path, directory: Path, who: str | None, serial: str | None, as
     party = None if who is None else _party(loaded.id, who)
     revoked = revoke_certificates(loaded, directory, party=party, serial=None if serial is None else _serial(serial))
     emit(
-        as_json,
         {"revoked": [f"{number:x}" for number in revoked], "list": directory / FILE},
         f"{len(revoked)} certificates revoked: {directory / FILE}. Copy it into every party's folder as {FILE}.",
     )
@@ -120,8 +114,7 @@ def revoke(study: Path, directory: Path, who: str | None, serial: str | None, as
 @pki.command()
 @click.option("--out", type=PATH, required=True, help="Directory to make.")
 @_days
-@json_option
-def cluster(out: Path, days: int, as_json: bool) -> None:
+def cluster(out: Path, days: int) -> None:
     """Make the authority, the certificates and the key of tasks of a Dask cluster that computes for one party.
 
     Anyone who has a certificate of this authority runs code on every machine of the cluster, and on the party's: make
@@ -132,7 +125,6 @@ def cluster(out: Path, days: int, as_json: bool) -> None:
     folders = init_cluster(out, lifetime=timedelta(days=days))
     lines = [f"{role}: {folder}" for role, folder in folders.items()]
     emit(
-        as_json,
         {"authority": out / "ca.pem", "folders": folders},
         "\n".join([*lines, "Copy each folder to its machines; give the party the folder client with --dask-identity."]),
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, NEW_FILE, emit, force_option, json_option
+from veiltab.common.command.cli import EXIT_CODES, NEW_FILE, emit, force_option
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
 @click.option("--plot", type=NEW_FILE, help="Draw the error against m and epsilon (.svg or .png).")
 @click.option("--card", type=NEW_FILE, help="Draw who faces which epsilon (.svg or .png).")
 @force_option
-@json_option
 def plan(
     population: int | None,
     cells: int | None,
@@ -80,7 +79,6 @@ def plan(
     tables: TableOptions,
     plot: Path | None,
     card: Path | None,
-    as_json: bool,
 ) -> None:
     """Plan a release: how many rows to sample, how much to perturb, and what error to expect.
 
@@ -121,7 +119,6 @@ def plan(
             delta=delta,
             sample=sample,
             noise_split=noise_split,
-            as_json=as_json,
         )
         return
     if cells is None and error is None:
@@ -156,7 +153,6 @@ def plan(
     charges = PlanCharges.of(question, reply, allowance)
     errors = _mean_errors(reply.plan, tables, spreads)
     emit(
-        as_json,
         _as_dict(question, reply) | charges.as_dict() | {"means": errors},
         "\n".join((f"{_text(question, reply)}{charges}", *map(str, errors))),
     )

@@ -111,7 +111,6 @@ def show_workload(
     delta: str | None,
     sample: int | None,
     noise_split: str,
-    as_json: bool,
 ) -> None:
     """Print what a release of several tables would be, or what a pair error needs: epsilon, delta or people.
 
@@ -176,7 +175,7 @@ def show_workload(
         plan = plan_workload(request, study, population=population)
     else:
         raise InvalidInputError("several tables need the number of respondents", where="--population")
-    emit(as_json, _as_dict(plan, reply), _text(plan, aim, reply))
+    emit(_as_dict(plan, reply), _text(plan, aim, reply))
 
 
 def _reached(

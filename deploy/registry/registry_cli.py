@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import written_whole
 from veiltab.deploy.registry.certified_release import NOT_STATED, read_certified
@@ -58,7 +58,6 @@ def certificate() -> None:
 @click.option(
     "--published", type=click.DateTime(["%Y-%m-%d"]), help="Day of publication; by default that of the last signature."
 )
-@json_option
 def registry(
     file: Path,
     study_path: Path,
@@ -73,7 +72,6 @@ def registry(
     product: str,
     sector: str | None,
     published: datetime | None,
-    as_json: bool,
 ) -> None:
     """Write a draft for OpenDP's registry of deployments of differential privacy, in YAML.
 
@@ -98,4 +96,4 @@ def registry(
     missing = [f"--{key}" for key, value in (("use", use), ("region", region), ("sector", sector)) if value is None]
     later = f"\nTo complete: {', '.join(missing)}" if missing else ""
     data = {"out": out, "release": one.release.release_id, "study": one.study.id, "to_complete": missing}
-    emit(as_json, data, f"Draft: {out}{later}")
+    emit(data, f"Draft: {out}{later}")

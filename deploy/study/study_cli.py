@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, refuse_present
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit, refuse_present, wants_json
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.named_files import written_as_named
 from veiltab.curator.formats.address import TableAddress
@@ -32,8 +32,7 @@ def study() -> None:
 @study.command(epilog="Example: veiltab study init --study wages --out study.toml")
 @click.option("--study", "study_id", default="wages", show_default=True, help="Id of the study.")
 @click.option("--out", type=PATH, default="study.toml", show_default=True, help="File to write.")
-@json_option
-def init(study_id: str, out: Path, as_json: bool) -> None:
+def init(study_id: str, out: Path) -> None:
     """Write a study file to edit, with every key and what it means.
 
     Where the tables are there, each curator drafts its part from its own table instead, with `veiltab study draft`.
@@ -44,7 +43,7 @@ def init(study_id: str, out: Path, as_json: bool) -> None:
     text = study_template(study_id)
     study_from_bytes(text.encode(), "--study")
     _write(out, text)
-    emit(as_json, {"file": out}, f"{out} is written. Edit it, then run `veiltab study check {out}`.")
+    emit({"file": out}, f"{out} is written. Edit it, then run `veiltab study check {out}`.")
 
 
 @study.command(epilog="Example: veiltab study draft --name alice --table alice.csv")
@@ -94,7 +93,6 @@ def init(study_id: str, out: Path, as_json: bool) -> None:
 )
 @click.option("--yes", is_flag=True, help="Take every proposal.")
 @click.option("--out", type=PATH, help="File to write; NAME.toml by default.")
-@json_option
 def draft(
     name: str,
     table: TableAddress,
@@ -110,7 +108,6 @@ def draft(
     as_is: bool,
     yes: bool,
     out: Path | None,
-    as_json: bool,
 ) -> None:
     """Propose a curator's part of the study from its own table, ask about each attribute, and write what is confirmed.
 
@@ -129,9 +126,9 @@ def draft(
         )
     path = out or Path(f"{name}.toml")
     # A large table is read for minutes: what is wrong beside it is said before.
-    if yes or not as_json:
+    if yes or not wants_json():
         refuse_present(path)
-    if not (yes or as_json):
+    if not (yes or wants_json()):
         check_person_is_there()
     given, named = _missing_texts(missing), _named_fields(fields)
 
@@ -153,10 +150,10 @@ def draft(
         )
 
     proposal = propose({})
-    if as_json and not yes:
-        emit(as_json, {"file": None, **proposal.as_dict()}, "")
+    if wants_json() and not yes:
+        emit({"file": None, **proposal.as_dict()}, "")
         return
-    if not as_json:
+    if not wants_json():
         proposal = confirm_table(proposal, propose, takes_all=yes)
     if not proposal.attributes:
         raise InvalidInputError(
@@ -169,7 +166,7 @@ def draft(
     _write(path, text)
     many = len(proposal.attributes)
     said = f"{path} is written, with {many} {'attribute' if many == 1 else 'attributes'}. Read it: every party will."
-    emit(as_json, {"file": path, **proposal.as_dict()}, said)
+    emit({"file": path, **proposal.as_dict()}, said)
 
 
 def _named_fields(options: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -226,7 +223,6 @@ def _missing_texts(options: Sequence[str]) -> dict[str, set[str]]:
 )
 @click.option("--yes", is_flag=True, help="Take a proposal for everything that is not given, and ask nothing.")
 @click.option("--out", type=PATH, default="study.toml", show_default=True, help="File to write.")
-@json_option
 def merge(
     paths: tuple[Path, ...],
     study_id: str | None,
@@ -240,7 +236,6 @@ def merge(
     alignment: str,
     yes: bool,
     out: Path,
-    as_json: bool,
 ) -> int:
     """Make the study file of the drafts of its curators, or say where they contradict one another.
 
@@ -258,7 +253,7 @@ def merge(
     if problems:
         lines = [f"  {problem}" if path is None else f"  {path}: {problem}" for path, problem in problems]
         plain = [{"file": path, **asdict(problem)} for path, problem in problems]
-        emit(as_json, {"ok": False, "file": None, "problems": plain}, "\n".join([f"{out} is not written", *lines]))
+        emit({"ok": False, "file": None, "problems": plain}, "\n".join([f"{out} is not written", *lines]))
         return InvalidInputError.exit_code
     _check_hub(hub, drafts)
     chosen_id = parties.study(study_id)
@@ -285,7 +280,7 @@ def merge(
         *(f"  {line}" for line in notes),
         f"Next: veiltab pki init {out} --out pki",
     ]
-    emit(as_json, {"ok": True, "file": out, "problems": [], **facts, "notes": notes}, "\n".join(lines))
+    emit({"ok": True, "file": out, "problems": [], **facts, "notes": notes}, "\n".join(lines))
     return 0
 
 
@@ -319,8 +314,7 @@ def _drafts(paths: Sequence[Path], parties: "Parties") -> "tuple[list[Draft], Se
 
 @study.command(epilog="Example: veiltab study check study.toml")
 @click.argument("path", metavar="FILE.toml", type=PATH)
-@json_option
-def check(path: Path, as_json: bool) -> int:
+def check(path: Path) -> int:
     """Check a study file or a draft: say what is wrong, with its line if it has one and the key that may be meant."""
     from veiltab.common.study.drafts.draft import draft_from_bytes, draft_problems, is_draft
     from veiltab.common.study.file import read_file, study_from_bytes
@@ -343,7 +337,7 @@ def check(path: Path, as_json: bool) -> int:
     lines = [f"{path}: {verdict}", *(f"  {problem}" for problem in problems)]
     lines += [*(f"  {name}: {value}" for name, value in facts.items()), *(f"  {line}" for line in linking)]
     plain = [asdict(problem) for problem in problems]
-    emit(as_json, {"ok": not problems, "file": path, "problems": plain, **facts, "notes": linking}, "\n".join(lines))
+    emit({"ok": not problems, "file": path, "problems": plain, **facts, "notes": linking}, "\n".join(lines))
     return InvalidInputError.exit_code if problems else 0
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from veiltab.common.command.cli import emit, json_option, note
+from veiltab.common.command.cli import emit, note
 from veiltab.papers.command import PapersCommand
 from veiltab.papers.privacy.gain import Gain, mean_gain, mean_noise_ratio
 from veiltab.papers.privacy.median_gain import (
@@ -54,7 +54,6 @@ _OF_VALUES = (
 @click.option("--delta", type=float, help="For the median with Laplace noise; by default 1/(2N).")
 @click.option("--trials", default=200, show_default=True, type=click.IntRange(min=2))
 @click.option("--seed", default=1, show_default=True)
-@json_option
 def gain(
     statistic: str,
     epsilon: float,
@@ -69,7 +68,6 @@ def gain(
     delta: float | None,
     trials: int,
     seed: int,
-    as_json: bool,
 ) -> None:
     """Say whether privatising a sample beats privatising the population at the same protection."""
     if statistic == "mean":
@@ -106,7 +104,7 @@ def gain(
     ]
     if "exponential" in extra:
         lines.append(f"The exponential mechanism on the population: variance {extra['exponential']:.6g}.")
-    emit(as_json, data, "\n".join([*lines, *([_OF_VALUES] if "warning" in extra else [])]))
+    emit(data, "\n".join([*lines, *([_OF_VALUES] if "warning" in extra else [])]))
 
 
 def _of_mean(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, emit, json_option
+from veiltab.common.command.cli import EXIT_CODES, emit
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.numbers.rounding import bound_text, floor_text, ln_above, parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
@@ -75,7 +75,6 @@ def privacy() -> None:
 @click.option(
     "--inverse", is_flag=True, help="Take --epsilon as the target after sampling, and compute the base epsilon."
 )
-@json_option
 def amplify(
     scheme: str,
     population: int,
@@ -88,7 +87,6 @@ def amplify(
     cells: int | None,
     guarantees: tuple[tuple[float, float], ...],
     inverse: bool,
-    as_json: bool,
 ) -> None:
     """Say what a base mechanism guarantees on a sample, and what a pair of tables attains.
 
@@ -128,7 +126,6 @@ def amplify(
         "relation": result.relation.value,
     }
     emit(
-        as_json,
         data,
         f"({bound_text(result.base_epsilon)}, {bound_text(result.base_delta)}) becomes ({bound_text(result.epsilon)},"
         f" {bound_text(result.delta)}):"
@@ -148,7 +145,6 @@ def amplify(
 @click.option("--epsilon", type=float, help="Ask for delta at this epsilon, nats.")
 @click.option("--delta", type=float, help="Ask for epsilon at this delta.")
 @split_option
-@json_option
 def certify(
     population: int,
     sample: int,
@@ -157,7 +153,6 @@ def certify(
     epsilon: float | None,
     delta: float | None,
     noise_split: str,
-    as_json: bool,
 ) -> None:
     """Say what a release in secret order guarantees: delta at an epsilon, or epsilon at a delta."""
     if (epsilon is None) == (delta is None):
@@ -168,7 +163,7 @@ def certify(
         guarantee = (epsilon, certificate.delta(epsilon))
     else:
         guarantee = (certificate.epsilon(float(delta or 0)), float(delta or 0))
-    _emit_guarantee(as_json, certificate, noise_split, guarantee, {})
+    _emit_guarantee(certificate, noise_split, guarantee, {})
 
 
 @privacy.command(
@@ -184,7 +179,6 @@ def certify(
     "--max-local-epsilon", help="Largest epsilon of a row against an adversary who knows the sample, ln gamma, nats."
 )
 @split_option
-@json_option
 def calibrate(
     population: int,
     sample: int,
@@ -193,7 +187,6 @@ def calibrate(
     delta: str,
     max_local_epsilon: str | None,
     noise_split: str,
-    as_json: bool,
 ) -> None:
     """Find the least noise that keeps (epsilon, delta)."""
     if max_local_epsilon is not None and parse_split(noise_split) > 0:
@@ -213,9 +206,7 @@ def calibrate(
     )
     certificate = OrderCertificate(population=population, sample=sample, cells=cells, gamma=mechanism.gamma)
     guarantee = (float(wanted), certificate.delta(float(wanted)))
-    _emit_guarantee(
-        as_json, certificate, noise_split, guarantee, {"replacement_probability": mechanism.replacement / 2**64}
-    )
+    _emit_guarantee(certificate, noise_split, guarantee, {"replacement_probability": mechanism.replacement / 2**64})
 
 
 @privacy.command(
@@ -232,7 +223,6 @@ def calibrate(
 @click.option("--noise-multiplier", type=float, help="Scale of the noise over the clipping norm.")
 @click.option("--steps", type=click.IntRange(min=1))
 @click.option("--epsilon", type=float, help="Epsilon of the whole, for steps.")
-@json_option
 def compose(
     path: Path | None,
     delta: float | None,
@@ -244,7 +234,6 @@ def compose(
     noise_multiplier: float | None,
     steps: int | None,
     epsilon: float | None,
-    as_json: bool,
 ) -> None:
     """Say what releases guarantee together, or many noisy steps on subsamples; and what a pair of tables attains.
 
@@ -275,7 +264,7 @@ def compose(
         attained = attained_by_steps(drawn, mechanism=mechanism, ratio=moves / multiplier, steps=count, delta=upper)
         steps_data = {"delta_upper": upper, "epsilon": epsilon, "attained": attained, "relation": drawn.relation.value}
         said = f"({epsilon:g}, {bound_text(upper)}) after {count} steps ({drawn.relation.value})."
-        emit(as_json, steps_data, said + _pair_attains(attained, upper))
+        emit(steps_data, said + _pair_attains(attained, upper))
         return
     if path is None:
         raise InvalidInputError("name a file of releases, or --mechanism", where="compose")
@@ -294,7 +283,7 @@ def compose(
         f" {bound_text(total.pure_epsilon)}.\n{total.price.mu}-GDP and {bound_text(total.price.rho)}-zCDP, both but"
         f" for a probability of {bound_text(total.price.slack, 3)}."
     )
-    emit(as_json, data, said + _pair_attains(together, total.delta))
+    emit(data, said + _pair_attains(together, total.delta))
 
 
 def _pair_attains(epsilon: float | None, delta: float) -> str:
@@ -308,7 +297,6 @@ def _pair_attains(epsilon: float | None, delta: float) -> str:
 
 
 def _emit_guarantee(
-    as_json: bool,
     certificate: OrderCertificate,
     noise_split: str,
     epsilon_delta: tuple[float, float],
@@ -331,7 +319,6 @@ def _emit_guarantee(
         **extra,
     }
     emit(
-        as_json,
         data,
         f"gamma = {bound_text(float(certificate.gamma))}. Against the researcher: {guarantee}. Against an adversary who"
         f" knows the sample and the curators' coins: {bound_text(local)} a row.{warning and ' ' + warning}",

@@ -123,13 +123,12 @@ def _handed_over(made: LocalStudy, compose: str, port: int, source: Path) -> tup
 @click.option("--study", "study_path", type=PATH, help="Rehearse this study, with dummy tables, instead of Adult.")
 @rehearsal_options
 @json_option
-def command(  # noqa: PLR0913, PLR0917 - one argument an option
+def command(
     folder: Path,
     port: int,
     study_path: Path | None,
     population: int | None,
     policies: dict[str, Path],
-    as_json: bool,  # noqa: FBT001 - mirrors the option
 ) -> None:
     """Write a study for `docker compose`: study file, tables, policies, certificates, settings."""
     if study_path is None and (population is not None or policies):
@@ -140,7 +139,6 @@ def command(  # noqa: PLR0913, PLR0917 - one argument an option
         options = RehearsalOptions(study=study_path, out=folder, people=population, policies=policies)
         user, group = prepare_rehearsal(options, port=port)
     emit(
-        as_json,
         {"folder": folder, "user": user, "group": group, "port": port},
         f"Prepared; the containers will run as user {user}."
         f" Keep {folder / 'pki' / 'ca.key'} away from the parties.\n"

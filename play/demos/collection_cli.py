@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from veiltab.common.collection.oracles import ORACLE_NAMES
-from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
+from veiltab.common.command.cli import EXIT_CODES, emit, note
 from veiltab.common.core.numbers.rounding import parse_epsilon
 from veiltab.play.local.command import end_parties_on_sigterm, out_option
 
@@ -37,10 +37,7 @@ _NEXT = """Next:
     help="The local randomiser; auto chooses the one with the least expected variance.",
 )
 @out_option("veiltab-collection")
-@json_option
-def collect(
-    nodes: int, domain: int, epsilon: str, rate: str, distribution: str, oracle: str, out: Path, as_json: bool
-) -> None:
+def collect(nodes: int, domain: int, epsilon: str, rate: str, distribution: str, oracle: str, out: Path) -> None:
     """Run a round of collection here: server, researcher and a fleet of nodes as processes, over real TLS."""
     from veiltab.play.demos.collection import CollectionOptions, run_collection
     from veiltab.researcher.collection.strata import rate_of
@@ -56,7 +53,7 @@ def collect(
     )
     end_parties_on_sigterm()
     result = run_collection(options, note)
-    emit(as_json, _as_dict(result), _as_text(result))
+    emit(_as_dict(result), _as_text(result))
 
 
 def _as_dict(result: "CollectionResult") -> dict[str, object]:

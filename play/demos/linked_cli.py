@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, emit, json_option, listed, note
+from veiltab.common.command.cli import EXIT_CODES, emit, listed, note, wants_json
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.play.local.command import end_parties_on_sigterm, out_option, verbose_option
@@ -43,10 +43,7 @@ _NEXT = """Next:
 @click.option("--seed", default="census", show_default=True, help="Of the microdata.")
 @out_option("veiltab-demo")
 @verbose_option
-@json_option
-def linked(
-    epsilon: str, delta: str, attributes: str | None, people: int, seed: str, out: Path, verbose: bool, as_json: bool
-) -> None:
+def linked(epsilon: str, delta: str, attributes: str | None, people: int, seed: str, out: Path, verbose: bool) -> None:
     """Release every pair of the linked census here, draw microdata, and show the truth beside them.
 
     Alice holds seven attributes of 48,842 people, Bob seven others. Every pair of the fourteen is released under one
@@ -64,8 +61,8 @@ def linked(
     )
     end_parties_on_sigterm()
     result = run_linked(options, note)
-    if as_json:
-        emit(as_json, _as_dict(result), "")
+    if wants_json():
+        emit(_as_dict(result), "")
     else:
         _print(result, options.out, verbose=verbose)
 

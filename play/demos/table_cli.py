@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, note
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit, note, wants_json
 from veiltab.common.command.options import noise_options
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
@@ -81,7 +81,6 @@ _NEXT = """Next:
 @click.argument("more_tables", nargs=-1, type=PATH, metavar="")
 @out_option("veiltab-demo")
 @verbose_option
-@json_option
 def table(
     curators: int,
     epsilon: str,
@@ -94,7 +93,6 @@ def table(
     more_tables: tuple[Path, ...],
     out: Path,
     verbose: bool,
-    as_json: bool,
     **noise: Any,  # noqa: ANN401 - the options of noise, which are fields of DemoOptions
 ) -> None:
     """Run a whole release here: every party a process, over real TLS, on the census of the paper.
@@ -124,22 +122,22 @@ def table(
     )
     end_parties_on_sigterm()
     if behaviour != "honest":
-        _show_cheat(behaviour, options, as_json=as_json)
+        _show_cheat(behaviour, options)
         return
     result = run_table_demo(options, note)
-    if as_json:
-        emit(as_json, _as_dict(result), "")
+    if wants_json():
+        emit(_as_dict(result), "")
     else:
         _print(result, options.out, verbose=verbose)
 
 
-def _show_cheat(cheat: str, options: "DemoOptions", *, as_json: bool) -> None:
+def _show_cheat(cheat: str, options: "DemoOptions") -> None:
     """Run a release whose server cheats, and exit with 1 if it is not caught."""
     from veiltab.play.demos.cheating import run_cheat
     from veiltab.play.demos.cheating_server import Cheat
 
     outcome = run_cheat(Cheat(cheat), options, note)
-    emit(as_json, outcome.as_dict(), outcome.as_text())
+    emit(outcome.as_dict(), outcome.as_text())
     if not outcome.is_caught:
         sys.exit(1)
 

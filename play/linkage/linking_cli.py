@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
+from veiltab.common.command.cli import EXIT_CODES, emit, note, wants_json
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.play.local.command import end_parties_on_sigterm, out_option, verbose_option
 from veiltab.play.local.printing import CELL_HEADINGS, cell_rows, console_of, print_table
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 @click.option("--seed", default="demo", show_default=True, help="Of the people.")
 @out_option("veiltab-demo")
 @verbose_option
-@json_option
 def link(
     people: int,
     alignment: str,
@@ -52,7 +51,6 @@ def link(
     seed: str,
     out: Path,
     verbose: bool,
-    as_json: bool,
 ) -> None:
     """Link the people of two registers here, release a table of both, and show the truth beside it.
 
@@ -76,8 +74,8 @@ def link(
     )
     end_parties_on_sigterm()
     result = run_link(options, note)
-    if as_json:
-        emit(as_json, as_dict(result), "")
+    if wants_json():
+        emit(as_dict(result), "")
     else:
         _print(result, out, verbose=verbose)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
+from veiltab.common.command.cli import EXIT_CODES, emit, note, wants_json
 from veiltab.common.command.options import study_argument
 from veiltab.common.errors import InvalidInputError
 from veiltab.play.local.command import end_parties_on_sigterm, out_option, rehearsal_options
@@ -40,7 +40,6 @@ _MOST_TABLES = 3
 @click.option("--once", is_flag=True, help="Make one request, or one round of nodes, print its result and end.")
 @click.option("--request", "asked", help="The same with these options of `veiltab researcher request`, in quotes.")
 @out_option("veiltab-rehearsal")
-@json_option
 def rehearse(
     study_path: Path,
     population: int | None,
@@ -48,7 +47,6 @@ def rehearse(
     once: bool,
     asked: str | None,
     out: Path,
-    as_json: bool,
 ) -> None:
     """Run a whole study here with dummy tables: every party a process, over real TLS, before any data is touched.
 
@@ -72,7 +70,7 @@ def rehearse(
         if not once and asked is None:
             try:
                 # Anyone who reads the invitation may interrupt at once.
-                emit(as_json, _as_dict(rehearsal) | {"parties": parties}, _invitation(rehearsal))
+                emit(_as_dict(rehearsal) | {"parties": parties}, _invitation(rehearsal))
                 _say_who_ends(rehearsal)
             except KeyboardInterrupt:
                 note(f"The rehearsal has ended. Its files stay in {rehearsal.local.folder}/")
@@ -82,9 +80,9 @@ def rehearse(
             release = rehearsed_release(rehearsal, words or rehearsal.usual_request(), note)
         if asked is None and rehearsal.study.nodes is not None:
             made_round = rehearsed_round(rehearsal, note)
-    if as_json:
+    if wants_json():
         found = {"release": release and _release_dict(release), "round": made_round and _round_dict(made_round)}
-        emit(as_json, _as_dict(rehearsal) | {"parties": parties} | found, "")
+        emit(_as_dict(rehearsal) | {"parties": parties} | found, "")
     else:
         _print(rehearsal, release, made_round)
 

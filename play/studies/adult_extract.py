@@ -13,7 +13,7 @@ import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, run
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit, run
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.rules import AttributeRule
 from veiltab.common.study.file import load_study
@@ -94,15 +94,14 @@ def _binned(rule: AttributeRule, raw: str) -> str:
 )
 @click.argument("raw", type=PATH)
 @click.argument("out", type=PATH)
-@json_option
-def command(raw: Path, out: Path, as_json: bool) -> None:  # noqa: FBT001 - mirrors the option
+def command(raw: Path, out: Path) -> None:
     """Write the people of adult.data and adult.test, folder RAW, in the study's bins to the Parquet file OUT."""
     table = extract(raw)
     try:
         pq.write_table(table, out, compression="zstd", compression_level=19)
     except OSError as error:
         raise InvalidInputError(f"the file cannot be written ({error.strerror})", where=str(out)) from None
-    emit(as_json, {"rows": table.num_rows, "out": out}, f"{table.num_rows:,} people: {out}")
+    emit({"rows": table.num_rows, "out": out}, f"{table.num_rows:,} people: {out}")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit
 from veiltab.common.command.options import identity_option, name_option, study_argument
 from veiltab.common.extras import importing
 from veiltab.common.web.http_options import HttpOptions, check_origin
@@ -79,14 +79,13 @@ def token() -> None:
     help="What it is good for; repeat it for more. `request` spends curators' budgets.",
 )
 @_days_option
-@json_option
-def add(state: Path, label: str, scopes: tuple[str, ...], days: float, as_json: bool) -> None:
+def add(state: Path, label: str, scopes: tuple[str, ...], days: float) -> None:
     """Make a token and print it: this once, for only its hash is kept."""
     from veiltab.researcher.api.tokens import Scope, Tokens
 
     with closing(Tokens(state)) as tokens:
         kept, text = tokens.add(label, frozenset(map(Scope, scopes)), days)
-    emit(as_json, _facts(kept, kept.created) | {"token": text}, f"{text}\n{_line(kept, kept.created)}")
+    emit(_facts(kept, kept.created) | {"token": text}, f"{text}\n{_line(kept, kept.created)}")
 
 
 @token.command(
@@ -105,8 +104,7 @@ def add(state: Path, label: str, scopes: tuple[str, ...], days: float, as_json: 
     metavar="https://HOST[:PORT]",
     help="Where browsers reach `veiltab researcher http`.",
 )
-@json_option
-def link(client: "Client", state: Path, label: str, release_name: str, days: float, origin: str, as_json: bool) -> None:
+def link(client: "Client", state: Path, label: str, release_name: str, days: float, origin: str) -> None:
     """Make a link that opens the report of one release in a browser, and print it: this once.
 
     Its token reads this release and nothing else. Anyone who has the link can open it, until it expires or is revoked
@@ -122,13 +120,12 @@ def link(client: "Client", state: Path, label: str, release_name: str, days: flo
         kept, text = tokens.add(label, frozenset({Scope.READ}), days, release.id)
     address = report_link(origin, release.id, text)
     facts = _facts(kept, kept.created) | {"attributes": attributes, "link": address}
-    emit(as_json, facts, f"{address}\n{_line(kept, kept.created)}")
+    emit(facts, f"{address}\n{_line(kept, kept.created)}")
 
 
 @token.command("list", epilog="Example: veiltab researcher token list --state state-http")
 @_state_option
-@json_option
-def list_(state: Path, as_json: bool) -> None:
+def list_(state: Path) -> None:
     """List tokens, without what they are."""
     from veiltab.researcher.api.tokens import Tokens
 
@@ -136,20 +133,19 @@ def list_(state: Path, as_json: bool) -> None:
     with closing(Tokens.kept_in(state)) as tokens:
         every = tokens.all()
     text = "\n".join(_line(one, now) for one in every) or "No tokens yet."
-    emit(as_json, {"tokens": [_facts(one, now) for one in every]}, text)
+    emit({"tokens": [_facts(one, now) for one in every]}, text)
 
 
 @token.command(epilog="Example: veiltab researcher token revoke --state state-http --label laptop")
 @_state_option
 @click.option("--label", required=True, help="Of the token.")
-@json_option
-def revoke(state: Path, label: str, as_json: bool) -> None:
+def revoke(state: Path, label: str) -> None:
     """Refuse a token from now on."""
     from veiltab.researcher.api.tokens import Tokens
 
     with closing(Tokens.kept_in(state)) as tokens:
         kept = tokens.revoke(label)
-    emit(as_json, _facts(kept, kept.created), _line(kept, kept.created))
+    emit(_facts(kept, kept.created), _line(kept, kept.created))
 
 
 def _facts(one: "Token", now: float) -> dict[str, object]:

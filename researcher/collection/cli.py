@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from veiltab.common.collection.oracles import ORACLE_NAMES
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit, finite, json_option, note
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit, finite, note
 from veiltab.common.errors import ClosedRoundError, InvalidInputError
 from veiltab.researcher.collection.guarantee import DELTA_OF_COINS
 from veiltab.researcher.collection.plan_cli import plan
@@ -62,7 +62,6 @@ def collect() -> None:
     callback=finite,
     help="Time until the round closes by itself.",
 )
-@json_option
 def open_round(
     rounds: "Rounds",
     question: str | None,
@@ -72,7 +71,6 @@ def open_round(
     oracle: str,
     central_epsilon: str | None,
     lifetime_hours: float,
-    as_json: bool,
 ) -> None:
     """Open a round, and print its id, which the nodes need."""
     from veiltab.researcher.collection.strata import by_stratum, rate_of
@@ -91,7 +89,7 @@ def open_round(
         lifetime_seconds=round(lifetime_hours * 3600),
     )
     note(why)
-    emit(as_json, {**spec_dict(spec), "why": why}, spec_text(spec))
+    emit({**spec_dict(spec), "why": why}, spec_text(spec))
 
 
 def _oracle(
@@ -139,8 +137,7 @@ def _oracle(
 @round_option
 @click.option("--nodes", required=True, help="How many tokens: one number for every stratum, or stratum=number,...")
 @click.option("--out", required=True, type=PATH, help="New CSV file for the tokens.")
-@json_option
-def enrol(rounds: "Rounds", round_id: str, nodes: str, out: Path, as_json: bool) -> None:
+def enrol(rounds: "Rounds", round_id: str, nodes: str, out: Path) -> None:
     """Make one-time tokens, one for each node; the server gets only their digests.
 
     Hand every node one line of the file, in an order of your own. Anyone who has a token can spend it. If the command
@@ -160,7 +157,6 @@ def enrol(rounds: "Rounds", round_id: str, nodes: str, out: Path, as_json: bool)
     status = rounds.status(round_id)
     made = sum(numbers.values())
     emit(
-        as_json,
         {"round": round_id, "made": made, "enrolled": by_stratum_name(status, status.enrolled), "out": out},
         f"{made} tokens: {out}. Keep it like a key, and hand each node one line.",
     )
@@ -184,25 +180,22 @@ def _check_room(status: "RoundStatus", numbers: Mapping[str, int]) -> None:
 @collect.command(epilog=f"Example: veiltab collect status {CONNECTION} --round ID")
 @with_rounds
 @optional_round_option
-@json_option
-def status(rounds: "Rounds", round_name: str | None, as_json: bool) -> None:
+def status(rounds: "Rounds", round_name: str | None) -> None:
     """Show rounds: open or closed, tokens, reports."""
     statuses = [rounds.status(one) for one in ([rounds.whole_id(round_name)] if round_name else rounds.rounds())]
     text = "\n".join(status_text(one) for one in statuses) or "No rounds yet."
-    emit(as_json, status_dict(statuses[0]) if round_name else {"rounds": [status_dict(one) for one in statuses]}, text)
+    emit(status_dict(statuses[0]) if round_name else {"rounds": [status_dict(one) for one in statuses]}, text)
 
 
 @collect.command(epilog=f"Example: veiltab collect close {CONNECTION} --round ID")
 @with_rounds
 @round_option
-@json_option
-def close(rounds: "Rounds", round_id: str, as_json: bool) -> None:
+def close(rounds: "Rounds", round_id: str) -> None:
     """Close a round for good: later reports are refused, and its counts can be fetched."""
     closed, already = rounds.close_round(round_id)
     status = rounds.status(round_id)
     when = f"{datetime.fromtimestamp(closed, UTC):%Y-%m-%d %H:%M:%S} UTC"
     emit(
-        as_json,
         status_dict(status) | {"already": already},
         f"The round {'was closed already, at' if already else 'is closed since'} {when},"
         f" with {sum(status.reports)} reports.",

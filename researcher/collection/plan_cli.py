@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import emit, json_option
+from veiltab.common.command.cli import emit
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon, upward
 from veiltab.common.privacy.cards.guarantee_text import delta_text
 
@@ -26,10 +26,7 @@ if TYPE_CHECKING:
     help="Rank at this epsilon against an adversary who sees only counts: each randomiser with the largest epsilon of a"
     " report, up to --epsilon, that keeps it.",
 )
-@json_option
-def plan(
-    domain: int, epsilon: str, population: int, rate: str, delta: str | None, central_epsilon: str | None, as_json: bool
-) -> None:
+def plan(domain: int, epsilon: str, population: int, rate: str, delta: str | None, central_epsilon: str | None) -> None:
     """Rank the local randomisers by expected error, and say what each guarantees against who sees only counts."""
     from veiltab.common.collection.choosing import choose
     from veiltab.common.privacy.cards.card import advised_delta
@@ -64,7 +61,7 @@ def plan(
             for one, central in zip(choice.candidates, guarantees, strict=True)
         ],
     }
-    emit(as_json, data, _text(choice, guarantees, expected, centre))
+    emit(data, _text(choice, guarantees, expected, centre))
 
 
 def _facts(central: "CentralGuarantee") -> dict[str, object]:

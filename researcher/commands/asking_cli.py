@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from veiltab.common.command.cli import emit, finite, json_option, note
+from veiltab.common.command.cli import emit, finite, note
 from veiltab.common.command.options import noise_options, tables_options
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.schemes import SCHEMES
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     callback=finite,
     help="Seconds to wait; the release continues after that.",
 )
-@json_option
 def request(
     client: "Client",
     *,
@@ -71,7 +70,6 @@ def request(
     lifetime_hours: float,
     wait: bool,
     timeout: float,
-    as_json: bool,
     **choices: Any,  # noqa: ANN401 - the other options are keywords of Client.request
 ) -> None:
     """Ask the curators for a release; the same command continues an unfinished one."""
@@ -80,7 +78,7 @@ def request(
     if choices["workload"] or tables:
         note(_planning_hint(attributes, tables, choices))
     status = release.wait(timeout, Watcher()) if wait else release.status()
-    emit(as_json, status_dict(status) | {"continued": release.continued}, status_text(status))
+    emit(status_dict(status) | {"continued": release.continued}, status_text(status))
 
 
 @click.command(
@@ -88,15 +86,14 @@ def request(
 )
 @with_client
 @click.option("--release", "release_name", help=f"{RELEASE}; by default all are listed.")
-@json_option
-def status(client: "Client", release_name: str | None, as_json: bool) -> None:
+def status(client: "Client", release_name: str | None) -> None:
     """Show releases, and the parties that they wait for."""
     found = [client.status(release_name)] if release_name else client.releases()
     if release_name:
-        emit(as_json, status_dict(found[0]), status_text(found[0]))
+        emit(status_dict(found[0]), status_text(found[0]))
     else:
         text = "\n".join(status_text(one) for one in found) or "No releases yet."
-        emit(as_json, {"releases": [status_dict(one) for one in found]}, text)
+        emit({"releases": [status_dict(one) for one in found]}, text)
 
 
 def _planning_hint(attributes: Sequence[str], tables: Sequence[Sequence[str]], choices: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import NEW_FILE, emit, force_option, json_option, listed, note, refuse_present
+from veiltab.common.command.cli import NEW_FILE, emit, force_option, listed, note, refuse_present
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import written_whole
 from veiltab.researcher.commands.linkage_options import Linkage, linkage_options
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 )
 @click.option("--report", "page", type=NEW_FILE, help="Also write an HTML page about the file.")
 @force_option
-@json_option
 def synthesise(
     client: "Client",
     release_name: str,
@@ -51,7 +50,6 @@ def synthesise(
     linkage: Linkage,
     out: Path,
     page: Path | None,
-    as_json: bool,
 ) -> None:
     """Write microdata: rows drawn from a model of all tables of a release, which are no people.
 
@@ -113,7 +111,7 @@ def synthesise(
         *(said for said in (known.remark, known.links) if said),
         *([] if page is None else [f"Report: {page}"]),
     ]
-    emit(as_json, data, "\n".join(lines))
+    emit(data, "\n".join(lines))
 
 
 @click.command(
@@ -124,8 +122,7 @@ def synthesise(
 @release_option
 @click.option("--out", type=NEW_FILE, required=True, help="File to write.")
 @force_option
-@json_option
-def certificate(client: "Client", release_name: str, out: Path, as_json: bool) -> None:
+def certificate(client: "Client", release_name: str, out: Path) -> None:
     """Write the release certificate: description, receipts and ledgers, signed by every curator and the server.
 
     One file holds all tables of a release, and says that none is missing. An auditor checks it offline, with the study
@@ -134,13 +131,12 @@ def certificate(client: "Client", release_name: str, out: Path, as_json: bool) -
     release = client.release(release_name)
     with written_whole(out) as file:
         file.write(release.certificate().encode())
-    emit(as_json, {"release": release.id, "certificate": out}, f"Certificate: {out}")
+    emit({"release": release.id, "certificate": out}, f"Certificate: {out}")
 
 
 @click.command(epilog="Example: veiltab researcher access-log study.toml --name rosa --identity pki/researcher-rosa")
 @with_client
-@json_option
-def access_log(client: "Client", as_json: bool) -> None:
+def access_log(client: "Client") -> None:
     """Show which analyst asked for what of which release, and when; for the researcher alone."""
     accesses = client.accesses()
     labels = {status.release_id: status.label for status in client.releases()}
@@ -161,7 +157,7 @@ def access_log(client: "Client", as_json: bool) -> None:
         f"  {access.times}x {access.subject.value}  {access.release_id}  {labels.get(access.release_id, '')}".rstrip()
         for access in accesses
     ]
-    emit(as_json, {"accesses": data}, "\n".join(lines) or "No analyst has asked for anything.")
+    emit({"accesses": data}, "\n".join(lines) or "No analyst has asked for anything.")
 
 
 def _instant(seconds: int) -> datetime:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import NEW_FILE, emit, force_option, json_option, listed
+from veiltab.common.command.cli import NEW_FILE, emit, force_option, listed
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.commands.linkage_options import Linkage, linkage_options
 from veiltab.researcher.commands.options_cli import attributes_option, confidence_option, with_client
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 @click.option("--out", type=NEW_FILE, help="Also write the table here (.csv, .parquet or .json).")
 @force_option
 @click.option("--plot", type=NEW_FILE, help="Draw the series (.svg or .png).")
-@json_option
 def series(
     client: "Client",
     *,
@@ -44,7 +43,6 @@ def series(
     confidence: float,
     out: Path | None,
     plot: Path | None,
-    as_json: bool,
 ) -> None:
     """Put one question to several releases, the waves of a study, and show what each says or how they changed.
 
@@ -79,4 +77,4 @@ def series(
         write(analysis.frame(), out)
     data = {"releases": list(answers), **analysis_dict(client.study, analysis), "out": out, "plot": plot}
     written = [f"Written: {path}" for path in (out, plot) if path is not None]
-    emit(as_json, data, "\n".join((analysis.text(), f"Study: {client.study.title}.", *written)))
+    emit(data, "\n".join((analysis.text(), f"Study: {client.study.title}.", *written)))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import NEW_FILE, emit, force_option, json_option, listed
+from veiltab.common.command.cli import NEW_FILE, emit, force_option, listed
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.commands.linkage_options import Linkage, linkage_options
 from veiltab.researcher.commands.options_cli import attributes_option, confidence_option, release_option, with_client
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 @confidence_option
 @click.option("--out", type=NEW_FILE, help="Also write the table here (.csv, .parquet or .json).")
 @force_option
-@json_option
 def estimate(
     client: "Client",
     *,
@@ -51,7 +50,6 @@ def estimate(
     linkage: Linkage,
     confidence: float,
     out: Path | None,
-    as_json: bool,
 ) -> None:
     """Estimate the joint distribution, or a marginal, with standard errors and intervals; or analyse it.
 
@@ -71,7 +69,7 @@ def estimate(
         if attributes is not None or compare is not None or independence is not None:
             raise InvalidInputError("it goes with no other question", where="--linear and --correlation")
         analysis = answer_of_all(release.measured(confidence=confidence, linkage_error=linkage), question)
-        _emit_analysis(client.study, release, None, analysis, out, as_json)
+        _emit_analysis(client.study, release, None, analysis, out)
         return
     found = table_of(release, names, confidence, linkage)
     if independence is not None:
@@ -83,13 +81,13 @@ def estimate(
             )
         if not question.is_plain or compare is not None or out is not None:
             raise InvalidInputError("a test goes with no other question", where="--independence")
-        _emit_test(release, found, listed(independence), 1 - confidence, as_json)
+        _emit_test(release, found, listed(independence), 1 - confidence)
         return
     if question.is_plain and compare is None and isinstance(found, TableEstimate):
-        _emit_table(client.study, release, found, out, as_json)
+        _emit_table(client.study, release, found, out)
         return
     other = None if compare is None else _other_table(client, compare, release, names, confidence, linkage)
-    _emit_analysis(client.study, release, found, answer(question, found, other), out, as_json)
+    _emit_analysis(client.study, release, found, answer(question, found, other), out)
 
 
 def named_attributes(attributes: str | None, question: "Question", release: "Release") -> Sequence[str]:
@@ -99,7 +97,7 @@ def named_attributes(attributes: str | None, question: "Question", release: "Rel
     return question.attributes(release.domain()) if question.names_attributes else ()
 
 
-def _emit_table(study: "Study", release: "Release", found: "TableEstimate", out: Path | None, as_json: bool) -> None:
+def _emit_table(study: "Study", release: "Release", found: "TableEstimate", out: Path | None) -> None:
     from veiltab.researcher.estimates.table import write
     from veiltab.researcher.report.presentation import source_sentence
 
@@ -119,10 +117,10 @@ def _emit_table(study: "Study", release: "Release", found: "TableEstimate", out:
         f"Study: {study.title}. Its file: {found.study_digest}.",
         *([] if out is None else [f"Written: {out}"]),
     ]
-    emit(as_json, data, "\n".join(lines))
+    emit(data, "\n".join(lines))
 
 
-def _emit_test(release: "Release", found: "Table", left: Sequence[str], level: float, as_json: bool) -> None:
+def _emit_test(release: "Release", found: "Table", left: Sequence[str], level: float) -> None:
     """Show whether some attributes of a measured table are independent of its others."""
     from veiltab.researcher.estimates.estimation import Estimate
     from veiltab.researcher.estimates.independence import independence
@@ -158,11 +156,11 @@ def _emit_test(release: "Release", found: "Table", left: Sequence[str], level: f
         f"W = {test.statistic:.4g} with {test.degrees} degrees of freedom, p = {test.p_value:.3g};"
         f" Cramer's V {test.association:.3f}, noise taken off."
     )
-    emit(as_json, data, f"{test.verdict}\n{facts}")
+    emit(data, f"{test.verdict}\n{facts}")
 
 
 def _emit_analysis(
-    study: "Study", release: "Release", found: "Table | None", analysis: "Analysis", out: Path | None, as_json: bool
+    study: "Study", release: "Release", found: "Table | None", analysis: "Analysis", out: Path | None
 ) -> None:
     from veiltab.researcher.estimates.table import write
     from veiltab.researcher.report.presentation import source_sentence
@@ -179,7 +177,7 @@ def _emit_analysis(
     }
     about, source = f"Study: {study.title}.", "" if found is None else source_sentence(found, known)
     parts = (analysis.text(), source, respondents, about, "" if out is None else f"Written: {out}")
-    emit(as_json, data, "\n".join(part for part in parts if part))
+    emit(data, "\n".join(part for part in parts if part))
 
 
 @click.command(
@@ -191,8 +189,7 @@ def _emit_analysis(
 @confidence_option
 @click.option("--out", required=True, type=NEW_FILE, help="HTML file to write.")
 @force_option
-@json_option
-def report(client: "Client", release_name: str, confidence: float, out: Path, as_json: bool) -> None:
+def report(client: "Client", release_name: str, confidence: float, out: Path) -> None:
     """Write one self-contained HTML page with pictures, the epsilon card and every number.
 
     Of a release of several tables it is about microdata of as many rows as there are respondents, with the seed
@@ -209,7 +206,7 @@ def report(client: "Client", release_name: str, confidence: float, out: Path, as
     else:
         html = report_page(client.study, known, release.estimate(confidence=confidence))
     write_page(html, out)
-    emit(as_json, {"release": release.id, "report": out}, f"Report: {out}")
+    emit({"release": release.id, "report": out}, f"Report: {out}")
 
 
 def _other_table(

@@ -96,8 +96,8 @@ def test_every_command_that_writes_asks_before_it_overwrites() -> None:
 @pytest.mark.parametrize(
     ("args", "name", "option", "value"),
     [
-        ([], DEFAULT, "as_json", False),
-        (["--epsilon=0.5", "--json"], DEFAULT, "as_json", True),
+        ([], DEFAULT, "verbose", False),
+        (["--epsilon=0.5", "--verbose"], DEFAULT, "verbose", True),
         (["--people", "2000"], "linked", "people", 2000),
         (["table", "--server", "lazy"], "table", "behaviour", "lazy"),
         (["table", "--table", "a.csv", "b.csv"], "table", "more_tables", (Path("b.csv"),)),

@@ -8,8 +8,8 @@ from cryptography import x509
 
 from veiltab.common.errors import ConflictError
 from veiltab.common.rpc.parties.identity import check_issuer
+from veiltab.deploy.cli import veiltab
 from veiltab.deploy.pki.cluster import init_cluster
-from veiltab.deploy.pki.pki_cli import pki
 
 NOW = datetime(2030, 1, 15, 12, tzinfo=UTC)
 
@@ -52,9 +52,9 @@ def test_a_cluster_is_not_replaced(tmp_path: Path) -> None:
 
 
 def test_the_command_names_the_folders(tmp_path: Path) -> None:
-    done = CliRunner().invoke(pki, ["cluster", "--out", str(tmp_path / "pki"), "--days", "30", "--json"])
+    done = CliRunner().invoke(veiltab, ["pki", "cluster", "--out", str(tmp_path / "pki"), "--days", "30", "--json"])
     assert json.loads(done.output)["folders"] == {
         role: str(tmp_path / "pki" / role) for role in ("scheduler", "worker", "client")
     }
-    said = CliRunner().invoke(pki, ["cluster", "--out", str(tmp_path / "other")]).output
+    said = CliRunner().invoke(veiltab, ["pki", "cluster", "--out", str(tmp_path / "other")]).output
     assert "--dask-identity" in said

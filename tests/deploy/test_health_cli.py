@@ -12,7 +12,7 @@ from veiltab.common.errors import DeniedError, InvalidInputError, UnavailableErr
 from veiltab.common.rpc.parties.identity import Party, Role, load_identity
 from veiltab.common.rpc.server import build_server
 from veiltab.common.study.file import Study
-from veiltab.deploy.operate.health_cli import health
+from veiltab.deploy.cli import veiltab
 from veiltab.deploy.pki.certificates import init_pki
 
 CLOUD = ("--name", "cloud", "--role", "server")
@@ -27,7 +27,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, study: Study, study_bytes: 
 
 
 def ask(folder: Path, who: str, *args: str) -> Result:
-    return CliRunner().invoke(health, [str(folder / "study.toml"), "--identity", str(folder / "pki" / who), *args])
+    return CliRunner().invoke(
+        veiltab, ["health", str(folder / "study.toml"), "--identity", str(folder / "pki" / who), *args]
+    )
 
 
 def while_serving(folder: Path, study: Study, peers: list[tuple[Role, str]], asking: Callable[[str], Result]) -> Result:

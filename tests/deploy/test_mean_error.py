@@ -12,8 +12,8 @@ from tests.conftest import STUDY
 from tests.researcher.numbers.rounding import Column, estimates
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.planning import plan_release
+from veiltab.deploy.cli import veiltab
 from veiltab.deploy.plan.mean_error import mean_errors
-from veiltab.deploy.plan.plan_cli import plan
 from veiltab.researcher.numbers.means import means
 
 GRIDS = {"even": tuple(range(0, 101, 10)), "coarse": (0, 50, 100), "uneven": (0, 10, 20, 40, 70, 100)}
@@ -61,7 +61,7 @@ def study(tmp_path: Path) -> Path:
 
 def planned(tmp_path: Path, *more: str) -> str:
     words = ["--study", str(study(tmp_path)), "--population", "20000", "--epsilon", "1", "--delta", "1e-6"]
-    return CliRunner().invoke(plan, [*words, *more], catch_exceptions=False).stdout
+    return CliRunner().invoke(veiltab, ["plan", *words, *more], catch_exceptions=False).stdout
 
 
 def test_the_command_foresees_means(tmp_path: Path) -> None:
@@ -93,5 +93,7 @@ def test_what_is_no_spread_is_refused(tmp_path: Path, spread: str, problem: str)
 def test_a_spread_needs_a_table_of_a_study() -> None:
     with pytest.raises(InvalidInputError, match="no study says"):
         CliRunner().invoke(
-            plan, ["--population", "99", "--epsilon", "1", "--cells", "4", "--spread", "a=1,1"], catch_exceptions=False
+            veiltab,
+            ["plan", "--population", "99", "--epsilon", "1", "--cells", "4", "--spread", "a=1,1"],
+            catch_exceptions=False,
         )

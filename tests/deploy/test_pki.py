@@ -17,9 +17,9 @@ from veiltab.common.command.parties import parties_of
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError, VeiltabError
 from veiltab.common.rpc.parties.identity import Party, Role, load_identity
 from veiltab.common.study.file import CuratorMember, Member, Study, study_from_bytes
+from veiltab.deploy.cli import veiltab
 from veiltab.deploy.pki.authority import names_of
 from veiltab.deploy.pki.certificates import init_pki, issue_party
-from veiltab.deploy.pki.pki_cli import pki
 
 NOW = datetime(2030, 1, 15, 12, tzinfo=UTC)
 
@@ -227,7 +227,7 @@ def study_file(tmp_path: Path) -> Path:
 
 
 def run(*arguments: object) -> str:
-    result = CliRunner().invoke(pki, [str(argument) for argument in arguments], catch_exceptions=True)
+    result = CliRunner().invoke(veiltab, ["pki", *map(str, arguments)], catch_exceptions=True)
     if result.exception is not None:
         raise result.exception
     return result.stdout

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
-import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -14,10 +13,8 @@ from veiltab.common.errors import VeiltabError
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.storage.files import OwnedFolder
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.curator.cli import curator
+from veiltab.deploy.cli import veiltab
 from veiltab.deploy.pki.certificates import init_pki, issue_party
-from veiltab.researcher.cli import researcher
-from veiltab.server.cli import server
 
 TABLE = "id,sex,age\nann,f,young\nbob,m,old\n"
 SERVER = (
@@ -25,7 +22,7 @@ SERVER = (
 )
 CURATOR = SERVER.replace("cloud", "alice").replace("server-", "curator-") + 'table = "alice.csv"\nworkers = 0\n'
 RESEARCHER = SERVER.replace("cloud", "rosa").replace("server-", "researcher-")
-ROLES: dict[str, click.Command] = {CURATOR: curator, SERVER: server, RESEARCHER: researcher}
+ROLES = {CURATOR: "curator", SERVER: "server", RESEARCHER: "researcher"}
 
 Check = Callable[..., Result]
 
@@ -55,7 +52,7 @@ def check(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Check:
         (folder / "party.toml").write_text(text)
         words = ["serve", "--config", str(folder / "party.toml"), "--check", *options]
         none = {"VEILTAB_IDENTITY": "", "VEILTAB_STATE": ""}
-        return CliRunner().invoke(ROLES[of or text], words, env=none | environment)
+        return CliRunner().invoke(veiltab, [ROLES[of or text], *words], env=none | environment)
 
     return checked
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from tests.conftest import STUDY
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.pricing.price import price_budget
-from veiltab.deploy.plan.plan_cli import plan
+from veiltab.deploy.cli import veiltab
 
 N = 20_000
 
@@ -26,7 +26,7 @@ def study_path(tmp_path: Path) -> Path:
 def planned(study: Path, *words: str) -> dict[str, Any]:
     """Return what the command says, as JSON."""
     common = ("--study", str(study), "--population", str(N), "--delta", "1e-6", "--json")
-    ran = CliRunner().invoke(plan, [*common, *words], catch_exceptions=False)
+    ran = CliRunner().invoke(veiltab, ["plan", *common, *words], catch_exceptions=False)
     assert ran.exit_code == 0, ran.output
     found: dict[str, Any] = json.loads(ran.stdout)
     return found
@@ -75,7 +75,7 @@ def test_the_epsilon_that_a_pair_error_needs(study_path: Path) -> None:
 def test_the_delta_and_the_people_that_a_pair_error_needs(study_path: Path) -> None:
     words = ["--study", str(study_path), "--workload", "pairs", "--epsilon", "1", "--pair-error", "0.02", "--json"]
     for fixed, asked in ((["--population", str(N)], "delta"), (["--delta", "1e-6"], "population")):
-        ran = CliRunner().invoke(plan, [*words, *fixed], catch_exceptions=False)
+        ran = CliRunner().invoke(veiltab, ["plan", *words, *fixed], catch_exceptions=False)
         found = json.loads(ran.stdout)
         assert found["feasible"], asked
         assert found["pair_error"] <= 0.02
@@ -84,7 +84,9 @@ def test_the_delta_and_the_people_that_a_pair_error_needs(study_path: Path) -> N
 
 def test_a_pair_error_that_no_epsilon_reaches_is_said(study_path: Path) -> None:
     words = ["--study", str(study_path), "--population", "300", "--delta", "1e-6"]
-    ran = CliRunner().invoke(plan, [*words, "--workload", "pairs", "--pair-error", "1e-9"], catch_exceptions=False)
+    ran = CliRunner().invoke(
+        veiltab, ["plan", *words, "--workload", "pairs", "--pair-error", "1e-9"], catch_exceptions=False
+    )
     assert "A pair error of 1e-09 cannot be reached with an epsilon up to 20." in ran.stdout
     assert "more than the whole budget of the study" in ran.stdout
 
@@ -126,7 +128,7 @@ def test_tables_may_be_listed(study_path: Path) -> None:
 )
 def test_bad_input_is_refused_in_words(study_path: Path, words: str, problem: str) -> None:
     arguments = [word.replace("S", str(study_path)) if word.startswith("S") else word for word in words.split()]
-    ran = CliRunner().invoke(plan, arguments)
+    ran = CliRunner().invoke(veiltab, ["plan", *arguments])
     assert isinstance(ran.exception, InvalidInputError)
     assert problem in str(ran.exception)
 
@@ -141,7 +143,7 @@ def test_bad_input_is_refused_in_words(study_path: Path, words: str, problem: st
     ],
 )
 def test_of_one_table_any_parameter_comes_from_the_others(words: str, asked: str, value: float) -> None:
-    ran = CliRunner().invoke(plan, [*words.split(), "--json"], catch_exceptions=False)
+    ran = CliRunner().invoke(veiltab, ["plan", *words.split(), "--json"], catch_exceptions=False)
     found = json.loads(ran.stdout)
     assert found["feasible"]
     assert found[asked] == value
@@ -150,10 +152,10 @@ def test_of_one_table_any_parameter_comes_from_the_others(words: str, asked: str
 def test_the_cells_of_one_table_come_from_the_study(study_path: Path) -> None:
     found = planned(study_path, "--attributes", "age,sex", "--epsilon", "1")
     words = ["--population", str(N), "--delta", "1e-6", "--epsilon", "1", "--cells", "6", "--json"]
-    alone = json.loads(CliRunner().invoke(plan, words, catch_exceptions=False).stdout)
+    alone = json.loads(CliRunner().invoke(veiltab, ["plan", *words], catch_exceptions=False).stdout)
     assert found == alone | {"budget": found["budget"], "charges": found["charges"]}
     study_path.write_text(study_path.read_text().replace("[study]\n", "[study]\nmaximum_cells = 5\n"))
     words = ["--study", str(study_path), "--attributes", "age,sex", "--population", "500", "--epsilon", "1"]
-    refused = CliRunner().invoke(plan, words).exception
+    refused = CliRunner().invoke(veiltab, ["plan", *words]).exception
     assert isinstance(refused, InvalidInputError)
     assert "has 6 cells; the study allows 5" in str(refused)

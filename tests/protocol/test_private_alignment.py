@@ -16,7 +16,7 @@ from veiltab.common.core.derivation import derive
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.curator.peers.coins import alignment_coin
 from veiltab.curator.table.tokens import tokens
-from veiltab.deploy.operate.status_cli import status
+from veiltab.deploy.cli import veiltab
 
 CAROL = (Role.CURATOR, "carol")
 SURE = 1e-6  # level at which an answer is wrong
@@ -122,7 +122,7 @@ def test_a_curator_that_masks_says_how_far_it_is_and_ends_in_order(tmp_path: Pat
 
     def said() -> str:
         # In this process: one of its own takes longer to begin than the curators may take to mask.
-        data = json.loads(CliRunner().invoke(status, asked).stdout)
+        data = json.loads(CliRunner().invoke(veiltab, ["status", *asked]).stdout)
         (work,) = [work for work in data["work"] if work["kind"] == "alignment"]
         return str(work["about"])
 

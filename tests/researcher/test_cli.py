@@ -17,7 +17,7 @@ from veiltab.common.privacy.planning.planning import FEW_ROWS
 from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
-from veiltab.researcher.cli import researcher
+from veiltab.deploy.cli import veiltab
 from veiltab.researcher.commands.status_cli import Watcher
 from veiltab.researcher.estimates.estimation import Estimate
 from veiltab.researcher.estimates.uncertainty import ReleaseDesign
@@ -42,11 +42,11 @@ def test_an_estimate_with_few_rows_in_a_cell_says_so(
     client = SimpleNamespace(release=lambda _name: release, study=study)
     monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: nullcontext(client))
     words = ["estimate", "study.toml", "--name", "rosa", "--identity", str(tmp_path), "--release", "wages"]
-    shown = CliRunner().invoke(researcher, words, catch_exceptions=False)
+    shown = CliRunner().invoke(veiltab, ["researcher", *words], catch_exceptions=False)
     assert (FEW_ROWS in shown.stdout) == warned
     assert "\nn = 1,000.\n" in shown.stdout
     assert f"\nStudy: {study.title}. Its file: {study.digest}.\n" in shown.stdout
-    plain = CliRunner().invoke(researcher, [*words, "--json"], catch_exceptions=False)
+    plain = CliRunner().invoke(veiltab, ["researcher", *words, "--json"], catch_exceptions=False)
     assert json.loads(plain.stdout)["few_rows"] == warned
     assert json.loads(plain.stdout)["respondents"] in shown.stdout
 
@@ -61,7 +61,7 @@ def test_the_status_of_a_release_that_failed_says_that_it_keeps_its_label(
     client = SimpleNamespace(status=lambda _name: failed)
     monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: nullcontext(client))
     words = ["status", "study.toml", "--name", "rosa", "--identity", str(tmp_path), "--release", "00"]
-    shown = CliRunner().invoke(researcher, words, catch_exceptions=False)
+    shown = CliRunner().invoke(veiltab, ["researcher", *words], catch_exceptions=False)
     assert shown.stdout.splitlines()[1] == f"  {said}"
 
 

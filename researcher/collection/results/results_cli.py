@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import NEW_FILE, emit, force_option, json_option, note
+from veiltab.common.command.cli import NEW_FILE, emit, force_option, note
 from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.core.numbers.rounding import bound_text
 from veiltab.common.errors import ConflictError, InvalidInputError
@@ -53,7 +53,6 @@ estimator_option = click.option(
 @confidence_option
 @click.option("--out", type=NEW_FILE, help="Also write the table here (.csv, .parquet or .json).")
 @force_option
-@json_option
 def estimate(
     rounds: "Rounds",
     round_id: str,
@@ -61,7 +60,6 @@ def estimate(
     estimator: str | None,
     confidence: float,
     out: Path | None,
-    as_json: bool,
 ) -> None:
     """Estimate how many nodes hold each value, with standard errors and intervals; the round must be closed.
 
@@ -123,7 +121,7 @@ def estimate(
         f"Study: {rounds.study.title}.",
         *([] if out is None else [f"Written: {out}"]),
     ]
-    emit(as_json, data, "\n".join(lines))
+    emit(data, "\n".join(lines))
 
 
 @click.command(epilog=f"Example: veiltab collect report {CONNECTION} --round ID --out age.html")
@@ -133,8 +131,7 @@ def estimate(
 @confidence_option
 @click.option("--out", required=True, type=NEW_FILE, help="HTML file to write.")
 @force_option
-@json_option
-def report(rounds: "Rounds", round_id: str, estimator: str | None, confidence: float, out: Path, as_json: bool) -> None:
+def report(rounds: "Rounds", round_id: str, estimator: str | None, confidence: float, out: Path) -> None:
     """Write one self-contained HTML page with the picture, the guarantee and every number."""
     from veiltab.common.web.document import write_page
     from veiltab.researcher.collection.results.round_report import report_page
@@ -144,7 +141,7 @@ def report(rounds: "Rounds", round_id: str, estimator: str | None, confidence: f
             "the report's name does not end in .html", where=str(out), remedy="End its name in .html."
         )
     write_page(report_page(rounds.study, *rounds.result(round_id), estimator, confidence), out)
-    emit(as_json, {"round": round_id, "report": out}, f"Report: {out}")
+    emit({"round": round_id, "report": out}, f"Report: {out}")
 
 
 def _combined(parts: "Sequence[tuple[RoundStatus, Tally]]", estimator: str | None, confidence: float) -> "Frequencies":
@@ -184,8 +181,7 @@ def _together_text(paid: "dict[str, Decimal | None]") -> str:
 @click.command(epilog=f"Example: veiltab collect balance {CONNECTION} --round ID")
 @with_rounds
 @round_option
-@json_option
-def balance(rounds: "Rounds", round_id: str, as_json: bool) -> None:
+def balance(rounds: "Rounds", round_id: str) -> None:
     """Say what a sample of the reports with each value equally often would hold, and how far it is from balance.
 
     Thinning reports costs no privacy. But reports are randomised: that each value is reported as often does not mean
@@ -209,7 +205,7 @@ def balance(rounds: "Rounds", round_id: str, as_json: bool) -> None:
         f"{found.each} reports of each value, {found.size} in all. Balanced nodes would hold each value in"
         f" {1 / tally.values:.1%}; the farthest is {abs(found.bias).max():.1%} off."
     )
-    emit(as_json, {"round": round_id, "each": found.each, "size": found.size, "values": rows}, "\n".join(lines))
+    emit({"round": round_id, "each": found.each, "size": found.size, "values": rows}, "\n".join(lines))
 
 
 def _check_no_tokens(path: Path) -> None:
@@ -237,8 +233,7 @@ def _check_no_tokens(path: Path) -> None:
     show_default=True,
     help="What to minimise: the largest variance of a value, or the sum over all values.",
 )
-@json_option
-def adapt(rounds: "Rounds", round_id: str, budget: int, goal: str, as_json: bool) -> None:
+def adapt(rounds: "Rounds", round_id: str, budget: int, goal: str) -> None:
     """Compute from a closed round the rates at which the strata should report in a second one.
 
     A node that answers both rounds pays both epsilons.
@@ -254,7 +249,6 @@ def adapt(rounds: "Rounds", round_id: str, budget: int, goal: str, as_json: bool
     )
     option = ",".join(f"{stratum}={rate}" for stratum, rate in rates.items())
     emit(
-        as_json,
         {
             "round": round_id,
             "goal": goal,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from veiltab.common.collection.oracles import ORACLE_NAMES
-from veiltab.common.command.cli import EXIT_CODES, NEW_FILE, PATH, emit, force_option, json_option, note
+from veiltab.common.command.cli import EXIT_CODES, NEW_FILE, PATH, emit, force_option, note
 from veiltab.common.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ class _Setting:
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(min=0))
 @click.option("--plot", type=NEW_FILE, help="Draw variance against value (.svg or .png).")
 @force_option
-@json_option
 def simulate(
     nodes: int | None,
     distribution: str | None,
@@ -67,7 +66,6 @@ def simulate(
     strata: Path | None,
     seed: int,
     plot: Path | None,
-    as_json: bool,
 ) -> None:
     """Simulate rounds and compare the estimators with their exact variances.
 
@@ -100,7 +98,7 @@ def simulate(
 
         draw(results, title, plot)
     settings = {"epsilon": nats, "oracle": oracle, "trials": trials, "seed": seed}
-    emit(as_json, settings | _as_dict(setting, design, results), _text(design, results, title))
+    emit(settings | _as_dict(setting, design, results), _text(design, results, title))
 
 
 def _one_stratum(nodes: int | None, distribution: str | None, domain: int | None, rate: str | None) -> _Setting:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from veiltab.common.command.cli import emit, json_option, note, run
 from veiltab.common.errors import (
@@ -34,8 +35,7 @@ def run_with(monkeypatch: pytest.MonkeyPatch, command: click.Command, *args: str
 def raising(error: BaseException) -> click.Command:
     @click.command()
     @json_option
-    def command(as_json: bool) -> None:
-        del as_json
+    def command() -> None:
         raise error
 
     return command
@@ -110,7 +110,12 @@ def test_help_ends_well(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     assert "Print one JSON object and nothing else" in capsys.readouterr().out
 
 
-def test_json_is_one_object_of_plain_values(capsys: pytest.CaptureFixture[str]) -> None:
+def emitted(data: dict[str, object], *words: str, text: str = "") -> str:
+    command = json_option(click.command()(lambda: emit(data, text)))
+    return CliRunner().invoke(command, words, catch_exceptions=False).stdout
+
+
+def test_json_is_one_object_of_plain_values() -> None:
     data = {
         "decimal": Decimal("0.5"),
         "fraction": Fraction(1, 4),
@@ -119,8 +124,7 @@ def test_json_is_one_object_of_plain_values(capsys: pytest.CaptureFixture[str]) 
         "scalar": np.float64(2),
         "text": "é\n",
     }
-    emit(as_json=True, data=data, text="for people")
-    out = capsys.readouterr().out
+    out = emitted(data, "--json", text="for people")
     assert out.count("\n") == 1
     assert json.loads(out) == {
         "decimal": 0.5,
@@ -130,13 +134,12 @@ def test_json_is_one_object_of_plain_values(capsys: pytest.CaptureFixture[str]) 
         "scalar": 2.0,
         "text": "é\n",
     }
-    emit(as_json=False, data=data, text="for people")
-    assert capsys.readouterr().out == "for people\n"
+    assert emitted(data, text="for people") == "for people\n"
 
 
 def test_what_is_not_plain_is_not_guessed() -> None:
     with pytest.raises(TypeError, match="object"):
-        emit(as_json=True, data={"x": object()}, text="")
+        emitted({"x": object()}, "--json")
 
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07red\r\x9b1m\u202egnihton\x00\u3164\nsecond\tline"
@@ -144,12 +147,9 @@ PLAIN = " [2J ]0;owned red  1m gnihton  \nsecond\tline\n"
 
 
 def test_no_text_commands_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    emit(as_json=False, data={}, text=HOSTILE)
     note(HOSTILE)
-    out, err = capsys.readouterr()
-    assert out == err == PLAIN
-    emit(as_json=True, data={"said": HOSTILE}, text="")
-    out = capsys.readouterr().out
+    assert emitted({}, text=HOSTILE) == capsys.readouterr().err == PLAIN
+    out = emitted({"said": HOSTILE}, "--json")
     assert out.rstrip("\n").isprintable()
     assert json.loads(out) == {"said": HOSTILE}
 
@@ -175,8 +175,7 @@ def test_a_file_that_this_user_may_not_use_is_a_refusal(
 @pytest.mark.parametrize(
     "text", ["0.1", "0.3", "3.8860000000000000000001", "0.12345678901234567890123", "1E-6", "486.9"]
 )
-def test_json_prints_no_bound_below_itself(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    emit(as_json=True, data={"epsilon": Decimal(text)}, text="")
-    shown = json.loads(capsys.readouterr().out, parse_float=Decimal)["epsilon"]
+def test_json_prints_no_bound_below_itself(text: str) -> None:
+    shown = json.loads(emitted({"epsilon": Decimal(text)}, "--json"), parse_float=Decimal)["epsilon"]
     assert Decimal(text) <= shown <= Decimal(text) * (1 + Decimal("1e-14"))
     assert len(text) > 15 or shown == Decimal(text)

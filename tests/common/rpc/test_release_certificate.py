@@ -32,7 +32,7 @@ from veiltab.common.rpc.certificates.statement import LedgerHead, Statement, pub
 from veiltab.common.rpc.parties.identity import Identity, Party, Role, party_of_certificate
 from veiltab.common.rpc.parties.signing import SignedText, signed, signer_of
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.deploy.operate.verify_cli import verify
+from veiltab.deploy.cli import veiltab
 from veiltab.deploy.pki.authority import Authority, names_of, new_authority
 
 NOW = datetime(2030, 1, 15, 12, tzinfo=UTC)
@@ -312,16 +312,16 @@ def test_the_command_explains_each_line_and_fails_with_5(study: Study, study_byt
     file = tmp_path / "release.certificate"
     common = ["--study", str(tmp_path / "study.toml"), "--authority", str(tmp_path / "ca.pem")]
     file.write_text(certificate(study).to_text())
-    honest = CliRunner().invoke(verify, [str(file), *common])
+    honest = CliRunner().invoke(veiltab, ["verify", str(file), *common])
     assert honest.exit_code == 0, honest.output
     assert "Every line holds" in honest.output
     file.write_text(certificate(study, other={"bob": None}).to_text())
-    lacking = CliRunner().invoke(verify, [str(file), *common, "--json"])
+    lacking = CliRunner().invoke(veiltab, ["verify", str(file), *common, "--json"])
     assert lacking.exit_code == 5
     assert json.loads(lacking.output)["holds"] is False
     for content in (b"", b"\xff", b"[]", b"{}", b"nothing"):
         file.write_bytes(content)
-        result = CliRunner().invoke(verify, [str(file), *common])
+        result = CliRunner().invoke(veiltab, ["verify", str(file), *common])
         assert isinstance(result.exception, IntegrityError)
 
 
@@ -335,12 +335,12 @@ def test_without_an_authority_that_was_given_nothing_holds(study: Study, study_b
         (certificate(study, other={"bob": None}), 5, "This certificate does not hold."),
     ):
         file.write_text(one.to_text())
-        shown = CliRunner().invoke(verify, common)
+        shown = CliRunner().invoke(veiltab, ["verify", *common])
         assert (shown.exit_code, shown.output.startswith(f"{end} Release ")) == (code, True), shown.output
         assert "faces" not in shown.output.splitlines()[0]
         assert "Every line holds" not in shown.output
         assert f"not checked  authority: the file brings its own, SHA-256 {one.fingerprint}" in shown.output
-        plain = json.loads(CliRunner().invoke(verify, [*common, "--json"]).output)
+        plain = json.loads(CliRunner().invoke(veiltab, ["verify", *common, "--json"]).output)
         lines = {line["what"]: line["holds"] for line in plain["findings"]}
         assert (plain["holds"], lines["authority"], lines["privacy"]) == (False, None, True)
 

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.common.schemes.made_up import OneRespondent
+from veiltab.common.command.cli import json_option
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.coalitions import Coalition
@@ -179,7 +180,7 @@ def cli() -> Iterator[Callable[..., Any]]:
     """The command with the choices of the registry as it is now."""
 
     def run(*args: str) -> Any:  # noqa: ANN401 - what JSON holds
-        answer = CliRunner().invoke(importlib.reload(privacy_cli).privacy, [*args, "--json"])
+        answer = CliRunner().invoke(json_option(importlib.reload(privacy_cli).privacy), ["--json", *args])
         return json.loads(answer.output) if answer.exit_code == 0 else answer.output
 
     yield run

@@ -14,7 +14,7 @@ from tests.common.rpc import test_linked_certificate as linked
 from tests.common.rpc.test_release_certificate import PEM as LINKED_PEM
 from tests.curator.audit.exported_evidence import PEM, certificate
 from veiltab.common.study.file import study_from_bytes
-from veiltab.deploy.registry.registry_cli import registry
+from veiltab.deploy.cli import veiltab
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,9 @@ class Given:
 
     def run(self, out: str, *options: str) -> dict[str, Any]:
         """Run the command, which must succeed; return what it says as JSON."""
-        made = CliRunner().invoke(registry, [*self.inputs(out), *options, "--json"], catch_exceptions=False)
+        made = CliRunner().invoke(
+            veiltab, ["certificate", "registry", *self.inputs(out), *options, "--json"], catch_exceptions=False
+        )
         assert made.exit_code == 0, made.output
         said: dict[str, Any] = json.loads(made.stdout)
         return said
@@ -36,7 +38,7 @@ class Given:
     def refused(self, out: str, *options: str) -> BaseException:
         """Run the command, which must refuse; return why, after checking that nothing was written."""
         before = sorted(self.folder.rglob("*"))
-        made = CliRunner().invoke(registry, [*self.inputs(out), *options])
+        made = CliRunner().invoke(veiltab, ["certificate", "registry", *self.inputs(out), *options])
         assert made.exception is not None
         assert sorted(self.folder.rglob("*")) == before
         return made.exception
