@@ -101,7 +101,7 @@ def _received(local: LocalStudy, curator: str) -> int:
 def _asked(local: LocalStudy) -> int:
     """Return how many blinded keys the spoke asked for, by the hub's audit log."""
     state = str(local.state_folder(Role.CURATOR, HUB))
-    said, _ = local.run("curator", "audit", str(local.study_path), "--name", HUB, "--state", state)
+    said, _ = local.run("curator", "audit", str(local.study_path), "--state", state)
     return sum(int(one["facts"]["elements"]) for one in said["entries"] if one["event"] == "linked")
 
 

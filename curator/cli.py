@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, emit
+from veiltab.common.command.cli import emit
 from veiltab.common.command.lazy_group import LazyGroup
 from veiltab.common.command.options import ServeOptions, name_option, serve_options, study_argument
 from veiltab.common.errors import InvalidInputError
@@ -15,11 +15,9 @@ from veiltab.curator.officer.options import policy_option, work_options
 from veiltab.curator.officer.work_options import WorkOptions
 
 _PLACES = {
-    "allow-alignment": "veiltab.curator.commands.peers_cli:allow_alignment",
     "approve": "veiltab.curator.commands.requests_cli:approve",
     "audit": "veiltab.curator.evidence.audit_cli:audit",
     "check": "veiltab.curator.cli:check",
-    "clear-tosses": "veiltab.curator.commands.peers_cli:clear_tosses",
     "console": "veiltab.curator.console.cli:console",
     "console-link": "veiltab.curator.console.cli:console_link",
     "deny": "veiltab.curator.commands.requests_cli:deny",
@@ -31,11 +29,11 @@ _PLACES = {
     "policy": "veiltab.curator.commands.policy_cli:policy",
     "requests": "veiltab.curator.commands.requests_cli:requests",
     "serve": "veiltab.curator.cli:serve",
-    "witness": "veiltab.curator.commands.ledger_cli:witness",
+    "repair": "veiltab.curator.commands.repair_cli:repair",
 }
 
 
-@click.group(cls=LazyGroup, places=_PLACES, epilog=EXIT_CODES)
+@click.group(cls=LazyGroup, places=_PLACES)
 def curator() -> None:
     """Hold some columns, and decide who may learn what about them.
 

@@ -11,22 +11,34 @@ from veiltab.common.process.imports import do_without_pandas
 from veiltab.common.process.memory import keep_freed_memory
 from veiltab.common.process.signals import raise_at_interrupt
 
-_SUMMARIES = {
-    "demo": "Run the whole system on this machine: every party a process, real TLS.",
-    "plan": "Which error an epsilon gives, which epsilon an error needs, which sample size is best.",
-    "rehearse": "Run a study here with dummy tables, before any data is touched.",
-    "study": "Make the study file, and check it.",
-    "pki": "Make a study's certificates.",
-    "curator": "Check a table, serve it, decide about requests, show the ledger.",
-    "server": "Run the cloud server.",
-    "researcher": "Ask for a release, estimate, report.",
-    "verify": "Check a release certificate or a curator's evidence, offline.",
-    "certificate": "Publish what a release certificate says in OpenDP's registry of deployments.",
-    "status": "Show what a party is doing and what it waits for.",
-    "health": "Ask whether a party serves.",
-    "collect": "Ask thousands of nodes for one randomised value each.",
-    "node": "Answer a round, as one node or as thousands.",
-    "lab": "What the papers compute: what sampling is worth to any mechanism, and all their figures and numbers anew.",
+_GROUPS = {
+    "To see it": {
+        "demo": "Run the whole system on this machine: every party a process, real TLS.",
+        "lab": "What the papers compute: all their figures and numbers anew.",
+    },
+    "Data manager": {
+        "study": "Draft a study file from your table, and check and merge the drafts.",
+        "curator check": "Check a table against the study; it sends nothing.",
+        "rehearse": "Run a study here with dummy tables, before any data is touched.",
+    },
+    "Officer": {
+        "curator": "Decide about requests, show the ledger, export evidence.",
+        "verify": "Check a release certificate or a curator's evidence, offline.",
+    },
+    "Operator": {
+        "pki": "Make a study's certificates.",
+        "curator serve": "Run a curator.",
+        "server": "Run the cloud server.",
+        "researcher serve": "Run a researcher's service.",
+        "status": "Show what a party is doing and what it waits for.",
+        "health": "Ask whether a party serves.",
+    },
+    "Researcher": {
+        "plan": "Which error an epsilon gives, which epsilon an error needs, which sample size is best.",
+        "researcher": "Ask for a release, estimate, report, write microdata.",
+        "collect": "Ask thousands of nodes for one randomised value each.",
+    },
+    "Node": {"node": "Answer a round, as one node or as thousands."},
 }
 
 _PLACES = {
@@ -39,13 +51,20 @@ _PLACES = {
     "server": "veiltab.server.cli:server",
     "researcher": "veiltab.researcher.cli:researcher",
     "verify": "veiltab.deploy.operate.verify_cli:verify",
-    "certificate": "veiltab.deploy.registry.registry_cli:certificate",
     "status": "veiltab.deploy.operate.status_cli:status",
     "health": "veiltab.deploy.operate.health_cli:health",
     "collect": "veiltab.researcher.collection.cli:collect",
     "node": "veiltab.node.cli:node",
     "lab": "veiltab.papers.cli:lab",
 }
+
+_HELP = """New here? veiltab demo
+
+Release joint statistics of a table that nobody may hold whole. Curators encrypt a secret sample of their columns, a
+server perturbs what it cannot read, and a researcher estimates joint and marginal distributions with intervals.
+
+Example: veiltab demo
+"""
 
 
 class _Roles(LazyGroup):
@@ -73,23 +92,18 @@ class _Roles(LazyGroup):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands without importing them."""
+        """Write the list of commands, by who you are, without importing them."""
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_SUMMARIES.items()))
+        for who, commands in _GROUPS.items():
+            with formatter.section(who):
+                formatter.write_dl(list(commands.items()), col_max=18)
 
 
-@click.group(cls=_Roles, places=_PLACES, epilog=EXIT_CODES)
+@click.group(cls=_Roles, places=_PLACES, help=_HELP, epilog=EXIT_CODES)
 @click.version_option(package_name="veiltab")
 @json_option
 def veiltab() -> None:
-    """Release joint statistics of a table that nobody may hold whole.
-
-    Curators encrypt a secret sample of their columns, a server perturbs what it cannot read, and a researcher
-    estimates joint and marginal distributions with intervals.
-
-    Example: veiltab demo
-    """
+    """Run a command."""
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit, finite, note
+from veiltab.common.command.cli import PATH, emit, finite, note
 from veiltab.common.command.options import identity_option, state_option, study_argument
 from veiltab.common.command.parties import load_party
 from veiltab.common.errors import ClosedRoundError, InvalidInputError, NotFoundError, SpentTokenError, UnavailableError
@@ -34,7 +34,7 @@ timeout_option = click.option(
 )
 
 
-@click.group(epilog=EXIT_CODES)
+@click.group()
 def node() -> None:
     """Report one randomised value to a round, with the round's probability.
 

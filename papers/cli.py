@@ -2,12 +2,11 @@
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES
 from veiltab.papers.privacy.privacy_cli import privacy
 from veiltab.papers.reproduce_cli import reproduce
 
 
-@click.group(commands=[privacy, reproduce], epilog=EXIT_CODES)
+@click.group(commands=[privacy, reproduce])
 def lab() -> None:
     """Account for any mechanism on a sample, and compute the papers anew. Every command needs the extra `papers`.
 

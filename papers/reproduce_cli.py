@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, emit, note
+from veiltab.common.command.cli import emit, note
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.process.cores import cores
 from veiltab.common.tasks.engine import Engine
@@ -25,7 +25,7 @@ ADULT_FILES = ("adult.data", "adult.test")
     cls=PapersCommand,
     epilog="Example: veiltab lab reproduce lin --out pictures --quick\n"
     "\nNAME is lin (PRAM on a secret sample), biswas (sampled local reports), hu (accuracy gains of a sample),"
-    " must (multistage sampling), smith (secrecy of the sample), or all.\n" + EXIT_CODES,
+    " must (multistage sampling), smith (secrecy of the sample), or all.",
 )
 @click.argument("name")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for pictures, tables and points.")

@@ -2,7 +2,6 @@
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES
 from veiltab.common.command.default_group import DefaultGroup
 from veiltab.play.demos.collection_cli import collect
 from veiltab.play.demos.linked_cli import linked
@@ -18,8 +17,7 @@ DEFAULT = "linked"
     default=DEFAULT,
     kind="demonstration",
     commands=[linked, link, table, collect],
-    epilog=f"Without a command: {DEFAULT}, with its options.\n\n"
-    f"Example: veiltab demo table --epsilon 0.5 --delta 1e-6\n{EXIT_CODES}",
+    epilog=f"Without a command: {DEFAULT}, with its options.\n\nExample: veiltab demo table --epsilon 0.5 --delta 1e-6",
 )
 def demo() -> None:
     """Run the whole system here: every party a process, over real TLS, and the truth beside the result."""

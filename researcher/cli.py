@@ -2,7 +2,6 @@
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES
 from veiltab.common.command.lazy_group import LazyGroup
 from veiltab.common.command.options import ServeOptions, serve_options
 
@@ -21,13 +20,13 @@ _PLACES = {
 }
 
 
-@click.group(cls=LazyGroup, places=_PLACES, epilog=EXIT_CODES)
+@click.group(cls=LazyGroup, places=_PLACES)
 def researcher() -> None:
     """Ask for releases and read their results.
 
     A researcher's analysts read results with their own names and identities: status, estimate, series, report.
 
-    Example: veiltab researcher status study.toml --name rosa --identity pki/researcher-rosa
+    Example: veiltab researcher status study.toml --identity pki/researcher-rosa
     """
 
 

@@ -4,14 +4,15 @@ from pathlib import Path
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, PATH
+from veiltab.common.command.cli import PATH
 from veiltab.common.command.options import ServeOptions, serve_options
+from veiltab.common.command.rare_options import rare_options
 from veiltab.server.sharing.quota import Quota
 
 _QUOTA = Quota()
 
 
-@click.group(epilog=EXIT_CODES)
+@click.group()
 def server() -> None:
     """Run the cloud server: it perturbs what it cannot read.
 
@@ -23,27 +24,6 @@ def server() -> None:
     epilog="Example: veiltab server serve study.toml --name cloud --identity pki/server-cloud --state state"
 )
 @serve_options
-@click.option(
-    "--retention-days",
-    default=30,
-    show_default=True,
-    type=click.IntRange(1, 36_500),
-    help="How long a published release, and a closed round, can be fetched.",
-)
-@click.option(
-    "--quota-releases",
-    default=_QUOTA.releases,
-    show_default=True,
-    type=click.IntRange(min=1),
-    help="How many releases one curator may have open here.",
-)
-@click.option(
-    "--quota-gib",
-    default=_QUOTA.gibibytes,
-    show_default=True,
-    type=click.IntRange(min=1),
-    help="GiB that the columns of all of them may take together.",
-)
 @click.option(
     "--database",
     metavar="URL",
@@ -60,16 +40,37 @@ def server() -> None:
     help="Take reports of nodes there over HTTPS too, as JSON, from clients without a certificate; without HOST on the"
     " loopback interface. Needs the extra http.",
 )
-@click.option(
-    "--http-certificate",
-    type=PATH,
-    help="PEM file with the certificate that these clients see, and its chain; this party's own by default.",
-)
-@click.option("--http-key", type=PATH, help="PEM file with its key.")
-@click.option(
-    "--allow-origin",
-    metavar="https://HOST[:PORT]",
-    help="Let pages of this site, and of no other, report from a browser. By default no page of another site can.",
+@rare_options(
+    "--advanced",
+    click.option(
+        "--retention-days",
+        default=30,
+        type=click.IntRange(1, 36_500),
+        help="How many days a published release, and a closed round, can be fetched; 30.",
+    ),
+    click.option(
+        "--quota-releases",
+        default=_QUOTA.releases,
+        type=click.IntRange(min=1),
+        help="How many releases one curator may have open here.",
+    ),
+    click.option(
+        "--quota-gib",
+        default=_QUOTA.gibibytes,
+        type=click.IntRange(min=1),
+        help="GiB that the columns of all of them may take together.",
+    ),
+    click.option(
+        "--http-certificate",
+        type=PATH,
+        help="PEM file with the certificate that these clients see, and its chain; this party's own by default.",
+    ),
+    click.option("--http-key", type=PATH, help="PEM file with its key."),
+    click.option(
+        "--allow-origin",
+        metavar="https://HOST[:PORT]",
+        help="Let pages of this site, and of no other, report from a browser. By default no page of another site can.",
+    ),
 )
 def serve(
     options: ServeOptions,

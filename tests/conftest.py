@@ -30,6 +30,7 @@ from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.budget.entries import facts_of
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.columns.noise_and_canaries import CuratorsNoise, curators_noise
+from veiltab.deploy.cli import veiltab
 
 STUDY_HEAD = """
 [study]
@@ -110,11 +111,12 @@ Ran = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ran:
-    """Run a command; return its exit code, and what it wrote to its two streams."""
+    """Run one of the first commands; return its exit code, and what it wrote to its two streams."""
 
     def ran_with(command: click.Command, *words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["veiltab", *words])
-        code = run(command)
+        named = [] if command is veiltab else [command.name or ""]
+        monkeypatch.setattr(sys, "argv", ["veiltab", *named, *words])
+        code = run(veiltab)
         written = capsys.readouterr()
         return code, written.out, written.err
 

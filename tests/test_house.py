@@ -14,8 +14,10 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import click
 import pytest
 
+from tests.deploy.test_cli import COMMANDS
 from tests.rooms import DEMO, rooms
 
 ROOT = Path(__file__).parents[1]
@@ -23,10 +25,12 @@ MOST_LINES, MOST_TEST_LINES, MOST_METHODS, MOST_IMPORTS = 400, 500, 30, 20
 MOST_LOADED, MOST_CODE, MOST_TEST_CODE, MOST_NOQA = 37_700, 45_230, 65_000, 315
 """Lines that a release loads, code lines of product and tests, exceptions to rules of style: they may fall."""
 
+MOST_COMMANDS, MOST_OPTIONS = 66, 409
+"""Of `veiltab`, those of every group together: they may only fall."""
+
 LARGE_CLASSES = {
     "CorrectedEstimate": 32,
     "Ledger": 43,
-    "Release": 32,
     "ResearcherStore": 33,
     "WeightedEstimate": 38,
 }
@@ -220,3 +224,12 @@ def test_a_release_loads_few_lines(tmp_path: Path, capsys: pytest.CaptureFixture
     with capsys.disabled():
         print(f"\na release loads {loaded:,} lines")  # noqa: T201 - it is what people ask for
     assert loaded <= MOST_LOADED
+
+
+def test_there_are_few_commands_and_options(capsys: pytest.CaptureFixture[str]) -> None:
+    commands = [one for one in COMMANDS.values() if not isinstance(one, click.Group)]
+    options = sum(isinstance(one, click.Option) for command in COMMANDS.values() for one in command.params)
+    with capsys.disabled():
+        print(f"\n{len(commands)} commands, {options} options")  # noqa: T201 - it is what people ask for
+    assert len(commands) <= MOST_COMMANDS
+    assert options <= MOST_OPTIONS

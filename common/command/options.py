@@ -12,6 +12,7 @@ import click
 from veiltab.common.command.cli import PATH, listed, note
 from veiltab.common.command.config import ENVIRONMENT, KEYS, read_party_file
 from veiltab.common.command.parties import load_party
+from veiltab.common.command.rare_options import RARE_NAMES
 from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.process.protection import keep_files_private
 from veiltab.common.process.signals import end_at_interrupt
@@ -39,7 +40,7 @@ state_option = click.option(
     show_envvar=True,
     help="Folder for this party's state.",
 )
-_NOISE_OPTIONS = (
+NOISE_OPTIONS = (
     click.option(
         "--noise-split",
         metavar="S",
@@ -72,12 +73,12 @@ _TABLES_OPTIONS = (
         type=click.Choice([one.value for one in Workload]),
         help="Tables of the --attributes: every pair; linked, the strongest again or every triple. Needs a --delta.",
     ),
-    click.option(
-        "--repeats",
-        type=click.IntRange(min=0),
-        default=0,
-        help="So many of the --tables may run a second time, chosen after the first results.",
-    ),
+)
+repeats_option = click.option(
+    "--repeats",
+    type=click.IntRange(min=0),
+    default=0,
+    help="So many of the --tables may run a second time, chosen after the first results.",
 )
 listen_option = click.option(
     "--listen", metavar="HOST:PORT", help="Where to listen; by default all addresses, at the study file's port."
@@ -89,6 +90,7 @@ def _read_config(context: click.Context, _option: click.Parameter, path: Path | 
     if path is None:
         return
     known = {parameter.name for parameter in context.command.params}
+    known |= getattr(context.command.callback, RARE_NAMES, set())
     values, problems = read_party_file(path, [name for name, key in KEYS.items() if key.parameter in known])
     for _, problem in problems[1:]:
         note(f"veiltab: {problem}")
@@ -122,15 +124,8 @@ _SERVE = (
 )
 
 
-def noise_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command that asks for a release the choices of who adds noise, and of the server's test."""
-    for option in reversed(_NOISE_OPTIONS):
-        command = option(command)
-    return command
-
-
 def tables_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the choice of what is released: `attributes`, `tables` (names each), `workload` and `repeats`."""
+    """Give a command the choice of what is released: `attributes`, `tables` (names each) and `workload`."""
 
     @functools.wraps(command)
     def with_tables(
@@ -192,22 +187,21 @@ def serve_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def connected(
-    argument: str, connect: Callable[[Path, Path, str], AbstractContextManager[object]]
+    argument: str, connect: Callable[[Path, Path], AbstractContextManager[object]]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Pass a command what its options study file, identity and name connect to, while it runs.
+    """Pass a command what its study file and identity connect to, while it runs.
 
     Args:
         argument: the command's argument that takes the connection.
-        connect: makes it, of the study file, the identity folder and the name.
+        connect: makes it, of the study file and the identity folder.
     """
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
         @study_argument
-        @name_option
         @identity_option
         @functools.wraps(command)
-        def with_connection(study_path: Path, name: str, identity_folder: Path, **options: object) -> None:
-            with connect(study_path, identity_folder, name) as connection:
+        def with_connection(study_path: Path, identity_folder: Path, **options: object) -> None:
+            with connect(study_path, identity_folder) as connection:
                 command(**{argument: connection}, **options)
 
         return with_connection

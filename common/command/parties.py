@@ -55,7 +55,10 @@ def desk_of(study: Study, party: Party) -> Party:
 
 
 def load_party(study_path: Path, identity_folder: Path, *roles: Role, name: str | None) -> tuple[Study, Identity]:
-    """Load a study and the identity of one of its parties, in one of some roles; without a name, of the only one.
+    """Load a study and the identity of one of its parties, in one of some roles.
+
+    Args:
+        name: of the party; None takes the one whose certificate is in the folder.
 
     Raises:
         InvalidInputError: the study has no such party in these roles, or the files are not its own.
@@ -64,13 +67,19 @@ def load_party(study_path: Path, identity_folder: Path, *roles: Role, name: str 
     parties = parties_of(study)
     known = [party for party in parties if party.role in roles]
     chosen = [party for party in known if name in {None, party.name}]
+    if name is None and len(chosen) > 1:
+        chosen = [party for party in chosen if (identity_folder / f"{party.name}.pem").exists()]
     if len(chosen) != 1:
         wanted = " or ".join(role.value for role in roles)
         other = next((party for party in parties if party.name == name), None)
         raise InvalidInputError(
-            f"no {wanted} {name or ''!r} in the study" if other is None else f"{other} is no {wanted}",
-            where="--name",
+            _no_party(wanted, name) if other is None else f"{other} is no {wanted}",
+            where=str(identity_folder) if name is None else "--name",
             remedy=known_names("Known", [party.name for party in known], name or ""),
         )
     (party,) = chosen
     return study, load_identity(identity_folder, party.role, party.name, study=study.id)
+
+
+def _no_party(wanted: str, name: str | None) -> str:
+    return f"this folder has no certificate of a {wanted}" if name is None else f"no {wanted} {name!r} in the study"

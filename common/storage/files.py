@@ -122,14 +122,19 @@ def file_digest(path: Path, salt: bytes = b"") -> bytes:
 _OWNER = "party"
 
 
+def owner_of(folder: Path) -> str:
+    """Return the URI of the party whose state folder it is; "" if nothing says so."""
+    path = folder / _OWNER
+    return path.read_text("utf-8", errors="replace") if path.exists() else ""
+
+
 def check_owner(folder: Path, owner: str) -> None:
     """Refuse a state folder that belongs to another party.
 
     Raises:
         ConflictError: it does; says whose it is.
     """
-    path = folder / _OWNER
-    if path.exists() and (found := path.read_text("utf-8", errors="replace")) != owner:
+    if (found := owner_of(folder)) not in {"", owner}:
         raise ConflictError(
             f"this folder holds the state of {found[:200]!r}, not of {owner!r}",
             where=str(folder),

@@ -1,7 +1,5 @@
 """The options that choose what performs a command's tasks: this process, this machine's cores, or a cluster."""
 
-import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +19,7 @@ dask_identity_option = click.option(
     metavar="FOLDER",
     help="The folder `client` that `veiltab pki cluster` makes: certificate and keys for the Dask cluster.",
 )
-_OPTIONS = (
+ENGINE_OPTIONS = (
     click.option(
         "--workers",
         type=click.IntRange(min=0),
@@ -35,6 +33,7 @@ _OPTIONS = (
     ),
     dask_identity_option,
 )
+"""What performs tasks: the fields of EngineOptions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +56,12 @@ class EngineOptions:
     def __post_init__(self) -> None:
         if self.dask is not None and self.workers is not None:
             raise InvalidInputError(
-                "the cluster has its own workers", where="--workers", remedy="Leave --workers or --dask out."
+                "the cluster has its own workers", where="--advanced workers", remedy="Leave workers or dask out."
             )
         if self.workers is not None and self.workers > MOST_A_CORE * cores():
             raise InvalidInputError(
                 f"{self.workers} processes are more than {MOST_A_CORE} for each of {cores()} cores",
-                where="--workers",
+                where="--advanced workers",
                 remedy="Give about as many as there are cores, or leave it out.",
             )
         if self.dask is None and self.dask_identity is not None:
@@ -106,15 +105,3 @@ def dask_engine(address: str, identity: Path | None, *, study_authority: bytes |
 
     loaded = None if identity is None else load_cluster_identity(identity, study_authority=study_authority)
     return Dask(address, loaded)
-
-
-def engine_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Pass a command EngineOptions as its argument `engine`."""
-
-    @functools.wraps(command)
-    def with_engine(*, workers: int | None, dask: str | None, dask_identity: Path | None, **options: object) -> None:
-        command(engine=EngineOptions(workers=workers, dask=dask, dask_identity=dask_identity), **options)
-
-    for option in reversed(_OPTIONS):
-        with_engine = option(with_engine)
-    return with_engine

@@ -37,7 +37,7 @@ class HttpOptions:
                 remedy="Give both, or none for the party's own.",
             )
         if self.origin:
-            check_origin(self.origin, "--allow-origin")
+            check_origin(self.origin, "allow-origin")
 
     def files(self, identity_folder: Path, name: str) -> tuple[Path, Path]:
         """Return the files of the certificate and its key."""
@@ -73,7 +73,7 @@ def http_options(
         return HttpOptions(address=address, certificate=certificate, key=key, origin=origin or "")
     if (certificate, key, origin) != (None, None, None):
         raise InvalidInputError(
-            "--allow-origin, --http-certificate and --http-key need --http",
+            "allow-origin, http-certificate and http-key need --http",
             where="--http",
             remedy="Say where to listen.",
         )

@@ -89,7 +89,7 @@ class Chain:
                 f"the ledger lacks entries that {who} has seen",
                 where="ledger",
                 remedy="It was rolled back, perhaps by restoring an old backup, or somebody showed another one under"
-                " this curator's name; see docs/operations/back-up.md and `veiltab curator witness`.",
+                " this curator's name; see docs/operations/back-up.md and `veiltab curator repair`.",
             )
 
     @property

@@ -67,7 +67,7 @@ class Doubts:
             raise NotFoundError(
                 "has seen nothing that the ledger lacks",
                 where=name,
-                remedy="`veiltab curator witness` without --clear lists who has.",
+                remedy="`veiltab curator repair` without a party lists who has.",
             )
         with transaction(self._connection) as db:
             db.execute("UPDATE doubt SET is_set_aside = 1 WHERE who = ?", [found.who])

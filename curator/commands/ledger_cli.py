@@ -1,4 +1,4 @@
-"""`veiltab curator ledger` and `witness`: what was charged, and who remembers it."""
+"""`veiltab curator ledger`: what was charged."""
 
 import click
 
@@ -11,14 +11,13 @@ from veiltab.curator.budget.ledger_text import (
     purpose_of,
     spent_text,
     statements_text,
-    witness_text,
 )
 from veiltab.curator.officer.opened import OpenedState
-from veiltab.curator.officer.options import named_person, person_option, with_standing
-from veiltab.curator.officer.persons import person_name
+from veiltab.curator.officer.options import policy_option, with_standing
 
 
-@click.command(epilog="Example: veiltab curator ledger study.toml --name alice --state state")
+@click.command(epilog="Example: veiltab curator ledger study.toml --state state")
+@policy_option
 @with_standing
 def ledger(standing: OpenedState) -> None:
     """Show every charge, check the ledger's chain, and say what each coalition faces of all of them together."""
@@ -46,22 +45,3 @@ def budget_data(standing: OpenedState) -> dict[str, object]:
         **book.spent_price.statements(),
         **book.left.as_dict(),
     }
-
-
-@click.command(epilog="Example: veiltab curator witness study.toml --name alice --state state --clear bob")
-@with_standing
-@click.option("--clear", "cleared", metavar="PARTY", help="Go on although this party has seen what the ledger lacks.")
-@person_option
-def witness(standing: OpenedState, cleared: str | None, person: str | None) -> None:
-    """Show which ledgers this curator remembers, and who has seen entries that its own ledger lacks.
-
-    Either the ledger was rolled back, or somebody showed an invented one under this curator's name. Clear a party only
-    if it was invented: what a restored backup forgot is spent.
-    """
-    doubts = standing.ledger.doubts
-    if cleared is not None:
-        doubts.set_aside(cleared, person=person_name(named_person(person)))
-    own, others = standing.ledger.head[0], [each.name for each in standing.study.curators if each.name != standing.name]
-    remembered = {name: standing.store.alignments.witness(name)[0] for name in others}
-    plain = {"entries": own, "remembered": remembered, "lacking": [one.as_dict() for one in doubts.all()]}
-    emit(plain, witness_text(own, remembered, doubts.all()))

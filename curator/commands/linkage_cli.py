@@ -21,7 +21,7 @@ U = TypeVar("U")
 
 
 @click.command(
-    epilog="Example: veiltab curator linkage study.toml --name alice --state state --picture ladder.svg\n\n"
+    epilog="Example: veiltab curator linkage study.toml --state state --picture ladder.svg\n\n"
     "With --sample 200 --to sample.csv it writes a sample for clerks; --checked 200 --wrong 3 counts what they found."
 )
 @with_standing
@@ -31,7 +31,7 @@ U = TypeVar("U")
     "out",
     type=NEW_FILE,
     help="Write the estimated share of wrong links there, and nothing else: `veiltab researcher estimate"
-    " --linkage-error estimated --linkage-report` takes the file.",
+    " --linkage-error FILE.json` takes the file.",
 )
 @force_option
 @click.option(
@@ -133,7 +133,7 @@ def _write_sample(standing: OpenedState, drawn: tuple[int, Path] | None, table: 
 
 @click.command(
     "match-rates",
-    epilog="Example: veiltab curator match-rates study.toml --name alice --state state --attribute age --epsilon 0.1"
+    epilog="Example: veiltab curator match-rates study.toml --state state --attribute age --epsilon 0.1"
     " --out rates.json --yes",
 )
 @with_standing
@@ -157,8 +157,8 @@ def match_rates(
 ) -> None:
     """Release how many rows of each category of an attribute are linked, with noise, and charge this curator's ledger.
 
-    `veiltab researcher estimate --match-rates` weights with it, so that links that are missing bias less. The same
-    command later writes the same table and charges nothing.
+    `veiltab researcher estimate --linkage-error FILE.json` weights with it, so that links that are missing bias less.
+    The same command later writes the same table and charges nothing.
     """
     from veiltab.common.linkage.match_rates import rates_of
     from veiltab.common.storage.files import written_whole

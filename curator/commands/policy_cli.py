@@ -6,7 +6,7 @@ from veiltab.common.command.cli import emit
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.curator.officer.opened import OpenedState
-from veiltab.curator.officer.options import with_standing
+from veiltab.curator.officer.options import policy_option, with_standing
 from veiltab.curator.officer.policy import policy_of
 from veiltab.curator.officer.trial import hypothetical_request, try_policy
 
@@ -15,15 +15,16 @@ from veiltab.curator.officer.trial import hypothetical_request, try_policy
 def policy() -> None:
     """Try the rules that decide about requests.
 
-    Example: veiltab curator policy test study.toml --name alice --state state --researcher rosa --epsilon .5
+    Example: veiltab curator policy test study.toml --state state --researcher rosa --epsilon .5
     --attributes education
     """
 
 
 @policy.command(
-    epilog="Example: veiltab curator policy test study.toml --name alice --state state --policy policy.toml"
+    epilog="Example: veiltab curator policy test study.toml --state state --policy policy.toml"
     " --researcher rosa --epsilon .5 --delta 1e-6 --attributes education"
 )
+@policy_option
 @with_standing
 @click.option("--researcher", required=True, help="Who would ask.")
 @click.option("--epsilon", required=True, help="Nats.")

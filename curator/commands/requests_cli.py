@@ -14,6 +14,7 @@ from veiltab.curator.officer.options import (
     named_person,
     optional_request_option,
     person_option,
+    policy_option,
     reason_option,
     request_option,
     with_standing,
@@ -26,7 +27,7 @@ from veiltab.curator.officer.verdicts import approve as approve_request
 from veiltab.curator.officer.verdicts import deny as deny_request
 
 
-@click.command(epilog="Example: veiltab curator requests study.toml --name alice --state state")
+@click.command(epilog="Example: veiltab curator requests study.toml --state state")
 @with_standing
 @click.option("--all", "is_all", is_flag=True, help="Show all with their cards, those that have ended too.")
 def requests(standing: OpenedState, is_all: bool) -> None:
@@ -52,9 +53,8 @@ def _requests_text(standing: OpenedState, *, is_all: bool) -> str:
     return requests_text([view_of(one, standing) for one in waiting], standing.ledger, under_way, len(ended))
 
 
-@click.command(
-    epilog='Example: veiltab curator approve study.toml --name alice --state state --release 3f --person "Ana Diaz"'
-)
+@click.command(epilog='Example: veiltab curator approve study.toml --state state --release 3f --person "Ana Diaz"')
+@policy_option
 @with_standing
 @optional_request_option
 @click.option("--all", "is_all", is_flag=True, help="All requests that wait for this person.")
@@ -96,7 +96,7 @@ def approve(
 
 
 @click.command(
-    epilog='Example: veiltab curator deny study.toml --name alice --state state --release 3f --person "Ana Diaz"'
+    epilog='Example: veiltab curator deny study.toml --state state --release 3f --person "Ana Diaz"'
     ' --reason "wages are not part of the agreement"'
 )
 @with_standing

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from veiltab.common.command.cli import PATH
-from veiltab.common.command.options import name_option, state_option, study_argument
+from veiltab.common.command.options import state_option, study_argument
 from veiltab.common.extras import importing
 from veiltab.common.rpc.parties.identity import Identity, Role, load_identity
 from veiltab.common.study.file import Study
@@ -26,13 +26,10 @@ _READERS = click.option(
 
 
 @click.command(
-    epilog='Example: veiltab curator console study.toml --name alice --state state --person "Ana Diaz"'
-    ' --person "Ben Ode"'
+    epilog='Example: veiltab curator console study.toml --state state --person "Ana Diaz" --person "Ben Ode"'
 )
 @study_argument
-@name_option
 @state_option
-@click.option("--policy", "policy_path", type=PATH, help="Policy file; by default the one that is served.")
 @_PERSONS
 @_READERS
 @click.option(
@@ -45,9 +42,7 @@ _READERS = click.option(
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, help="Of 127.0.0.1; by default a free one.")
 def console(
     study_path: Path,
-    name: str,
     state_folder: Path,
-    policy_path: Path | None,
     persons: tuple[str, ...],
     readers: tuple[str, ...],
     identity_folder: Path | None,
@@ -66,12 +61,12 @@ def console(
         from veiltab.curator.console.journal import AuditJournal
 
     rights = _rights(persons, readers)
-    with open_state(study_path, name, state_folder, policy_path) as standing:
+    with open_state(study_path, state_folder, None) as standing:
         served = curator_console(
             Books(standing, study_path),
             AuditJournal(store=standing.store),
-            identity=_identity(standing.study, name, identity_folder),
-            inspect=None if table is None else partial(inspect_table, table, standing.study, name),
+            identity=_identity(standing.study, standing.name, identity_folder),
+            inspect=None if table is None else partial(inspect_table, table, standing.study, standing.name),
         )
         serve_console(served, rights, port=port, folder=_link_folder(state_folder))
 

@@ -14,7 +14,7 @@ from veiltab.curator.officer.options import optional_request_option, since_optio
 _SHOWN = 1_000
 
 
-@click.command(epilog="Example: veiltab curator audit study.toml --name alice --state state --person 'Ana Diaz'")
+@click.command(epilog="Example: veiltab curator audit study.toml --state state --person 'Ana Diaz'")
 @with_standing
 @optional_request_option
 @click.option("--person", help="Only entries of this person, or of keys that this researcher was given.")

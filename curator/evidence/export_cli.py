@@ -16,8 +16,7 @@ from veiltab.curator.officer.persons import person_name
 
 
 @click.command(
-    epilog="Example: veiltab curator evidence study.toml --name alice --state state --identity pki/curator-alice"
-    " --out evidence.zip"
+    epilog="Example: veiltab curator evidence study.toml --state state --identity pki/curator-alice --out evidence.zip"
 )
 @with_standing
 @identity_option

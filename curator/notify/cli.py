@@ -11,7 +11,7 @@ from veiltab.curator.notify.events import notice_facts
 from veiltab.curator.notify.outbox import NOT_NEEDED, Delivery, Notice, Outbox
 from veiltab.curator.officer.notify_settings import Kind, NotifySettings
 from veiltab.curator.officer.opened import OpenedState
-from veiltab.curator.officer.options import with_standing
+from veiltab.curator.officer.options import policy_option, with_standing
 from veiltab.curator.officer.policy import policy_of
 from veiltab.curator.officer.requests import moment
 
@@ -22,18 +22,17 @@ _SHOWN = 50
 def notify() -> None:
     """Try the notices of the policy's table [notify], and list them.
 
-    Example: veiltab curator notify test study.toml --name alice --state state --policy policy.toml
+    Example: veiltab curator notify test study.toml --state state --policy policy.toml
     """
 
 
-@notify.command(
-    epilog="Example: veiltab curator notify test study.toml --name alice --state state --policy policy.toml"
-)
+@notify.command(epilog="Example: veiltab curator notify test study.toml --state state --policy policy.toml")
+@policy_option
 @with_standing
 @click.pass_context
 def test(context: click.Context, standing: OpenedState) -> None:
     """Send a notice that says it is a test by every channel now; the exit code is 4 if one does not take it."""
-    look = f"veiltab curator notify list study.toml --name {standing.name} --state STATE"
+    look = "veiltab curator notify list study.toml --state STATE"
     facts = notice_facts(Kind.TEST, standing.study.id, standing.name, "this is a test of the notices", look)
     notice = Notice(kind=Kind.TEST, subject="", facts=facts)
     problems = asyncio.run(_problems(_settings(standing), notice))
@@ -43,7 +42,7 @@ def test(context: click.Context, standing: OpenedState) -> None:
         context.exit(UnavailableError.exit_code)
 
 
-@notify.command("list", epilog="Example: veiltab curator notify list study.toml --name alice --state state")
+@notify.command("list", epilog="Example: veiltab curator notify list study.toml --state state")
 @with_standing
 @click.option("--last", type=click.IntRange(min=1), default=_SHOWN, show_default=True, help="Only so many, the newest.")
 def list_notices(standing: OpenedState, last: int) -> None:

@@ -65,13 +65,13 @@ class EventSource:
 
     def _about(self, kind: Kind, release_id: str, text: str) -> Notice:
         researcher = self.store.releases.release(release_id).request.researcher
-        look = f"veiltab curator requests study.toml --name {self.identity.party.name} --state STATE"
+        look = "veiltab curator requests study.toml --state STATE"
         facts = self._facts(kind, text, look, release=release_id, researcher=researcher)
         return Notice(kind=kind, subject=release_id, facts=facts)
 
     def _spent(self) -> Notice:
         part = (100 * self.settings.budget).normalize()
-        look = f"veiltab curator ledger study.toml --name {self.identity.party.name} --state STATE"
+        look = "veiltab curator ledger study.toml --state STATE"
         facts = self._facts(Kind.BUDGET, f"{part:f}% of the budget is spent", look)
         # Another budget, or another part of it, is another event.
         subject = f"{self.settings.budget.normalize()} of {Decimal(self.ledger.budget).normalize()}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from veiltab.common.core.texts.nearest import known_names
 from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.rpc.parties.identity import Party, Role
-from veiltab.common.storage.files import check_owner
+from veiltab.common.storage.files import owner_of
 from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import Study, load_study, study_from_bytes
 from veiltab.curator.budget.ledger import Ledger
@@ -42,7 +42,7 @@ class OpenedState:
 
 
 @contextmanager
-def open_state(study_path: Path, name: str, state_folder: Path, policy_path: Path | None) -> Iterator[OpenedState]:
+def open_state(study_path: Path, state_folder: Path, policy_path: Path | None) -> Iterator[OpenedState]:
     """Open a curator's state while its process may run.
 
     Args:
@@ -54,11 +54,10 @@ def open_state(study_path: Path, name: str, state_folder: Path, policy_path: Pat
         IntegrityError: it is another party's, or its ledger was altered.
     """
     study = load_study(study_path)
-    study.curator(name)
     path = state_folder / "curator.sqlite"
     if not path.exists():
         raise _not_a_state(state_folder)
-    check_owner(state_folder, Party(study=study.id, role=Role.CURATOR, name=name).uri)
+    name = _curator_of(study, state_folder)
     with closing(CuratorStore(path)) as store:
         check_served_study(study, study_path, store)
         named = None if policy_path is None else policy_of(study, name, policy_path)
@@ -70,6 +69,19 @@ def open_state(study_path: Path, name: str, state_folder: Path, policy_path: Pat
             policy_path=policy_path or store.served.served_policy().path,
             named_policy=named,
         )
+
+
+def _curator_of(study: Study, folder: Path) -> str:
+    """Return the curator whose state is in a folder; ConflictError: it is that of another party or study."""
+    owner = owner_of(folder)
+    curators = {Party(study=study.id, role=Role.CURATOR, name=one.name).uri: one.name for one in study.curators}
+    if owner not in curators:
+        raise ConflictError(
+            f"this folder holds the state of {owner[:200]!r}, which is no curator of study {study.id}",
+            where=str(folder),
+            remedy=f"Give the folder of one of them: {', '.join(curators.values())}.",
+        )
+    return curators[owner]
 
 
 def _not_a_state(folder: Path) -> NotFoundError:

@@ -9,9 +9,10 @@ from pathlib import Path
 import click
 
 from veiltab.common.command.cli import note
-from veiltab.common.command.options import name_option, state_option, study_argument
+from veiltab.common.command.options import state_option, study_argument
+from veiltab.common.command.rare_options import rare_options
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.tasks.engine_options import EngineOptions, engine_options
+from veiltab.common.tasks.engine_options import ENGINE_OPTIONS, EngineOptions
 from veiltab.curator.officer.opened import open_state
 from veiltab.curator.officer.work_options import WorkOptions
 
@@ -28,6 +29,13 @@ person_option = click.option(
 reason_option = click.option("--reason", default="", help="Why; it is recorded, and stays at this curator.")
 held_option = click.option(
     "--attribute", "attributes", multiple=True, help="Only these attributes; by default all that are held."
+)
+
+_SHARED = click.option(
+    "--shared",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="With dask: a folder that this process and the workers see at the same path, for encrypted files.",
 )
 
 _DATE = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"])
@@ -47,30 +55,25 @@ until_option = click.option("--until", type=_DATE, callback=_seconds_of, help="O
 def work_options(command: Callable[..., None]) -> Callable[..., None]:
     """Pass a command WorkOptions as its argument `work`."""
 
-    @engine_options
-    @click.option(
-        "--shared",
-        type=click.Path(path_type=Path),
-        metavar="FOLDER",
-        help="With --dask: a folder that this process and the workers see at the same path, for encrypted files.",
-    )
+    @rare_options("--advanced", *ENGINE_OPTIONS, _SHARED)
     @functools.wraps(command)
-    def with_work(*, engine: EngineOptions, shared: Path | None, **options: object) -> None:
+    def with_work(
+        *, workers: int | None, dask: str | None, dask_identity: Path | None, shared: Path | None, **options: object
+    ) -> None:
+        engine = EngineOptions(workers=workers, dask=dask, dask_identity=dask_identity)
         command(work=WorkOptions(engine=engine, shared=shared), **options)
 
     return with_work
 
 
 def with_standing(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the state of the curator whom its options name, as its argument `standing`."""
+    """Give a command the state of the curator whose folder its options name, as its argument `standing`."""
 
     @study_argument
-    @name_option
     @state_option
-    @policy_option
     @functools.wraps(command)
-    def opened(study_path: Path, name: str, state_folder: Path, policy_path: Path | None, **options: object) -> None:
-        with open_state(study_path, name, state_folder, policy_path) as standing:
+    def opened(study_path: Path, state_folder: Path, policy_path: Path | None = None, **options: object) -> None:
+        with open_state(study_path, state_folder, policy_path) as standing:
             table = standing.store.served.served_table()
             for said in (standing.store.served.served_policy().note, "" if table is None else table.note):
                 if said:

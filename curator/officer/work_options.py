@@ -31,12 +31,14 @@ class WorkOptions:
         if self.engine.dask is not None and self.shared is None:
             raise InvalidInputError(
                 "no folder was given that the cluster's workers and this process both see",
-                where="--shared",
+                where="--advanced shared",
                 remedy="Give one that is mounted here and at each worker, at the same path.",
             )
         if self.engine.dask is None and self.shared is not None:
             raise InvalidInputError(
-                "there is no cluster to share a folder with", where="--shared", remedy="Give --dask, or leave it away."
+                "there is no cluster to share a folder with",
+                where="--advanced shared",
+                remedy="Give dask, or leave it away.",
             )
         if self.shared is not None and not self.shared.is_dir():
             raise InvalidInputError(

@@ -127,7 +127,7 @@ def check_aborted(coins: CoinShares) -> None:
                     f"{number} releases that were charged ended without a result {how}; the last one:"
                     f" {coins.why_aborted(party)}",
                     where=party,
-                    remedy=f"Find out why; then `veiltab curator clear-tosses --peer {name}` takes part with it again.",
+                    remedy=f"Find out why; then `veiltab curator repair tosses {name}` takes part with it again.",
                 )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit
+from veiltab.common.command.cli import PATH, emit
 from veiltab.common.command.options import study_argument
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.parties.identity import Party, Role
@@ -13,10 +13,7 @@ from veiltab.common.study.file import load_study
 from veiltab.deploy.operate.calling import endpoint_of, identity_in
 
 
-@click.command(
-    epilog="Example: veiltab health study.toml --identity pki/curator-alice --name alice --role curator\n\n"
-    + EXIT_CODES
-)
+@click.command(epilog="Example: veiltab health study.toml --identity pki/curator-alice --name alice --role curator")
 @study_argument
 @click.option(
     "--identity",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, emit, wants_json
+from veiltab.common.command.cli import emit, wants_json
 from veiltab.common.command.options import identity_option, study_argument
 from veiltab.common.core.numbers.rounding import downward
 from veiltab.common.errors import DeniedError, InvalidInputError, VeiltabError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _EVERY_SECONDS = 1.0
 
 
-@click.command(epilog="Example: veiltab status study.toml --identity pki/curator-alice --watch\n\n" + EXIT_CODES)
+@click.command(epilog="Example: veiltab status study.toml --identity pki/curator-alice --watch")
 @study_argument
 @identity_option
 @click.option("--name", help="The party's name, if it is to be checked: the identity says which party it is.")

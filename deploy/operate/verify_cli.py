@@ -3,18 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit, note
+from veiltab.common.command.cli import PATH, emit, note
+from veiltab.common.command.rare_options import rare_options
 from veiltab.common.core.texts.spelling import escaped
-from veiltab.common.errors import IntegrityError, InvalidInputError, NotReadyError
+from veiltab.common.errors import IntegrityError, NotReadyError
 from veiltab.common.release.guarantees import release_card
-from veiltab.common.rpc.certificates.release_certificate import LONGEST, ReleaseCertificate
+from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.certificates.release_verification import Finding, to_dict, verified
 from veiltab.common.study.file import load_study
 from veiltab.curator.evidence.beside import split_views
 from veiltab.curator.evidence.check import check_beside, check_evidence
+from veiltab.deploy.registry.entry_file import ABOUT, write_entry
+from veiltab.deploy.registry.files import file_content, file_text, read_at_most
 
 _ARCHIVE = b"PK"
 """How evidence begins, an archive, and no certificate does."""
@@ -22,9 +26,7 @@ _ARCHIVE = b"PK"
 _MARKS = {True: "ok         ", False: "FAILED     ", None: "not checked"}
 
 
-@click.command(
-    epilog="Example: veiltab verify wages.certificate --study study.toml --authority pki/ca.pem\n\n" + EXIT_CODES
-)
+@click.command(epilog="Example: veiltab verify wages.certificate --study study.toml --authority pki/ca.pem")
 @click.argument("file", type=PATH, metavar="FILE")
 @click.option("--study", "study_path", type=PATH, help="The study file that it must be of; needed for a release.")
 @click.option("--authority", type=PATH, help="Certificate of the study's authority, had from elsewhere (ca.pem).")
@@ -35,16 +37,25 @@ _MARKS = {True: "ok         ", False: "FAILED     ", None: "not checked"}
     type=PATH,
     help="Evidence of another curator: finds a ledger that was written anew after others had seen it.",
 )
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(["registry"]),
+    help="Write what a certificate that holds says as an entry of OpenDP's registry of deployments, into --out.",
+)
+@click.option("--out", type=PATH, help="Where to write it; it must not be there yet.")
+@rare_options("--about", *ABOUT, about="What an entry says besides")
 @click.option("--untested", is_flag=True, help="A release holds too whose server was tested too little, or not at all.")
-@click.pass_context
 def verify(
-    context: click.Context,
     file: Path,
     study_path: Path | None,
     authority: Path | None,
     revoked: Path | None,
     beside: tuple[Path, ...],
     untested: bool,
+    form: str | None,
+    out: Path | None,
+    **about_it: Any,  # noqa: ANN401 - what an entry says besides
 ) -> None:
     """Check who vouches for a release, how well its server was tested, and which epsilon each adversary faces.
 
@@ -53,10 +64,18 @@ def verify(
     digest and both chains; with --beside also that its ledger is the one that other curators have seen. The exit code
     is 0 if every line holds, and 5 if one does not. Without --authority it is 4 at best: the file may be of anybody who
     made an authority. It is 4 also where the server was tested too little, or not at all, unless you say --untested.
+
+    With --as registry it writes nothing if a line does not hold. Region, use and sector are not in the certificate:
+    give them, or complete the draft; then propose it at github.com/opendp/deployments-registry-data.
     """
+    if form is not None:
+        if study_path is None or authority is None or out is None:
+            raise click.UsageError("An entry needs --study, --authority and --out.")
+        write_entry(file, study_path, authority, revoked, out, **about_it)
+        return
     study = None if study_path is None else load_study(study_path)
     issuer = None if authority is None else file_content(authority)
-    if _read_at_most(file, len(_ARCHIVE)) == _ARCHIVE:
+    if read_at_most(file, len(_ARCHIVE)) == _ARCHIVE:
         evidence = check_evidence(file, issuer, study, revoked)
         others = [check_evidence(path, issuer, study, revoked) for path in beside]
         compared = [line for other in others for line in check_beside(evidence, other)]
@@ -78,7 +97,7 @@ def verify(
     end, code = _verdict(kind, findings)
     lines = [f"{_MARKS[one.holds]}  {one.what}: {one.detail}" for one in findings]
     emit(plain, "\n".join([f"{end} {about}.", "", *lines]))
-    context.exit(code)
+    click.get_current_context().exit(code)
 
 
 def _about(certificate: ReleaseCertificate, findings: Sequence[Finding]) -> str:
@@ -100,37 +119,3 @@ def _verdict(kind: str, findings: Sequence[Finding]) -> tuple[str, int]:
         missing = ", ".join(one.what for one in findings if one.holds is None)
         return f"Nothing fails, but this was not shown: {missing}.", NotReadyError.exit_code
     return "Every line holds.", 0
-
-
-def file_text(path: Path) -> str:
-    """Return what may be a release certificate.
-
-    Raises:
-        InvalidInputError: it cannot be read.
-        IntegrityError: it is no text, or too long.
-    """
-    try:
-        return file_content(path).decode()
-    except UnicodeDecodeError:
-        raise IntegrityError("this is not a release certificate, or it was altered", where=str(path)) from None
-
-
-def _read_at_most(path: Path, size: int) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(size)
-    except OSError as error:
-        raise InvalidInputError(f"the file cannot be read ({error.strerror})", where=str(path)) from None
-
-
-def file_content(path: Path) -> bytes:
-    """Return the bytes of a file.
-
-    Raises:
-        InvalidInputError: it cannot be read.
-        IntegrityError: it is too long.
-    """
-    data = _read_at_most(path, LONGEST + 1)
-    if len(data) > LONGEST:
-        raise IntegrityError("the file is too long to be what it should be", where=str(path))
-    return data

@@ -126,7 +126,7 @@ def cluster(out: Path, days: int) -> None:
     lines = [f"{role}: {folder}" for role, folder in folders.items()]
     emit(
         {"authority": out / "ca.pem", "folders": folders},
-        "\n".join([*lines, "Copy each folder to its machines; give the party the folder client with --dask-identity."]),
+        "\n".join([*lines, "Copy each folder to its machines; give the party the folder client as dask-identity."]),
     )
 
 

@@ -56,7 +56,7 @@ def allowance_of(epsilon: str | None, delta: str | None, study: Study | None) ->
         return Allowance(epsilon=parse_epsilon(epsilon), delta=None if delta is None else parse_delta(delta))
     if delta is not None:
         raise InvalidInputError(
-            "a budget was given without its epsilon", where="--budget-delta", remedy="Give --budget."
+            "a budget was given without its epsilon", where="--advanced budget-delta", remedy="Give budget=EPSILON too."
         )
     if study is None or study.budget_epsilon == 0:
         return None

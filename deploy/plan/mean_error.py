@@ -20,7 +20,7 @@ from veiltab.common.privacy.planning.planning import Plan
 from veiltab.researcher.estimates.uncertainty import ReleaseDesign
 from veiltab.researcher.numbers.points import numbers_of
 
-_EXAMPLE = "Write --spread hours=40,12 for numbers with mean 40 and standard deviation 12."
+_EXAMPLE = "Write --advanced spread=hours=40,12 for numbers with mean 40 and standard deviation 12."
 _QUANTILES = 4000
 
 
@@ -94,13 +94,13 @@ def _parsed(text: str, domain: Domain) -> tuple[Attribute, float, float]:
     try:
         mean, deviation = map(float, rest.split(","))
     except ValueError:
-        raise InvalidInputError(f"{text!r} is no spread", where="--spread", remedy=_EXAMPLE) from None
+        raise InvalidInputError(f"{text!r} is no spread", where="--advanced spread", remedy=_EXAMPLE) from None
     (attribute,) = domain.subset([name]).attributes
     numbers = numbers_of(attribute)
     if not (np.nanmin(numbers) <= mean <= np.nanmax(numbers) and 0 <= deviation < np.inf):
         raise InvalidInputError(
             f"the mean of {name} lies outside its numbers, or the deviation is negative",
-            where="--spread",
+            where="--advanced spread",
             remedy=_EXAMPLE,
         )
     return attribute, mean, deviation

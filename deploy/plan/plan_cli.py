@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, NEW_FILE, emit, force_option
+from veiltab.common.command.cli import NEW_FILE, emit, force_option
+from veiltab.common.command.options import repeats_option
+from veiltab.common.command.rare_options import rare_options
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 @click.command(
     epilog="Example: veiltab plan --population 45222 --cells 24 --epsilon 0.5 --delta 1e-6 --plot error.png\n\n"
     "Several tables: veiltab plan --study study.toml --attributes age,education,salary --workload linked"
-    " --population 45222 --delta 1e-6 --epsilon 1, or --pair-error .02\n" + EXIT_CODES
+    " --population 45222 --delta 1e-6 --epsilon 1, or --pair-error .02"
 )
 @click.option("--population", type=click.IntRange(min=1), help="Respondents that all curators share, n.")
 @click.option("--cells", type=click.IntRange(min=2), help="Cells of the joint table, K.")
@@ -36,27 +38,31 @@ if TYPE_CHECKING:
 @click.option("--least-delta", is_flag=True, help="Ask for the least delta that reaches --error.")
 @click.option("--error", type=float, help="Root-mean-square error of the joint distribution to aim at.")
 @click.option("--sample", type=click.IntRange(min=1), help="Rows to sample; by default the best.")
-@click.option(
-    "--max-local-epsilon",
-    help="Largest epsilon of a row against who knows its person: ln gamma of the server's noise, nats.",
+@rare_options(
+    "--advanced",
+    click.option(
+        "--max-local-epsilon",
+        help="Largest epsilon of a row against who knows its person: ln gamma of the server's noise, nats.",
+    ),
+    click.option(
+        "--sum-of-squares",
+        help="Sum of the squared cell probabilities, if known from public sources; by default 1/K, the worst case.",
+    ),
+    click.option("--noise-split", default=str(DEFAULT_SPLIT), help=f"The curators' part; {DEFAULT_SPLIT} by default."),
+    click.option(
+        "--max-pair-epsilon", help="Largest epsilon of the desk with the server, and of an analyst with curators, nats."
+    ),
+    click.option(
+        "--spread",
+        "spreads",
+        multiple=True,
+        metavar="A=MEAN,SD",
+        help="Foresee the error of the mean of an attribute of numbers, which have this mean and standard deviation.",
+    ),
+    click.option("--budget", help="Epsilon of a budget, nats: say what it takes of it; by default the study's."),
+    click.option("--budget-delta", help="Delta of that budget."),
+    repeats_option,
 )
-@click.option(
-    "--sum-of-squares",
-    help="Sum of the squared cell probabilities, if known from public sources; by default 1/K, the worst case.",
-)
-@click.option("--noise-split", default=str(DEFAULT_SPLIT), show_default=True, help="The curators' part of the noise.")
-@click.option(
-    "--max-pair-epsilon", help="Largest epsilon of the desk with the server, and of an analyst with curators, nats."
-)
-@click.option(
-    "--spread",
-    "spreads",
-    multiple=True,
-    metavar="A=MEAN,SD",
-    help="Foresee the error of the mean of an attribute of numbers, which have this mean and standard deviation.",
-)
-@click.option("--budget", help="Epsilon of a budget, nats: say what it takes of it; by default the study's.")
-@click.option("--budget-delta", help="Delta of that budget.")
 @workload_options
 @click.option("--plot", type=NEW_FILE, help="Draw the error against m and epsilon (.svg or .png).")
 @click.option("--card", type=NEW_FILE, help="Draw who faces which epsilon (.svg or .png).")
@@ -85,8 +91,8 @@ def plan(
     Leave --epsilon, --population or --cells away and give --error to ask for it, or give --least-delta. The cells of a
     table may come from a study: give --study and --attributes.
 
-    With a budget, of the study or by --budget and --budget-delta: what part of it the release takes, at the delta that
-    is asked for and at a tenth of it.
+    With a budget, of the study or by --advanced budget=EPSILON and budget-delta=DELTA: what part of it the release
+    takes, at the delta that is asked for and at a tenth of it.
 
     Of several tables: what they cost together, the foreseen error of a typical pair, and the bytes over each link;
     leave --epsilon, --delta or --population away and give --pair-error to ask for it.
@@ -100,12 +106,12 @@ def plan(
             "--cells": cells,
             "--error": error,
             "--least-delta": least_delta or None,
-            "--max-local-epsilon": max_local_epsilon,
-            "--max-pair-epsilon": max_pair_epsilon,
-            "--budget": budget,
-            "--budget-delta": budget_delta,
-            "--sum-of-squares": sum_of_squares,
-            "--spread": spreads or None,
+            "--advanced max-local-epsilon": max_local_epsilon,
+            "--advanced max-pair-epsilon": max_pair_epsilon,
+            "--advanced budget": budget,
+            "--advanced budget-delta": budget_delta,
+            "--advanced sum-of-squares": sum_of_squares,
+            "--advanced spread": spreads or None,
             "--plot": plot,
             "--card": card,
         }
@@ -163,7 +169,7 @@ def _mean_errors(plan: Plan, tables: TableOptions, spreads: tuple[str, ...]) -> 
         return ()
     if not tables.are_of_one_table:
         raise InvalidInputError(
-            "no study says which numbers there are", where="--spread", remedy="Give --study and --attributes."
+            "no study says which numbers there are", where="--advanced spread", remedy="Give --study and --attributes."
         )
     from veiltab.deploy.plan.mean_error import mean_errors
 
@@ -174,13 +180,15 @@ def _sum_of_squares(text: str | None, cells: int | None) -> Fraction | None:
     if text is None:
         return None
     if cells is None:
-        raise InvalidInputError("it is about a table of known cells", where="--sum-of-squares", remedy="Give --cells.")
+        raise InvalidInputError(
+            "it is about a table of known cells", where="--advanced sum-of-squares", remedy="Give --cells."
+        )
     try:
         value = Fraction(text)
     except (ValueError, ZeroDivisionError):
         value = Fraction(-1)
     if not Fraction(1, cells) <= value <= 1:
-        raise InvalidInputError(f"must lie between 1/K = {1 / cells:.6g} and 1", where="--sum-of-squares")
+        raise InvalidInputError(f"must lie between 1/K = {1 / cells:.6g} and 1", where="--advanced sum-of-squares")
     return value
 
 

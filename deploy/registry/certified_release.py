@@ -26,7 +26,7 @@ from veiltab.common.schemes.registry import scheme_class
 from veiltab.common.study.file import Study, load_study
 from veiltab.common.study.missing import joined, links_sentence, respondents
 from veiltab.curator.evidence.export import checked_certificate
-from veiltab.deploy.operate.verify_cli import file_content, file_text
+from veiltab.deploy.registry.files import file_content, file_text
 
 NOT_STATED = "not stated by the certificate"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit, refuse_present, wants_json
+from veiltab.common.command.cli import PATH, emit, refuse_present, wants_json
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.named_files import written_as_named
 from veiltab.curator.formats.address import TableAddress
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from veiltab.deploy.study.parties import Parties
 
 
-@click.group(epilog=EXIT_CODES)
+@click.group()
 def study() -> None:
     """Make the study file, and check it before anybody uses it.
 

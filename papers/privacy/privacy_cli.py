@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, emit
+from veiltab.common.command.cli import emit
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.numbers.rounding import bound_text, floor_text, ln_above, parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
@@ -33,7 +33,7 @@ split_option = click.option(
 stage_option = click.option("--stage", type=click.IntRange(min=1), help="Rows b that stage one of a MUST scheme draws.")
 
 
-@click.group(cls=PapersGroup, epilog=EXIT_CODES)
+@click.group(cls=PapersGroup)
 def privacy() -> None:
     """Account for privacy: every number is an upper bound, rounded up.
 
@@ -136,59 +136,58 @@ def amplify(
 
 @privacy.command(
     epilog="Example: veiltab lab privacy certify --population 45222 --sample 45222 --cells 24 --gamma 356.78"
-    " --epsilon 0.5"
+    " --epsilon 0.5\n\nThe least noise: the same with --epsilon 0.5 --delta 1e-6, and no --gamma."
 )
 @population_option
 @sample_option
 @cells_option
-@click.option("--gamma", required=True, help="Worst-case ratio of the mechanism, above 1.")
-@click.option("--epsilon", type=float, help="Ask for delta at this epsilon, nats.")
-@click.option("--delta", type=float, help="Ask for epsilon at this delta.")
+@click.option("--gamma", help="Worst-case ratio of the mechanism, above 1; without it, that of the least noise.")
+@click.option("--epsilon", help="Epsilon to keep, nats; with --gamma, ask for delta there.")
+@click.option("--delta", help="Delta to keep; with --gamma, ask for epsilon there.")
+@click.option(
+    "--max-local-epsilon",
+    help="Without --gamma: largest epsilon of a row against an adversary who knows the sample, ln gamma, nats.",
+)
 @split_option
 def certify(
     population: int,
     sample: int,
     cells: int,
-    gamma: str,
-    epsilon: float | None,
-    delta: float | None,
-    noise_split: str,
-) -> None:
-    """Say what a release in secret order guarantees: delta at an epsilon, or epsilon at a delta."""
-    if (epsilon is None) == (delta is None):
-        raise InvalidInputError("give either --epsilon or --delta", where="certify")
-    certificate = OrderCertificate(population=population, sample=sample, cells=cells, gamma=read_fraction(gamma))
-    if epsilon is not None:
-        epsilon = abs(epsilon) if epsilon == 0 else epsilon  # -0.0 reads as 0
-        guarantee = (epsilon, certificate.delta(epsilon))
-    else:
-        guarantee = (certificate.epsilon(float(delta or 0)), float(delta or 0))
-    _emit_guarantee(certificate, noise_split, guarantee, {})
-
-
-@privacy.command(
-    epilog="Example: veiltab lab privacy calibrate --population 45222 --sample 45222 --cells 24 --epsilon 0.5"
-    " --delta 1e-6"
-)
-@population_option
-@sample_option
-@cells_option
-@click.option("--epsilon", required=True, help="Epsilon to keep, nats.")
-@click.option("--delta", required=True, help="Delta to keep.")
-@click.option(
-    "--max-local-epsilon", help="Largest epsilon of a row against an adversary who knows the sample, ln gamma, nats."
-)
-@split_option
-def calibrate(
-    population: int,
-    sample: int,
-    cells: int,
-    epsilon: str,
-    delta: str,
+    gamma: str | None,
+    epsilon: str | None,
+    delta: str | None,
     max_local_epsilon: str | None,
     noise_split: str,
 ) -> None:
+    """Say what a release in secret order guarantees: delta at an epsilon, or the reverse; or which noise keeps both."""
+    if gamma is None:
+        _calibrate((population, sample, cells), epsilon, delta, max_local_epsilon, noise_split)
+        return
+    if (epsilon is None) == (delta is None) or max_local_epsilon is not None:
+        raise InvalidInputError("give either --epsilon or --delta beside --gamma", where="certify")
+    certificate = OrderCertificate(population=population, sample=sample, cells=cells, gamma=read_fraction(gamma))
+    if epsilon is not None:
+        kept = _number(epsilon, "--epsilon")
+        guarantee = (kept, certificate.delta(kept))
+    else:
+        kept = _number(delta or "", "--delta")
+        guarantee = (certificate.epsilon(kept), kept)
+    _emit_guarantee(certificate, noise_split, guarantee, {})
+
+
+def _number(text: str, option: str) -> float:
+    try:
+        return float(text) + 0.0  # -0.0 reads as 0
+    except ValueError:
+        raise InvalidInputError(f"{text!r} is not a number", where=option) from None
+
+
+def _calibrate(
+    sizes: tuple[int, int, int], epsilon: str | None, delta: str | None, max_local_epsilon: str | None, noise_split: str
+) -> None:
     """Find the least noise that keeps (epsilon, delta)."""
+    if epsilon is None or delta is None:
+        raise InvalidInputError("give --epsilon and --delta, or --gamma and one of them", where="certify")
     if max_local_epsilon is not None and parse_split(noise_split) > 0:
         raise InvalidInputError(
             "the cap is on the whole noise here, and a row faces the server's part alone",
@@ -196,6 +195,7 @@ def calibrate(
             remedy="Give one of them; `veiltab plan` takes both.",
         )
     wanted = parse_epsilon(epsilon)
+    population, sample, cells = sizes
     mechanism = calibrated(
         population=population,
         sample=sample,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from veiltab.common.collection.oracles import ORACLE_NAMES
-from veiltab.common.command.cli import EXIT_CODES, emit, note
+from veiltab.common.command.cli import emit, note
 from veiltab.common.core.numbers.rounding import parse_epsilon
 from veiltab.play.local.command import end_parties_on_sigterm, out_option
 
@@ -22,7 +22,7 @@ _NEXT = """Next:
 @click.command(
     "collect",
     short_help="A round of collection: one value from each of thousands of nodes.",
-    epilog=f"Example: veiltab demo collect --nodes 10000 --domain 12 --epsilon 2 --rate 0.5\n{EXIT_CODES}",
+    epilog="Example: veiltab demo collect --nodes 10000 --domain 12 --epsilon 2 --rate 0.5",
 )
 @click.option("--nodes", type=click.IntRange(1, 10**6), default=10_000, show_default=True, help="How many nodes.")
 @click.option("--domain", type=click.IntRange(2, 65_536), default=12, show_default=True, help="Values 1 to this.")

@@ -281,7 +281,7 @@ def analyses_of_numbers(release: Release, truth: LinkedTruth) -> NumberAnalyses 
     return NumberAnalyses(
         attribute=number,
         given=groups[0],
-        means=(release.mean(number, given=groups[0]), means(true_table, number, groups[:1])),
+        means=(release.ask(f"mean of {number} by {groups[0]}"), means(true_table, number, groups[:1])),
         formula=formula,
-        linear=(release.linear(formula), linear([true_table], formula)),
+        linear=(release.ask(f"linear {formula}"), linear([true_table], formula)),
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, emit, listed, note, wants_json
+from veiltab.common.command.cli import emit, listed, note, wants_json
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.play.local.command import end_parties_on_sigterm, out_option, verbose_option
@@ -34,7 +34,7 @@ _NEXT = """Next:
 
 @click.command(
     short_help="Every pair of 14 attributes of two curators, and microdata of them all.",
-    epilog=f"Example: veiltab demo linked --epsilon 0.5\n{EXIT_CODES}",
+    epilog="Example: veiltab demo linked --epsilon 0.5",
 )
 @click.option("--epsilon", default="1", show_default=True, help="Epsilon of all tables together, nats.")
 @click.option("--delta", default="1e-6", show_default=True, help="Delta of all tables together.")

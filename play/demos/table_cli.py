@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit, note, wants_json
-from veiltab.common.command.options import noise_options
+from veiltab.common.command.cli import PATH, emit, note, wants_json
+from veiltab.common.command.options import NOISE_OPTIONS
+from veiltab.common.command.rare_options import rare_options
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon, release_facts
@@ -41,7 +42,7 @@ _NEXT = """Next:
 
 @click.command(
     short_help="A release of the paper's 24 cells, or of your own tables.",
-    epilog=f"Example: veiltab demo table --curators 3 --pad otp --epsilon 0.5\n{EXIT_CODES}",
+    epilog="Example: veiltab demo table --curators 3 --advanced pad=otp --epsilon 0.5",
 )
 @click.option(
     "--curators",
@@ -52,9 +53,22 @@ _NEXT = """Next:
 )
 @click.option("--epsilon", default="1", show_default=True, help="Epsilon of the release, nats; pure without a --delta.")
 @click.option("--delta", help="Keep (epsilon, delta) by the secret order instead: far more accurate.")
-@click.option("--pad", type=click.Choice([pad.value for pad in Pad]), default="chacha20", show_default=True)
-@click.option("--sampling", type=click.Choice([way.value for way in Sampling]), default="seed", show_default=True)
-@noise_options
+@rare_options(
+    "--advanced",
+    click.option(
+        "--pad",
+        type=click.Choice([pad.value for pad in Pad]),
+        default="chacha20",
+        help="chacha20, or otp: one-time pads.",
+    ),
+    click.option(
+        "--sampling",
+        type=click.Choice([way.value for way in Sampling]),
+        default="seed",
+        help="seed, indices or server.",
+    ),
+    *NOISE_OPTIONS,
+)
 @click.option(
     "--grant",
     type=click.Choice(["full", "partial"]),

@@ -246,7 +246,7 @@ def study_tables(options: LinkOptions) -> dict[str, Any]:
 def linkage_report(local: LocalStudy, curator: str) -> dict[str, Any]:
     """Return what a curator knows of its links, by its own command."""
     state = str(local.state_folder(Role.CURATOR, curator))
-    command = [*local.launcher, "curator", "linkage", str(local.study_path), "--name", curator, "--state", state]
+    command = [*local.launcher, "curator", "linkage", str(local.study_path), "--state", state]
     done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)  # noqa: S603 - our own command
     if done.returncode:
         raise UnavailableError(f"{curator} did not show its links", where="veiltab curator linkage")

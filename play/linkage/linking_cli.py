@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, emit, note, wants_json
+from veiltab.common.command.cli import emit, note, wants_json
+from veiltab.common.command.rare_options import rare_options
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.play.local.command import end_parties_on_sigterm, out_option, verbose_option
 from veiltab.play.local.printing import CELL_HEADINGS, cell_rows, console_of, print_table
@@ -16,24 +17,20 @@ if TYPE_CHECKING:
 
 @click.command(
     short_help="Two registers without a common number: linked by names and dates, and released.",
-    epilog=f"Example: veiltab demo link --people 20000 --alignment tokens --deletions 5\n{EXIT_CODES}",
+    epilog="Example: veiltab demo link --people 20000 --advanced deletions=5",
 )
 @click.option("--people", type=int, default=5000, show_default=True, help="Rows of each register, 1,000 to 200,000.")
-@click.option(
-    "--alignment",
-    type=click.Choice(["psi", "tokens"]),
-    default="psi",
-    show_default=True,
-    help="psi: the hub's key is never known to the other; tokens: a common key, and a tenth of the time.",
-)
-@click.option(
-    "--deletions", type=click.IntRange(0, 5), default=0, show_default=True, help="Deletion passes: more people."
-)
-@click.option(
-    "--errors", type=float, default=1.0, show_default=True, help="Factor of the usual errors; 2 is a bad register."
-)
-@click.option(
-    "--misfiled", type=float, default=0.05, show_default=True, help="Share of the clinic's rows under another's name."
+@rare_options(
+    "--advanced",
+    click.option(
+        "--alignment",
+        type=click.Choice(["psi", "tokens"]),
+        default="psi",
+        help="psi: the hub's key is never known to the other; tokens: a common key, and a tenth of the time.",
+    ),
+    click.option("--deletions", type=click.IntRange(0, 5), default=0, help="Deletion passes, 0: more people."),
+    click.option("--errors", type=float, default=1.0, help="Factor of the usual errors, 1; 2 is a bad register."),
+    click.option("--misfiled", type=float, default=0.05, help="Share of the clinic's rows under another's name, .05."),
 )
 @click.option("--epsilon", default="2", show_default=True, help="Epsilon of the release, nats.")
 @click.option("--delta", default="1e-6", show_default=True, help="Delta of the release.")

@@ -219,7 +219,7 @@ class LocalStudy:
     def run_as_researcher(self, name: str, group: str, command: str, *arguments: str) -> tuple[dict[str, Any], int]:
         """Run a command of `veiltab researcher` or `veiltab collect` with a researcher's identity; see `run`."""
         identity = self.identity_folder(Role.RESEARCHER, name)
-        connection = (str(self.study_path), "--name", name, "--identity", str(identity))
+        connection = (str(self.study_path), "--identity", str(identity))
         return self.run(group, command, *connection, *arguments)
 
     def ended(self) -> dict[tuple[Role, str], str]:

@@ -27,7 +27,7 @@ def _of_releases(rehearsal: Rehearsal) -> Iterator[tuple[str, list[str]]]:
     yield f"researcher {researcher}", [_line("researcher", "request", *as_researcher, *asked)]
     for curator in study.curators:
         state = str(local.state_folder(Role.CURATOR, curator.name))
-        own = (str(local.study_path), "--name", curator.name, "--state", state)
+        own = (str(local.study_path), "--state", state)
         person = ("--person", "Ana Diaz")
         approved, denied = (("--reason", reason) for reason in ("as agreed", "not agreed"))
         held = (
@@ -91,7 +91,7 @@ def _of_rounds(rehearsal: Rehearsal) -> Iterator[tuple[str, list[str]]]:
 
 def _connection(rehearsal: Rehearsal, role: Role, name: str) -> tuple[str, ...]:
     local = rehearsal.local
-    return (str(local.study_path), "--name", name, "--identity", str(local.identity_folder(role, name)))
+    return (str(local.study_path), "--identity", str(local.identity_folder(role, name)))
 
 
 def _line(*words: str) -> str:

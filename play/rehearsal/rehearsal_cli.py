@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, emit, note, wants_json
+from veiltab.common.command.cli import emit, note, wants_json
 from veiltab.common.command.options import study_argument
 from veiltab.common.errors import InvalidInputError
 from veiltab.play.local.command import end_parties_on_sigterm, out_option, rehearsal_options
@@ -33,7 +33,7 @@ _MOST_TABLES = 3
 @click.command(
     epilog="Example: veiltab rehearse study.toml\n\n"
     "One request and its result: veiltab rehearse study.toml --policy alice=policy.toml"
-    f" --request '--attributes education,wage --epsilon 0.5'\n{EXIT_CODES}"
+    " --request '--attributes education,wage --epsilon 0.5'"
 )
 @study_argument
 @rehearsal_options

@@ -143,7 +143,7 @@ class _Approvals:
     def _approve(self, curator: str, release_id: str) -> None:
         """Approve it as so many persons as the policy asks for."""
         local, person, is_missing = self._rehearsal.local, 0, True
-        own = ("--name", curator, "--state", str(local.state_folder(Role.CURATOR, curator)))
+        own = ("--state", str(local.state_folder(Role.CURATOR, curator)))
         while is_missing:
             person += 1
             who = ("--person", f"rehearsal {person}", "--reason", "rehearsal")

@@ -14,7 +14,6 @@ from typing import assert_never
 
 import numpy as np
 
-from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.shares import Floats, Shares
 
 _ARC = 129
@@ -35,20 +34,6 @@ class Contrast(Enum):
     def neutral(self) -> float:
         """The value for two equal shares."""
         return 0.0 if self is Contrast.DIFFERENCE else 1.0
-
-
-def contrast_of(text: str) -> Contrast | None:
-    """Return the contrast that a text names; None of an empty one.
-
-    Raises:
-        InvalidInputError: it names none.
-    """
-    known = {kind.value: kind for kind in Contrast}
-    if text and text not in known:
-        raise InvalidInputError(
-            f"{text!r} is not a way to compare", where="contrast", remedy=f"Known: {', '.join(known)}."
-        )
-    return known.get(text)
 
 
 def contrast_values(kind: Contrast, first: Floats, second: Floats, *, upper: bool) -> Floats:

@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterable
 
 from veiltab.common.core.domain import Attribute, Domain
+from veiltab.common.core.texts.nearest import known_names
 from veiltab.common.errors import InvalidInputError
 
-_NEXT_SIGN = re.compile(r"[|&~]|\s[+*]\s")
+_NEXT_SIGN = re.compile(r"[|&~,]|\s(?:[+*]|by|given|against|until|and)\s")
 """Where a name that is refused most probably ends; + and * alone stand in many names."""
 
 
@@ -41,6 +42,34 @@ class Reader:
         self._skip()
         return True
 
+    def word(self, *words: str) -> bool:
+        """Read one of some words if it comes next and ends there, and return whether it does."""
+        for word in words:
+            end = self._at + len(word)
+            if self._text.startswith(word, self._at) and not self._text[end : end + 1].strip():
+                return self.takes(word)
+        return False
+
+    def names(self) -> tuple[str, ...]:
+        """Read names of attributes with commas between them; InvalidInputError as `attribute`."""
+        found = [self.attribute().name]
+        while self.takes(","):
+            found.append(self.attribute().name)
+        return tuple(found)
+
+    def number(self) -> float:
+        """Read a number that is not negative; InvalidInputError: none comes next."""
+        match = re.compile(r"\d*\.?\d+").match(self._text, self._at)
+        if match is None:
+            raise self.refusal("a number")
+        self.takes(match[0])
+        return float(match[0])
+
+    def all(self) -> str:
+        """Read all that is left."""
+        rest, self._at = self.rest, len(self._text)
+        return rest
+
     def attribute(self) -> Attribute:
         """Read the name of an attribute.
 
@@ -49,7 +78,7 @@ class Reader:
         """
         name = self._longest(self._domain.names)
         if name is None:
-            raise self.refusal("an attribute", f"Attributes: {', '.join(self._domain.names)}.")
+            raise self.refusal("an attribute", known_names("Attributes", self._domain.names, self.next_name))
         return self._domain.attributes[self._domain.names.index(name)]
 
     def categories(self, attribute: Attribute) -> tuple[str, ...]:
@@ -62,7 +91,8 @@ class Reader:
         while True:
             category = self._longest(attribute.categories)
             if category is None:
-                raise self.refusal(f"a category of {attribute.name}", f"Categories: {', '.join(attribute.categories)}.")
+                near = known_names("Categories", attribute.categories, self.next_name)
+                raise self.refusal(f"a category of {attribute.name}", near)
             if category in found:
                 raise InvalidInputError(f"{attribute.name}={category} is named twice", where=self._where)
             found.append(category)
@@ -71,14 +101,17 @@ class Reader:
 
     def refusal(self, wanted: str, remedy: str = "") -> InvalidInputError:
         """Return the refusal of a text in which something else comes next."""
-        rest = self._text[self._at : self._at + 40]
-        name = _NEXT_SIGN.split(rest, maxsplit=1)[0].rstrip()
-        rest = name or rest
+        rest = self.next_name or self.rest[:40]
         return InvalidInputError(
             f"expected {wanted}, but {f'{rest!r} comes next' if rest else 'the text ends'}",
             where=self._where,
             remedy=remedy,
         )
+
+    @property
+    def next_name(self) -> str:
+        """What seems to be the name that comes next."""
+        return _NEXT_SIGN.split(self.rest[:40], maxsplit=1)[0].rstrip()
 
     def _longest(self, names: Iterable[str]) -> str | None:
         fitting = [name for name in names if name and self._text.startswith(name, self._at)]

@@ -33,6 +33,14 @@ def parse_subgroup(text: str, domain: Domain) -> dict[str, tuple[str, ...]]:
         InvalidInputError: it does not parse, or names something twice or unknown.
     """
     reader = Reader(text, domain, where="subgroup")
+    subgroup = read_subgroup(reader)
+    if not reader.is_done:
+        raise reader.refusal("| or &")
+    return subgroup
+
+
+def read_subgroup(reader: Reader) -> dict[str, tuple[str, ...]]:
+    """Read a subgroup as `parse_subgroup` does; something else may follow."""
     conditions: dict[str, tuple[str, ...]] = {}
     while True:
         attribute = reader.attribute()
@@ -41,10 +49,8 @@ def parse_subgroup(text: str, domain: Domain) -> dict[str, tuple[str, ...]]:
         if not reader.takes("="):
             raise reader.refusal("=", f'Write for example "{attribute.name}={attribute.categories[0]}".')
         conditions[attribute.name] = reader.categories(attribute)
-        if reader.is_done:
-            return conditions
         if not reader.takes("&"):
-            raise reader.refusal("| or &")
+            return conditions
 
 
 def totals(table: Table, subgroups: Sequence[Subgroup]) -> Analysis:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit
-from veiltab.common.command.options import identity_option, name_option, study_argument
+from veiltab.common.command.cli import PATH, emit
+from veiltab.common.command.options import identity_option, study_argument
 from veiltab.common.extras import importing
 from veiltab.common.web.http_options import HttpOptions, check_origin
 from veiltab.researcher.commands.options_cli import release_option, with_client
@@ -26,11 +26,10 @@ _SCOPES = ("read", "microdata", "request", "certificate")
 
 
 @click.command(
-    epilog="Example: veiltab researcher http study.toml --name rosa --identity pki/researcher-rosa --state state-http"
+    epilog="Example: veiltab researcher http study.toml --identity pki/researcher-rosa --state state-http"
     " --listen 127.0.0.1:7480"
 )
 @study_argument
-@name_option
 @identity_option
 @_state_option
 @click.option("--listen", required=True, metavar="[HOST:]PORT", help="Where; without HOST on the loopback interface.")
@@ -38,7 +37,6 @@ _SCOPES = ("read", "microdata", "request", "certificate")
 @click.option("--key", type=PATH, help="PEM file with its key.")
 def http(
     study_path: Path,
-    name: str,
     identity_folder: Path,
     state: Path,
     listen: str,
@@ -55,13 +53,11 @@ def http(
     from veiltab.researcher.client.client import Client
 
     options = HttpOptions(address=listen, certificate=certificate, key=key)
-    with Client(study_path, identity=identity_folder, name=name) as client:
+    with Client(study_path, identity=identity_folder) as client:
         serve_api(client, identity_folder, state, options)
 
 
-@click.group(
-    epilog=f"Example: veiltab researcher token add --state state-http --label laptop --scope read\n{EXIT_CODES}"
-)
+@click.group(epilog="Example: veiltab researcher token add --state state-http --label laptop --scope read")
 def token() -> None:
     """Make, list and revoke the tokens of `veiltab researcher http`."""
 
@@ -89,7 +85,7 @@ def add(state: Path, label: str, scopes: tuple[str, ...], days: float) -> None:
 
 
 @token.command(
-    epilog="Example: veiltab researcher token link study.toml --name rosa --identity pki/researcher-rosa"
+    epilog="Example: veiltab researcher token link study.toml --identity pki/researcher-rosa"
     " --state state-http --label board --release cover --at https://rosa.example.org:7480"
 )
 @with_client

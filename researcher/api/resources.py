@@ -26,7 +26,7 @@ from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.table import free_name
 from veiltab.researcher.microdata.provenance import WARNING
 from veiltab.researcher.questions.cost import Wish, cost_of
-from veiltab.researcher.questions.question import Question, answer, answer_of_all
+from veiltab.researcher.questions.sentence import parse_question
 from veiltab.researcher.report.plain_data import analysis_dict, status_dict, table_dict
 from veiltab.researcher.report.presentation import card_of, microdata_report, report_page
 
@@ -164,29 +164,22 @@ class Desk:
             return json_answer(table_dict(self._client.study, known.status(), table, known.respondents()))
         return answered(table_file(table, format, known.id), MEDIA_TYPES[format.value])
 
-    @resource_at(f"{_ONE}/analysis", "Analysis", takes=parameters_of(Question))
+    @resource_at(f"{_ONE}/analysis", "Analysis")
     def get_analysis(
-        self,
-        release: str,
-        attributes: Sequence[str] = (),
-        confidence: float = CONFIDENCE,
-        linkage_error: str | None = None,
-        **asked: Any,  # noqa: ANN401 - fields of a Question
+        self, release: str, question: str, confidence: float = CONFIDENCE, linkage_error: str | None = None
     ) -> Response:
-        """Analyse: shares, a mean, sum, variance or quantile, totals, a model, a survival curve.
+        """Answer a question: shares, a mean, sum, variance or quantile, totals, a model, a survival curve.
 
         Args:
-            attributes: names from the study; those that the question names if left out.
+            question: one sentence, such as "mean of hours by education", as for `veiltab researcher estimate`.
             confidence: of the intervals, between 0 and 1.
             linkage_error: wrong links to undo: their share, 0.02:0.005 with its standard deviation, 0.02:0 up to it.
         """
-        question, known = Question(**asked), self._release(release)
-        if question.is_of_all_tables:
-            tables = known.measured(confidence=_confidence(confidence), linkage_error=linkage_error)
-            result = answer_of_all(tables, question)
-        else:
-            named = attributes or (question.attributes(known.domain()) if question.names_attributes else ())
-            result = answer(question, self._table(release, named, confidence, linkage_error)[1])
+        known = self._release(release)
+        asked = parse_question(question, known.domain())
+        if not asked.is_of_all_tables:
+            self._check_cells(known, asked.attributes)
+        result = known.ask(question, confidence=_confidence(confidence), linkage_error=linkage_error)
         return json_answer(
             {"release": status_dict(known.status())["release"], **analysis_dict(self._client.study, result)}
         )
@@ -261,15 +254,18 @@ class Desk:
         self, release: str, attributes: Sequence[str], confidence: float, linkage_error: str | None
     ) -> tuple[Release, Any]:
         known, level = self._release(release), _confidence(confidence)
-        domain = known.domain().subset(attributes) if attributes else known.domain()
-        is_only = not attributes and not known.status().tables
-        if (attributes or is_only) and domain.cells > MOST_CELLS:
+        self._check_cells(known, attributes)
+        return known, known.table(attributes, confidence=level, linkage_error=linkage_error)
+
+    def _check_cells(self, release: Release, attributes: Sequence[str]) -> None:
+        """Refuse a table that is too large to be sent; of no attributes it is the only one of the release."""
+        if not attributes and release.status().tables:
+            return
+        cells = release.domain().subset(attributes or release.domain().names).cells
+        if cells > MOST_CELLS:
             raise InvalidInputError(
-                f"the table has {domain.cells:,} cells, and up to {MOST_CELLS:,} are sent", where="attributes"
+                f"the table has {cells:,} cells, and up to {MOST_CELLS:,} are sent", where="attributes"
             )
-        if attributes:
-            return known, known.table(domain.names, confidence=level, linkage_error=linkage_error)
-        return known, known.estimate(None, confidence=level, linkage_error=linkage_error)
 
 
 def _pieces(path: Path, folder: TemporaryFolder) -> Iterator[bytes]:

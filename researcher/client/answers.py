@@ -1,33 +1,27 @@
-"""Questions that a release answers in one call, in the words of `veiltab researcher estimate`."""
+"""Questions that a release answers, in the words of `veiltab researcher estimate`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.numbers.confidence import CONFIDENCE
+from veiltab.common.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from veiltab.researcher.analysis.comparisons import Table
     from veiltab.researcher.analysis.result import Analysis
     from veiltab.researcher.estimates.estimation import TableEstimate
+    from veiltab.researcher.estimates.independence import IndependenceTest
     from veiltab.researcher.linkage_errors.linkage_error import LinkageErrors
 
     Linkage: TypeAlias = LinkageErrors | str | None
 else:
     Linkage = str | None  # what travels over HTTP
 
-Names: TypeAlias = str | Sequence[str]
-
 
 class Answers(ABC):
-    """Tables that questions about numbers are put to.
-
-    Every method returns an Analysis: `frame()` for pandas, `plot()` for a picture. `given` names an attribute or
-    several, whose combinations of categories are the groups. InvalidInputError: an unknown attribute, one without
-    numbers, a missing twin, or a parameter out of range; NotReadyError: the release is not ready.
-    `linkage_error` undoes wrong links and weights for missing ones, as for Release.estimate.
-    """
+    """Tables that questions are put to, each in one sentence: `veiltab.researcher.questions.sentence` has all."""
 
     @abstractmethod
     def domain(self) -> Domain:
@@ -37,88 +31,50 @@ class Answers(ABC):
     def table(
         self, attributes: Sequence[str], *, confidence: float = CONFIDENCE, linkage_error: Linkage = None
     ) -> "Table":
-        """Return a table of some attributes, measured or from a model."""
+        """Return a table of some attributes, measured or from a model; of none, the only table of a release."""
 
     @abstractmethod
     def measured(self, *, confidence: float = CONFIDENCE, linkage_error: Linkage = None) -> "tuple[TableEstimate, ...]":
         """Return each set of attributes that was measured as one table, all its runs pooled."""
 
-    def mean(  # noqa: PLR0913 - one argument a choice
-        self,
-        attribute: str,
-        *,
-        given: Names = (),
-        contrast: str = "",
-        reference: str = "",
-        confidence: float = CONFIDENCE,
-        linkage_error: Linkage = None,
-    ) -> "Analysis":
-        """Estimate the mean of an attribute by group: release.mean("hours", given="education").frame().
+    def ask(self, question: str, *, confidence: float = CONFIDENCE, linkage_error: Linkage = None) -> "Analysis":
+        """Answer a question: release.ask("mean of hours by education").frame().
 
-        With contrast="difference" or "ratio" each group against the first, or reference="education=none".
+        The words are those of `veiltab researcher estimate`. `frame()` of the answer is for pandas, `plot()` draws.
+
+        Args:
+            question: such as "share of wage given age", "linear wage ~ age + education", "survival months:died=yes".
+            linkage_error: undoes wrong links and weights for missing ones, as for `estimate`.
+
+        Raises:
+            InvalidInputError: the question is not understood, or the release cannot answer it.
+            NotReadyError: the release is not ready.
         """
-        from veiltab.researcher.analysis.contrasts import contrast_of  # noqa: PLC0415 - not for tables
+        from veiltab.researcher.questions.question import answer, answer_of_all  # noqa: PLC0415 - not for tables
+        from veiltab.researcher.questions.sentence import parse_question  # noqa: PLC0415 - not for tables
 
-        asked = {"mean": attribute, "contrast": contrast_of(contrast), "reference": reference}
-        return self._answer(given, confidence, linkage_error, **asked)
+        asked = parse_question(question, self.domain())
+        if asked.independence:
+            raise InvalidInputError(
+                "a test of independence has no table of numbers",
+                where="question",
+                remedy="Ask it by release.test(...), or `veiltab researcher estimate`.",
+            )
+        if asked.is_of_all_tables:
+            return answer_of_all(self.measured(confidence=confidence, linkage_error=linkage_error), asked)
+        return answer(asked, self.table(asked.attributes, confidence=confidence, linkage_error=linkage_error))
 
-    def sum(
-        self, attribute: str, *, given: Names = (), confidence: float = CONFIDENCE, linkage_error: Linkage = None
-    ) -> "Analysis":
-        """Estimate the sum of an attribute over the respondents of each group."""
-        return self._answer(given, confidence, linkage_error, sum=attribute)
+    def test(self, question: str, *, level: float = 0.05) -> "IndependenceTest":
+        """Test whether attributes are independent: release.test("independence of wage and education").
 
-    def variance(
-        self, attribute: str, *, given: Names = (), confidence: float = CONFIDENCE, linkage_error: Linkage = None
-    ) -> "Analysis":
-        """Estimate the variance of an attribute by group; one that was rounded takes a table with its twin."""
-        return self._answer(given, confidence, linkage_error, variance=attribute)
-
-    def quantile(
-        self, share: float, *, of: str, given: Names = (), confidence: float = CONFIDENCE, linkage_error: Linkage = None
-    ) -> "Analysis":
-        """Estimate a quantile of an attribute by group: release.quantile(.5, of="hours")."""
-        return self._answer(given, confidence, linkage_error, quantile=share, of=of)
-
-    def linear(self, formula: str, *, confidence: float = CONFIDENCE, linkage_error: Linkage = None) -> "Analysis":
-        """Regress a number on numbers and categories, by the moments of every table that was measured.
-
-        release.linear("wage ~ age + education")
+        Args:
+            level: of the test, between 0 and 1.
         """
-        return self._of_all(confidence, linkage_error, linear=formula)
+        from veiltab.researcher.questions.question import test_of  # noqa: PLC0415 - not for tables
+        from veiltab.researcher.questions.sentence import parse_question  # noqa: PLC0415 - not for tables
 
-    def correlation(
-        self, first: str, second: str, *, confidence: float = CONFIDENCE, linkage_error: Linkage = None
-    ) -> "Analysis":
-        """Estimate the correlation of two attributes of numbers, by the moments of every table that was measured."""
-        return self._of_all(confidence, linkage_error, correlation=(first, second))
-
-    def survival(
-        self,
-        ending: str,
-        *,
-        given: Names = (),
-        until: float | None = None,
-        confidence: float = CONFIDENCE,
-        linkage_error: Linkage = None,
-    ) -> "Analysis":
-        """Estimate the share without an event by time and group: release.survival("months:died=yes", given="arm").
-
-        With `until` the mean time without it up to that time; with "~ arm + stage" after it a Cox regression.
-        """
-        return self._answer(given, confidence, linkage_error, survival=ending, until=until)
-
-    def _of_all(self, confidence: float, linkage_error: Linkage, **asked: Any) -> "Analysis":  # noqa: ANN401 - the fields of a question
-        from veiltab.researcher.questions.question import Question, answer_of_all  # noqa: PLC0415 - not for tables
-
-        return answer_of_all(self.measured(confidence=confidence, linkage_error=linkage_error), Question(**asked))
-
-    def _answer(self, given: Names, confidence: float, links: Linkage, **asked: Any) -> "Analysis":  # noqa: ANN401 - the fields of a question
-        from veiltab.researcher.questions.question import Question, answer  # noqa: PLC0415 - not for tables
-
-        question = Question(given=(given,) if isinstance(given, str) else tuple(given), **asked)
-        names = question.attributes(self.domain())
-        return answer(question, self.table(names, confidence=confidence, linkage_error=links))
+        asked = parse_question(question, self.domain())
+        return test_of(asked, self.table(asked.attributes, confidence=1 - level), level)
 
 
 def weighting(linkage_error: Linkage) -> tuple[str, ...]:

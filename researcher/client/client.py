@@ -1,6 +1,6 @@
 """A researcher's releases from Python: notebooks, scripts, and the command line.
 
-client = Client("study.toml", identity="pki/researcher-rosa", name="rosa")
+client = Client("study.toml", identity="pki/researcher-rosa")
 release = client.request(["education", "salary"], epsilon=1, purpose="wage gap")
 release.wait()
 release.estimate().marginal(["salary"])
@@ -8,7 +8,7 @@ release.frame()
 
 An analyst reads the same with an identity of its own:
 
-Client("study.toml", identity="pki/analyst-ana", name="ana").release("wages").frame()
+Client("study.toml", identity="pki/analyst-ana").release("wages").frame()
 """
 
 import secrets

@@ -24,11 +24,13 @@ class Connection:
     Args:
         study: path of the study file.
         identity: folder of the own certificate and key.
-        name: the researcher's or the analyst's name in the study; an analyst reads, and starts no release.
+        name: the researcher's or the analyst's name in the study, if it is to be checked.
         timeout: seconds that the service may take to answer.
     """
 
-    def __init__(self, study: str | Path, *, identity: str | Path, name: str, timeout: float = 10.0) -> None:
+    def __init__(
+        self, study: str | Path, *, identity: str | Path, name: str | None = None, timeout: float = 10.0
+    ) -> None:
         self.study, own = load_party(Path(study), Path(identity), Role.RESEARCHER, Role.ANALYST, name=name)
         self._asker, self.desk = own.party, desk_of(self.study, own.party)
         endpoint = serving_parties(self.study)[self.desk]

@@ -186,7 +186,7 @@ class Release(Answers):
                 raise InvalidInputError(
                     f"this is a release of {len(status.tables)} tables",
                     where=f"release {self.id}",
-                    remedy="Name the attributes of one, with --attributes, or in Python release.table([...]).",
+                    remedy="Name the attributes of one in the question, or in Python release.table([...]).",
                 )
             (result,) = self._results(status, status.ready_tables)
             return _corrected(self._estimate(status, result, confidence), linkage_error, self._client.study)
@@ -209,15 +209,16 @@ class Release(Answers):
     ) -> "Table":
         """Return a table to analyse: as it was measured, or, if no table of the release has it, from a model of all.
 
-        Analyses mark what comes from the model, and give no interval for it.
+        Of no attributes it is the only table of the release. Analyses mark what a model gives, without an interval.
 
         Args:
-            confidence: as for `estimate`.
             linkage_error: as for `estimate`; a model takes one share.
 
         Raises:
             As `estimate`, but that an attribute is in no table of the release.
         """
+        if not attributes:
+            return self.estimate(confidence=confidence, linkage_error=linkage_error)
         status = self._ready_status()
         if weighting(linkage_error) or not status.needs_model(self._client.study.domain(attributes).names):
             return self._pooled(status, attributes, confidence, linkage_error)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from veiltab.common.collection.oracles import ORACLE_NAMES
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit, finite, note
+from veiltab.common.command.cli import PATH, emit, finite, note
 from veiltab.common.errors import ClosedRoundError, InvalidInputError
 from veiltab.researcher.collection.guarantee import DELTA_OF_COINS
 from veiltab.researcher.collection.plan_cli import plan
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from veiltab.researcher.collection.rounds_client import Rounds
 
 
-@click.group(epilog=EXIT_CODES)
+@click.group()
 def collect() -> None:
     """Ask thousands of nodes for one randomised value each, and estimate how many hold which value.
 
-    Example: veiltab collect open study.toml --name rosa --identity pki/researcher-rosa --epsilon 2 --rate 0.5
+    Example: veiltab collect open study.toml --identity pki/researcher-rosa --epsilon 2 --rate 0.5
     --population 2000
     """
 

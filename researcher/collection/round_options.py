@@ -12,7 +12,7 @@ from veiltab.common.command.options import connected
 if TYPE_CHECKING:
     from veiltab.researcher.collection.rounds_client import Rounds
 
-CONNECTION = "study.toml --name rosa --identity pki/researcher-rosa"
+CONNECTION = "study.toml --identity pki/researcher-rosa"
 """Connection options in the examples of --help."""
 
 _ROUND = "Id of the round, or the beginning of it"
@@ -32,10 +32,10 @@ def round_option(command: Callable[..., None]) -> Callable[..., None]:
 optional_round_option = click.option("--round", "round_name", help=f"{_ROUND}; by default all are listed.")
 
 
-def _rounds(study_path: Path, identity: Path, name: str) -> "Rounds":
+def _rounds(study_path: Path, identity: Path) -> "Rounds":
     from veiltab.researcher.collection.rounds_client import Rounds  # noqa: PLC0415 - not for --help
 
-    return Rounds(study_path, identity=identity, name=name)
+    return Rounds(study_path, identity=identity)
 
 
 with_rounds = connected("rounds", _rounds)

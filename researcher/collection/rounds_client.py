@@ -46,13 +46,14 @@ class Rounds:
     Args:
         study: path of the study file.
         identity: folder of the researcher's certificate and key.
-        name: the researcher's name in the study.
+        name: the researcher's name in the study, if it is to be checked.
         timeout: seconds that the server may take to answer.
     """
 
-    def __init__(self, study: str | Path, *, identity: str | Path, name: str, timeout: float = 30.0) -> None:
+    def __init__(
+        self, study: str | Path, *, identity: str | Path, name: str | None = None, timeout: float = 30.0
+    ) -> None:
         self.study, self._own = load_party(Path(study), Path(identity), Role.RESEARCHER, name=name)
-        self._name = name
         party = Party(study=self.study.id, role=Role.SERVER, name=self.study.server.name)
         self._timeout = timeout
         self._link = BlockingChannel(lambda: connect(self._own, party, self.study.server.endpoint))
@@ -116,7 +117,7 @@ class Rounds:
         return Round(
             round_id=secrets.token_hex(16),
             study_digest=self.study.digest,
-            researcher=self._name,
+            researcher=self._own.party.name,
             question=question,
             size=size,
             epsilon=asked,

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from veiltab.common.command.cli import emit, finite, note
-from veiltab.common.command.options import noise_options, tables_options
+from veiltab.common.command.options import NOISE_OPTIONS, repeats_option, tables_options
+from veiltab.common.command.rare_options import rare_options
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.schemes import SCHEMES
 from veiltab.researcher.commands.options_cli import RELEASE, member_option, with_client
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    epilog="Example: veiltab researcher request study.toml --name rosa --identity pki/researcher-rosa"
+    epilog="Example: veiltab researcher request study.toml --identity pki/researcher-rosa"
     " --attributes education,salary --epsilon 1 --purpose 'wage gap' --wait\n\n"
     "Several tables: --attributes age,education,salary --workload linked --epsilon 1 --delta 1e-6,"
     " or --tables age,salary education,salary"
@@ -32,11 +33,6 @@ if TYPE_CHECKING:
     "--max-local-epsilon", help="Largest ln gamma of the server's noise: a row's epsilon against who knows its person."
 )
 @click.option(
-    "--scheme", type=click.Choice(list(SCHEMES)), default="wor", show_default=True, help="How rows are drawn."
-)
-@click.option("--stage", type=click.IntRange(min=1), help="Rows b that stage one of a MUST scheme draws.")
-@noise_options
-@click.option(
     "--population",
     type=click.IntRange(min=1),
     help="Respondents that there will be at least: with enough of them --workload linked measures all triples.",
@@ -44,15 +40,18 @@ if TYPE_CHECKING:
 @click.option("--purpose", default="", help="Purpose, for the people who decide.")
 @click.option("--label", default="", help="Your own name for the release; the same label is the same release.")
 @click.option("--partial", is_flag=True, help="Continue with the granted attributes if some are denied.")
-@member_option("--sampling", Sampling, help="By default as the study says.")
-@member_option("--pad", Pad, help="By default as the study says.")
-@click.option("--sample", type=click.IntRange(min=1), help="Rows to sample; by default the planner's choice.")
-@click.option(
-    "--lifetime-hours",
-    default=24.0,
-    show_default=True,
-    callback=finite,
-    help="Time until an unfinished release is abandoned.",
+@rare_options(
+    "--advanced",
+    click.option(
+        "--scheme", type=click.Choice(list(SCHEMES)), default="wor", help="How rows are drawn, wor by default."
+    ),
+    click.option("--stage", type=click.IntRange(min=1), help="Rows b that stage one of a MUST scheme draws."),
+    *NOISE_OPTIONS,
+    member_option("--sampling", Sampling, help="seed or indices; by default as the study says."),
+    member_option("--pad", Pad, help="chacha20 or otp; by default as the study says."),
+    click.option("--sample", type=click.IntRange(min=1), help="Rows to sample; by default the planner's choice."),
+    repeats_option,
+    click.option("--lifetime-hours", default=24.0, callback=finite, help="Until an unfinished release ends; 24."),
 )
 @click.option("--wait", is_flag=True, help="Wait until the release is ready.")
 @click.option(
@@ -81,9 +80,7 @@ def request(
     emit(status_dict(status) | {"continued": release.continued}, status_text(status))
 
 
-@click.command(
-    epilog="Example: veiltab researcher status study.toml --name rosa --identity pki/researcher-rosa --release wages"
-)
+@click.command(epilog="Example: veiltab researcher status study.toml --identity pki/researcher-rosa --release wages")
 @with_client
 @click.option("--release", "release_name", help=f"{RELEASE}; by default all are listed.")
 def status(client: "Client", release_name: str | None) -> None:
@@ -98,8 +95,9 @@ def status(client: "Client", release_name: str | None) -> None:
 
 def _planning_hint(attributes: Sequence[str], tables: Sequence[Sequence[str]], choices: Mapping[str, Any]) -> str:
     """Return the command that says what several tables cost and how near to the truth they come."""
-    own = {name: choices[name] for name in ("workload", "repeats", "epsilon", "delta", "sample")}
+    own = {name: choices[name] for name in ("workload", "epsilon", "delta", "sample")}
     words = [f"--population {choices['population'] or 'N'}"]
+    words += [f"--advanced repeats={choices['repeats']}"] if choices["repeats"] else []
     words += [f"--{name} {shlex.quote(str(value))}" for name, value in own.items() if value]
     words += [f"--attributes {shlex.quote(','.join(attributes))}"] if attributes else []
     words += [f"--tables {shlex.quote(','.join(table))}" for table in tables]

@@ -9,7 +9,7 @@ import click
 from veiltab.common.command.cli import NEW_FILE, emit, force_option, listed, note, refuse_present
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import written_whole
-from veiltab.researcher.commands.linkage_options import Linkage, linkage_options
+from veiltab.researcher.commands.linkage_options import Linkage, linkage_option
 from veiltab.researcher.commands.options_cli import release_option, with_client
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    epilog="Example: veiltab researcher synthesise study.toml --name rosa --identity pki/researcher-rosa"
+    epilog="Example: veiltab researcher synthesise study.toml --identity pki/researcher-rosa"
     " --release linked --rows 400000 --seed census --out linked.parquet"
 )
 @with_client
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option("--copies", type=int, help="Instead of weights, so many files, for mitools and its like; an even number.")
 @click.option("--seed", help="The same seed gives the same rows; by default a random one, which is printed.")
-@linkage_options
+@linkage_option
 @click.option(
     "--out", required=True, type=NEW_FILE, help="File to write (.parquet or .csv); copies get numbers, -1, -2, ..."
 )
@@ -115,7 +115,7 @@ def synthesise(
 
 
 @click.command(
-    epilog="Example: veiltab researcher certificate study.toml --name rosa --identity pki/researcher-rosa"
+    epilog="Example: veiltab researcher certificate study.toml --identity pki/researcher-rosa"
     " --release wages --out wages.certificate"
 )
 @with_client
@@ -134,7 +134,7 @@ def certificate(client: "Client", release_name: str, out: Path) -> None:
     emit({"release": release.id, "certificate": out}, f"Certificate: {out}")
 
 
-@click.command(epilog="Example: veiltab researcher access-log study.toml --name rosa --identity pki/researcher-rosa")
+@click.command(epilog="Example: veiltab researcher access-log study.toml --identity pki/researcher-rosa")
 @with_client
 def access_log(client: "Client") -> None:
     """Show which analyst asked for what of which release, and when; for the researcher alone."""

@@ -20,11 +20,6 @@ release_option = click.option("--release", "release_name", required=True, help=f
 confidence_option = click.option(
     "--confidence", default=CONFIDENCE, show_default=True, type=click.FloatRange(0, 1, min_open=True, max_open=True)
 )
-attributes_option = click.option(
-    "--attributes",
-    help="Only these attributes, separated by commas: the marginal over the others. By default those that --model or"
-    " --total names, else all of the only table.",
-)
 
 
 def member_option(name: str, kind: type[Enum], *, help: str) -> Callable[[Command], Command]:  # noqa: A002 - click's
@@ -36,10 +31,10 @@ def member_option(name: str, kind: type[Enum], *, help: str) -> Callable[[Comman
     return click.option(name, type=click.Choice([one.value for one in kind]), callback=member, help=help)
 
 
-def _client(study_path: Path, identity: Path, name: str) -> "Client":
+def _client(study_path: Path, identity: Path) -> "Client":
     from veiltab.researcher.client.client import Client
 
-    return Client(study_path, identity=identity, name=name)
+    return Client(study_path, identity=identity)
 
 
 with_client = connected("client", _client)

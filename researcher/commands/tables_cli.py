@@ -1,16 +1,16 @@
 """`veiltab researcher estimate` and `report`: tables, analyses, pages."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import NEW_FILE, emit, force_option, listed
+from veiltab.common.command.cli import NEW_FILE, emit, force_option
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.commands.linkage_options import Linkage, linkage_options
-from veiltab.researcher.commands.options_cli import attributes_option, confidence_option, release_option, with_client
-from veiltab.researcher.commands.question_options import QUESTION_EXAMPLES, question_options
+from veiltab.researcher.commands.linkage_options import Linkage, linkage_option
+from veiltab.researcher.commands.options_cli import confidence_option, release_option, with_client
+from veiltab.researcher.commands.question_options import QUESTION_EXAMPLES, check_files, question_argument, write_files
 from veiltab.researcher.commands.status_cli import card_lines
 from veiltab.researcher.report.plain_data import analysis_dict, said_of_links, status_dict, table_dict
 
@@ -21,91 +21,78 @@ if TYPE_CHECKING:
     from veiltab.researcher.client.client import Client
     from veiltab.researcher.client.release import Release
     from veiltab.researcher.estimates.estimation import TableEstimate
-    from veiltab.researcher.questions.question import Question
+    from veiltab.researcher.estimates.independence import IndependenceTest
 
 
 @click.command(epilog=QUESTION_EXAMPLES)
 @with_client
+@question_argument
 @release_option
-@attributes_option
-@question_options
-@click.option(
-    "--independence",
-    metavar="A[,B]",
-    help="Test whether these attributes are independent of the others of the table.",
-)
 @click.option("--compare", metavar="RELEASE", help="Another release of the same study: this one minus that.")
-@linkage_options
+@linkage_option
 @confidence_option
 @click.option("--out", type=NEW_FILE, help="Also write the table here (.csv, .parquet or .json).")
+@click.option("--picture", type=NEW_FILE, help="Also draw it (.svg or .png).")
 @force_option
 def estimate(
     client: "Client",
     *,
+    question: str,
     release_name: str,
-    attributes: str | None,
-    question: "Question",
-    independence: str | None,
     compare: str | None,
     linkage: Linkage,
     confidence: float,
     out: Path | None,
+    picture: Path | None,
 ) -> None:
-    """Estimate the joint distribution, or a marginal, with standard errors and intervals; or analyse it.
+    """Answer a QUESTION about a release: its table, with standard errors and intervals, if there is none.
 
-    A table that was not measured comes from a model of those that were, and is marked. An analysis takes one of
-    --given, --mean, --sum, --variance, --quantile or --survival (perhaps with --given), --total, --model, --linear,
-    --correlation, --independence and --compare (perhaps with --given). The level of a test is 1 less the confidence.
+    A table that was not measured comes from a model of those that were, and is marked. The level of a test is 1 less
+    the confidence. --compare takes shares, perhaps by group.
     """
     from veiltab.researcher.estimates.estimation import TableEstimate
-    from veiltab.researcher.estimates.table import check_table_path
-    from veiltab.researcher.questions.question import answer, answer_of_all
+    from veiltab.researcher.questions.question import answer
+    from veiltab.researcher.questions.sentence import parse_question
 
-    if out is not None:
-        check_table_path(out)
+    check_files(out, picture)
     release = client.release(release_name)
-    names = named_attributes(attributes, question, release)
-    if question.is_of_all_tables:
-        if attributes is not None or compare is not None or independence is not None:
-            raise InvalidInputError("it goes with no other question", where="--linear and --correlation")
-        analysis = answer_of_all(release.measured(confidence=confidence, linkage_error=linkage), question)
-        _emit_analysis(client.study, release, None, analysis, out)
+    asked = parse_question(question, release.domain())
+    if asked.independence:
+        refuse_beside_test({"--compare": compare, "--linkage-error": linkage, "--out": out, "--picture": picture})
+        _emit_test(release, release.test(question, level=1 - confidence))
         return
-    found = table_of(release, names, confidence, linkage)
-    if independence is not None:
-        if linkage is not None:
-            raise InvalidInputError(
-                "a test of independence takes the table as it was released",
-                where="--linkage-error and --match-rates",
-                remedy="Leave them out: links that are wrong by chance make nothing of two curators dependent.",
-            )
-        if not question.is_plain or compare is not None or out is not None:
-            raise InvalidInputError("a test goes with no other question", where="--independence")
-        _emit_test(release, found, listed(independence), 1 - confidence)
+    if asked.is_of_all_tables:
+        if compare is not None:
+            raise InvalidInputError("only shares are compared between releases", where="--compare")
+        analysis = release.ask(question, confidence=confidence, linkage_error=linkage)
+        _emit_analysis(client.study, release, None, analysis, out, picture)
         return
-    if question.is_plain and compare is None and isinstance(found, TableEstimate):
-        _emit_table(client.study, release, found, out)
+    table = release.table(asked.attributes, confidence=confidence, linkage_error=linkage)
+    if asked.is_plain and compare is None and isinstance(table, TableEstimate):
+        _emit_table(client.study, release, table, out, picture)
         return
-    other = None if compare is None else _other_table(client, compare, release, names, confidence, linkage)
-    _emit_analysis(client.study, release, found, answer(question, found, other), out)
+    other = None
+    if compare is not None:
+        other = _other_table(client, compare, release, asked.attributes, confidence, linkage)
+    _emit_analysis(client.study, release, table, answer(asked, table, other), out, picture)
 
 
-def named_attributes(attributes: str | None, question: "Question", release: "Release") -> Sequence[str]:
-    """Return the attributes of the table that is asked; none for the only table."""
-    if attributes is not None:
-        return listed(attributes)
-    return question.attributes(release.domain()) if question.names_attributes else ()
+def refuse_beside_test(options: Mapping[str, object]) -> None:
+    """Refuse options that a test of independence does not take."""
+    for name, value in options.items():
+        if value is not None:
+            raise InvalidInputError("a test of independence takes the table as it was released", where=name)
 
 
-def _emit_table(study: "Study", release: "Release", found: "TableEstimate", out: Path | None) -> None:
-    from veiltab.researcher.estimates.table import write
+def _emit_table(
+    study: "Study", release: "Release", found: "TableEstimate", out: Path | None, picture: Path | None
+) -> None:
     from veiltab.researcher.report.presentation import source_sentence
 
     known = release.status()
     respondents = release.respondents()
-    if out is not None:
-        write(found.frame(), out)
-    data = {**table_dict(study, known, found, respondents), "out": out}
+    write_files(found, out, picture)
+    data = {**table_dict(study, known, found, respondents), "out": out, "picture": picture}
     table = None if known.spec is None else known.spec.only_table
     card = [] if table is None else card_lines(table)
     lines = [
@@ -115,30 +102,12 @@ def _emit_table(study: "Study", release: "Release", found: "TableEstimate", out:
         respondents,
         *card,
         f"Study: {study.title}. Its file: {found.study_digest}.",
-        *([] if out is None else [f"Written: {out}"]),
+        *(f"Written: {path}" for path in (out, picture) if path is not None),
     ]
     emit(data, "\n".join(lines))
 
 
-def _emit_test(release: "Release", found: "Table", left: Sequence[str], level: float) -> None:
-    """Show whether some attributes of a measured table are independent of its others."""
-    from veiltab.researcher.estimates.estimation import Estimate
-    from veiltab.researcher.estimates.independence import independence
-
-    if not isinstance(found, Estimate):
-        raise InvalidInputError(
-            "independence is tested in a table that one release measured",
-            where="--independence",
-            remedy="Ask for a release of these attributes as one table.",
-        )
-    unknown = [name for name in left if name not in found.domain.names]
-    if unknown:
-        raise InvalidInputError(
-            f"the table has no attribute {unknown[0]!r}",
-            where="--independence",
-            remedy=f"It has {', '.join(found.domain.names)}.",
-        )
-    test = independence(found, left, [name for name in found.domain.names if name not in left], level=round(level, 12))
+def _emit_test(release: "Release", test: "IndependenceTest") -> None:
     data = {
         "release": release.id,
         "left": list(test.left),
@@ -160,13 +129,16 @@ def _emit_test(release: "Release", found: "Table", left: Sequence[str], level: f
 
 
 def _emit_analysis(
-    study: "Study", release: "Release", found: "Table | None", analysis: "Analysis", out: Path | None
+    study: "Study",
+    release: "Release",
+    found: "Table | None",
+    analysis: "Analysis",
+    out: Path | None,
+    picture: Path | None,
 ) -> None:
-    from veiltab.researcher.estimates.table import write
     from veiltab.researcher.report.presentation import source_sentence
 
-    if out is not None:
-        write(analysis.frame(), out)
+    write_files(analysis, out, picture)
     known = release.status()
     respondents = release.respondents()
     data = {
@@ -174,14 +146,16 @@ def _emit_analysis(
         **analysis_dict(study, analysis),
         "respondents": respondents,
         "out": out,
+        "picture": picture,
     }
     about, source = f"Study: {study.title}.", "" if found is None else source_sentence(found, known)
-    parts = (analysis.text(), source, respondents, about, "" if out is None else f"Written: {out}")
+    written = (f"Written: {path}" for path in (out, picture) if path is not None)
+    parts = (analysis.text(), source, respondents, about, *written)
     emit(data, "\n".join(part for part in parts if part))
 
 
 @click.command(
-    epilog="Example: veiltab researcher report study.toml --name rosa --identity pki/researcher-rosa"
+    epilog="Example: veiltab researcher report study.toml --identity pki/researcher-rosa"
     " --release wages --out wages.html"
 )
 @with_client
@@ -222,14 +196,7 @@ def _other_table(
     if other.id == release.id:
         raise InvalidInputError("a release is compared with itself", where="--compare", remedy="Name another release.")
     try:
-        return table_of(other, attributes, confidence, linkage)
+        return other.table(attributes, confidence=confidence, linkage_error=linkage)
     except InvalidInputError as error:
         where = f"--compare {name}: {error.where}" if error.where else f"--compare {name}"
         raise InvalidInputError(error.problem, where=where, remedy=error.remedy) from error
-
-
-def table_of(release: "Release", attributes: Sequence[str], confidence: float, linkage: Linkage) -> "Table":
-    """Return the table of some attributes; without any, the only table of a release."""
-    if not attributes:
-        return release.estimate(confidence=confidence, linkage_error=linkage)
-    return release.table(attributes, confidence=confidence, linkage_error=linkage)

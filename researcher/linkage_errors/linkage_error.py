@@ -122,7 +122,7 @@ class LinkageErrors:
             raise InvalidInputError(
                 f"the report says nothing of the links with {curator}",
                 where="linkage report",
-                remedy="Ask it for its file, and give the files of all: commands take --linkage-report once for each.",
+                remedy="Ask it for its file, and give the files of all: commands take --linkage-error once for each.",
             )
         return self.of[curator]
 
@@ -133,6 +133,23 @@ def correction_text(legs: Sequence[Leg]) -> tuple[str, ...]:
     of_ranges = "Of a range the estimate is that of the whole share, and an interval holds those of both ends."
     ranges = [of_ranges] if any(leg.error.least is not None for leg in legs) else []
     return (f"Corrected for wrong links: {said}.", *ranges) if legs else ()
+
+
+def links_in(words: Sequence[str]) -> LinkageErrors | None:
+    """Read what a command line says of links: a share, files of reports or match rates, hub=CURATOR; as links_of."""
+    hubs = [word.removeprefix("hub=") for word in words if word.startswith("hub=")]
+    files = [word for word in words if word.endswith(".json")]
+    shares = [word for word in words if word not in files and not word.startswith("hub=")]
+    rates = [file for file in files if '"unlinked"' in _read(Path(file))]
+    reports = [file for file in files if file not in rates]
+    if max(map(len, (hubs, shares, rates))) > 1 or (hubs and not (shares or files)):
+        raise InvalidInputError(
+            "there is one share or report, one table of match rates and one hub of them",
+            where=_WHERE,
+            remedy="Give each once; repeat the option for files of several curators alone.",
+        )
+    text = shares[0] if shares else "estimated" if reports else "none"
+    return links_of(text, reports, hubs[0] if hubs else "", rates[0] if rates else None)
 
 
 def links_of(
@@ -178,7 +195,7 @@ def parse_linkage_error(text: str, report: Reports = (), hub: str = "") -> Linka
             raise InvalidInputError(
                 "the release brings no estimate of its wrong links",
                 where=_WHERE,
-                remedy="Give a share, such as 0.02, or (to a command) its file with --linkage-report FILE; a curator"
+                remedy="Give a share, such as 0.02, or to a command its file with --linkage-error FILE.json; a curator"
                 " writes it by `veiltab curator linkage --for-researcher FILE`.",
             )
         return LinkageErrors(of=_read_all(report), hub=hub)
@@ -186,7 +203,7 @@ def parse_linkage_error(text: str, report: Reports = (), hub: str = "") -> Linka
         raise InvalidInputError(
             "a report was given, and not asked for",
             where="linkage report",
-            remedy="Take --linkage-error estimated, or leave the report out.",
+            remedy="Take estimated, or leave the report out.",
         )
     if text == "none":
         return None

@@ -1,43 +1,39 @@
-"""What may be asked of a table in one sentence, and the analysis that answers it."""
+"""What may be asked of a release, and the analysis that answers it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from veiltab.common.core.domain import Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import Table, compare, conditional_shares, contrasts
 from veiltab.researcher.analysis.contrasts import Contrast
-from veiltab.researcher.analysis.formula import parse_formula
 from veiltab.researcher.analysis.regression import regress
 from veiltab.researcher.analysis.result import Analysis
-from veiltab.researcher.analysis.subgroups import parse_subgroup, total_contrasts, totals
-from veiltab.researcher.estimates.estimation import TableEstimate
+from veiltab.researcher.analysis.subgroups import Subgroup, total_contrasts, totals
+from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
+from veiltab.researcher.estimates.independence import IndependenceTest, independence
 from veiltab.researcher.numbers.correlation import correlation
 from veiltab.researcher.numbers.linear import linear
 from veiltab.researcher.numbers.means import mean_contrasts, means, sums
-from veiltab.researcher.numbers.points import twin_of
 from veiltab.researcher.numbers.quantiles import quantiles
 from veiltab.researcher.numbers.second_moments import variances
 from veiltab.researcher.survival.curves import survival
-from veiltab.researcher.survival.follow_up import parse_ending
+from veiltab.researcher.survival.follow_up import Ending
 from veiltab.researcher.survival.hazards import hazards
-
-_OF_NUMBERS = ("mean", "sum", "variance", "of")
-"""Fields that name an attribute of numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question about a table, as the options of `veiltab researcher estimate` put it.
+    """A question about a release, as `veiltab.researcher.questions.sentence` reads it.
 
-    Shares, totals, a mean, a sum and a model exclude one another; a contrast says how shares, totals or means compare.
+    At most one of shares, totals, a number, a model, a curve and independence is asked for.
 
     Args:
+        attributes: of the table that is asked; none for the only table of a release, or if all tables are asked.
         given: attributes that are conditioned on.
         contrast: how to compare; None asks for the shares, totals, means or coefficients themselves.
-        reference: the group that others are compared with, as a subgroup; "" for the first.
-        totals: subgroups that are counted, such as "sex=f & age=old".
-        model: the formula of a regression, or "".
+        reference: attribute -> its category in the group that others are compared with; empty for the first.
+        totals: subgroups that are counted.
+        model: the formula of a logistic or log-linear regression, or "".
         mean: the attribute whose mean is asked for, in each group that is given; or "".
         sum: likewise, whose sum.
         variance: likewise, whose variance.
@@ -45,18 +41,16 @@ class Question:
         of: the attribute of the quantile.
         linear: the formula of a linear regression, or "".
         correlation: two attributes of numbers, or none.
-        survival: "time:event=category" of a survival curve in each group that is given, with "~ terms" of a Cox
-            regression; or "".
+        survival: the ending of a survival curve in each group that is given, or of a Cox regression; None for none.
         until: up to which time the mean under the curve is asked for; None for the curve.
-
-    Raises:
-        InvalidInputError: parts that do not go together.
+        independence: of these attributes from the others of the table is tested.
     """
 
+    attributes: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
     contrast: Contrast | None = None
-    reference: str = ""
-    totals: tuple[str, ...] = ()
+    reference: Mapping[str, str] = field(default_factory=dict)
+    totals: tuple[Subgroup, ...] = ()
     model: str = ""
     mean: str = ""
     sum: str = ""
@@ -65,42 +59,9 @@ class Question:
     of: str = ""
     linear: str = ""
     correlation: tuple[str, ...] = ()
-    survival: str = ""
+    survival: Ending | None = None
     until: float | None = None
-
-    def __post_init__(self) -> None:
-        if (self.quantile is None) != (not self.of):
-            raise InvalidInputError("quantile and of go together", where="quantile", remedy="Say of which attribute.")
-        of_numbers = [name for name in _OF_NUMBERS if getattr(self, name)]
-        if self.until is not None and not self.survival:
-            raise InvalidInputError("until stands without survival", where="until", remedy="Say of which event.")
-        shares = (
-            ("given", () if of_numbers or self.survival else self.given),
-            ("total", self.totals),
-            ("model", self.model),
-            ("linear", self.linear),
-            ("correlation", self.correlation),
-            ("survival", self.survival),
-        )
-        kinds = [*of_numbers, *(name for name, part in shares if part)]
-        if len(kinds) > 1:
-            raise InvalidInputError(f"{' and '.join(kinds)} do not go together", remedy="Ask one after the other.")
-        if of_numbers and self.contrast and not self.mean:
-            raise InvalidInputError(
-                f"{'a quantile' if self.of else f'a {of_numbers[0]}'} is not compared here",
-                where=of_numbers[0],
-                remedy="Leave out the contrast, or compare means.",
-            )
-        if self.reference and not (self.given and self.contrast):
-            raise InvalidInputError(
-                "a reference was given without groups to compare",
-                where="reference",
-                remedy="Name the groups and how to compare.",
-            )
-        if self.model and self.contrast not in {None, Contrast.ODDS_RATIO}:
-            raise InvalidInputError(
-                "a model gives coefficients, or odds ratios", where="model", remedy="Leave out the other contrast."
-            )
+    independence: tuple[str, ...] = ()
 
     @property
     def number(self) -> str:
@@ -113,37 +74,14 @@ class Question:
         return bool(self.linear or self.correlation)
 
     @property
-    def names_attributes(self) -> bool:
-        """Whether `attributes` says which table is asked."""
-        return bool(self.number or self.model or self.totals or self.survival)
+    def is_of_shares(self) -> bool:
+        """Whether shares are asked for, or compared."""
+        return not (self.number or self.model or self.totals or self.survival or self.is_of_all_tables)
 
     @property
     def is_plain(self) -> bool:
         """Whether nothing but the cells of the table is asked for."""
-        return self == Question()
-
-    def attributes(self, domain: Domain) -> tuple[str, ...]:
-        """Return the attributes that the question names whole; none for shares, which name only groups.
-
-        Args:
-            domain: the attributes that may be named.
-
-        Raises:
-            InvalidInputError: the model or a total does not parse.
-        """
-        if self.number:
-            (attribute,) = domain.subset([self.number]).attributes
-            twins = (twin_of(attribute, domain).name,) if self.variance else ()
-            return tuple(dict.fromkeys((*self.given, self.number, *twins)))
-        if self.survival:
-            ending = parse_ending(self.survival, domain)
-            explaining = ending.formula.attributes if ending.formula else ()
-            return tuple(dict.fromkeys((*self.given, *explaining, ending.time, ending.event)))
-        named = {name for text in self.totals for name in parse_subgroup(text, domain)}
-        if self.model:
-            formula = parse_formula(self.model, domain)
-            named = {formula.response, *formula.attributes}
-        return tuple(name for name in domain.names if name in named)
+        return self.is_of_shares and not (self.given or self.contrast or self.independence)
 
 
 def answer(question: Question, table: Table, other: Table | None = None) -> Analysis:
@@ -169,7 +107,7 @@ def _is_corrected(table: Table) -> bool:
 
 def _answer(question: Question, table: Table, other: Table | None = None) -> Analysis:
     if other is not None:
-        if question.names_attributes or question.is_of_all_tables or question.reference:
+        if not question.is_of_shares or question.reference:
             raise InvalidInputError(
                 "something else than shares was to be compared between releases",
                 where="compare",
@@ -179,7 +117,7 @@ def _answer(question: Question, table: Table, other: Table | None = None) -> Ana
     if question.is_of_all_tables:
         return _answer_of_all([table], question)
     if question.survival:
-        return _of_survival(question, table)
+        return _of_survival(question, question.survival, table)
     if question.number:
         return _of_numbers(question, table)
     if question.model:
@@ -190,20 +128,12 @@ def _answer(question: Question, table: Table, other: Table | None = None) -> Ana
 def _of_shares(question: Question, table: Table) -> Analysis:
     """Return totals, or conditional shares, or how they compare."""
     if question.totals:
-        subgroups = [parse_subgroup(text, table.domain) for text in question.totals]
-        return total_contrasts(table, question.contrast, subgroups) if question.contrast else totals(table, subgroups)
+        if question.contrast:
+            return total_contrasts(table, question.contrast, question.totals)
+        return totals(table, question.totals)
     if question.contrast:
-        return contrasts(table, question.contrast, question.given, _reference(question, table))
+        return contrasts(table, question.contrast, question.given, question.reference)
     return conditional_shares(table, question.given)
-
-
-def _reference(question: Question, table: Table) -> dict[str, str]:
-    """Return the category of each attribute in the group of reference."""
-    named = parse_subgroup(question.reference, table.domain) if question.reference else {}
-    several = [name for name, categories in named.items() if len(categories) > 1]
-    if several:
-        raise InvalidInputError(f"the reference has several categories of {several[0]}", where="reference")
-    return {name: one for name, (one, *_) in named.items()}
 
 
 def answer_of_all(tables: Sequence[Table], question: Question) -> Analysis:
@@ -216,8 +146,6 @@ def answer_of_all(tables: Sequence[Table], question: Question) -> Analysis:
 
 
 def _answer_of_all(tables: Sequence[Table], question: Question) -> Analysis:
-    if question.given or question.contrast:
-        raise InvalidInputError("groups are not compared here", where="given", remedy="Leave them out.")
     if question.linear:
         return linear(tables, question.linear)
     return correlation(tables, question.correlation)
@@ -228,24 +156,29 @@ def _of_numbers(question: Question, table: Table) -> Analysis:
     if question.quantile is not None:
         return quantiles(table, question.of, question.quantile, question.given)
     if question.contrast:
-        return mean_contrasts(table, question.contrast, question.mean, question.given, _reference(question, table))
+        return mean_contrasts(table, question.contrast, question.mean, question.given, question.reference)
     of = means if question.mean else sums if question.sum else variances
     return of(table, question.number, question.given)
 
 
-def _of_survival(question: Question, table: Table) -> Analysis:
+def _of_survival(question: Question, ending: Ending, table: Table) -> Analysis:
     """Return a survival curve or the mean under it by group, or a Cox regression."""
-    ending = parse_ending(question.survival, table.domain)
     if ending.formula is None:
-        if question.contrast:
-            raise InvalidInputError(
-                "curves are not compared here", where="survival", remedy="Write ~ and attributes for hazard ratios."
-            )
         return survival(table, ending, question.given, question.until)
-    if question.given or question.until is not None or question.contrast not in {None, Contrast.RATIO}:
-        raise InvalidInputError(
-            "a Cox regression gives coefficients, or hazard ratios",
-            where="survival",
-            remedy="Leave out the groups, the end and any contrast but the ratio.",
-        )
     return hazards(table, ending, as_ratios=question.contrast is Contrast.RATIO)
+
+
+def test_of(question: Question, table: Table, level: float) -> IndependenceTest:
+    """Return the test whether some attributes of a table are independent of its others.
+
+    Raises:
+        InvalidInputError: the question is no test, or the table comes from a model or has its links corrected.
+    """
+    if not isinstance(table, Estimate) or not question.independence:
+        raise InvalidInputError(
+            "independence is tested in a table that one release measured",
+            where="question",
+            remedy="Ask for a release of these attributes as one table.",
+        )
+    others = [name for name in table.domain.names if name not in question.independence]
+    return independence(table, question.independence, others, level=round(level, 12))

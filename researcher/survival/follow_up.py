@@ -59,12 +59,23 @@ def parse_ending(text: str, domain: Domain) -> Ending:
         InvalidInputError: it does not parse, names an attribute in two places, or an event of all categories.
     """
     reader = Reader(text, domain, where="survival")
+    ending = read_ending(reader, domain)
+    if not reader.is_done:
+        raise reader.refusal("~", _EXAMPLE)
+    return ending
+
+
+def read_ending(reader: Reader, domain: Domain) -> Ending:
+    """Read an ending as `parse_ending` does; something else may follow one without a formula."""
     time = reader.attribute()
     if not reader.takes(":"):
         raise reader.refusal(":", _EXAMPLE)
     rest, explained = reader.rest, reader.attribute()
     categories = parse_event(reader, explained)
-    formula = None if reader.is_done else parse_formula(rest, domain)
+    formula = None
+    if reader.takes("~"):
+        formula = parse_formula(rest, domain)
+        reader.all()
     if time.name == explained.name or (formula and time.name in formula.attributes):
         raise InvalidInputError(f"{time.name} stands twice", where="survival", remedy=_EXAMPLE)
     return Ending(time=time.name, event=explained.name, categories=categories, formula=formula)

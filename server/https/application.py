@@ -47,7 +47,7 @@ class Reports(Application):
             raise DeniedError(
                 "pages of this site may not report here",
                 where="Origin",
-                remedy="Ask the operator about --allow-origin.",
+                remedy="Ask the operator about allow-origin.",
             )
         try:
             async with asyncio.timeout(self._seconds):

@@ -3,7 +3,7 @@
 The folders are links: what is imported as `veiltab.curator` stands in the folder `curator` of the project.
 
 >>> from veiltab import Client
->>> client = Client("study.toml", identity="pki/researcher-rosa", name="rosa")  # doctest: +SKIP
+>>> client = Client("study.toml", identity="pki/researcher-rosa")  # doctest: +SKIP
 """
 
 import importlib

@@ -82,7 +82,7 @@ def curator_console(local: LocalStudy, persons: Sequence[str], name: str = "alic
     }
     options = [str(word) for option in paths.items() for word in option]
     log = local.folder / f"console-{time.monotonic_ns()}.log"
-    command = [*local.launcher, "curator", "console", str(local.study_path), "--name", name, *options, *named, "--json"]
+    command = [*local.launcher, "curator", "console", str(local.study_path), *options, *named, "--json"]
     with (
         log.open("w") as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,

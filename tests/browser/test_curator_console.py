@@ -74,7 +74,7 @@ def test_a_release_is_refused_then_asked_again_approved_by_two_persons_and_read(
     eye.look_at(page, "released")
 
     identity = study.local.identity_folder(*ROSA)
-    common = ("researcher", "estimate", study.local.study_path, "--name", "rosa", "--identity", identity)
+    common = ("researcher", "estimate", study.local.study_path, "--identity", identity)
     answer = study.command(*common, "--release", approved)
     assert answer.code == 0, answer.errors
     assert answer.data["attributes"] == ["region", "income"]

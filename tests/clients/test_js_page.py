@@ -51,7 +51,7 @@ def origin(client: Path) -> Iterator[str]:
 def served(origin: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     poll = made_poll(tmp_path_factory.mktemp("poll") / "study", budget="100")
     (port,) = free_ports(1)
-    poll.local.options[CLOUD] = ("--http", f"localhost:{port}", "--allow-origin", origin)
+    poll.local.options[CLOUD] = ("--http", f"localhost:{port}", "--advanced", f"allow-origin={origin}")
     with poll.local:
         poll.start()
         yield Served(poll=poll, url=f"https://localhost:{port}")

@@ -22,7 +22,7 @@ with veiltab.Client({study!r}, identity={identity!r}, name="rosa") as desk:
 
 def test_curl_and_a_notebook_get_the_table_of_the_command(served: Served) -> None:
     study = served.world.local.study_path
-    command = ("researcher", "estimate", study, "--name", "rosa", "--identity", served.identity, "--release", "r-table")
+    command = ("researcher", "estimate", study, "--identity", served.identity, "--release", "r-table")
     expected = [cell["estimate"] for cell in served.world.command(*command).data["cells"]]
     assert len(expected) > 10
     if shutil.which("curl"):

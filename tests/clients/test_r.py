@@ -19,7 +19,7 @@ SCRIPT = """
 library(veiltab)
 release <- vt_release(vt_connect(), "r-table")
 table <- vt_table(release)
-means <- vt_mean(release, "hours", given = "region")
+means <- vt_ask(release, "mean of hours by region")
 cat(jsonlite::toJSON(list(table = table$estimate, low = table$low, means = means$estimate), digits = NA), "\\n")
 cat(sprintf("%.17g", table$estimate), "\\n")
 """
@@ -92,9 +92,9 @@ def test_a_script_gets_the_table_of_the_command(served: Served, tmp_path: Path) 
     )
     assert done.returncode == 0, done.stderr
     first, digits = done.stdout.splitlines()
-    identity = ("--name", "rosa", "--identity", served.identity)
+    identity = ("--identity", served.identity)
     common = ("researcher", "estimate", served.world.local.study_path, *identity, "--release", "r-table")
     told = served.world.command(*common)
     assert list(map(float, digits.split())) == [cell["estimate"] for cell in told.data["cells"]]
-    means = served.world.command(*common, "--mean", "hours", "--given", "region")
+    means = served.world.command(*common, "mean of hours by region")
     assert json.loads(first)["means"] == pytest.approx([row["estimate"] for row in means.data["rows"]], rel=1e-14)

@@ -89,7 +89,7 @@ class Stack:
         """
         command = [*self.engine.host, sys.executable, "-m", "veiltab", "researcher", args[0]]
         command += [str(self.folder / "study.toml")]
-        command += ["--name", "rosa", "--identity", str(self.folder / "pki" / "researcher-rosa"), *args[1:], "--json"]
+        command += ["--identity", str(self.folder / "pki" / "researcher-rosa"), *args[1:], "--json"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         if done.returncode:
             raise UnavailableError(done.stderr.strip().splitlines()[-1], where=f"veiltab researcher {args[0]}")
@@ -98,13 +98,13 @@ class Stack:
 
     def curator(self, name: str, *args: str) -> dict[str, Any]:
         """Run `veiltab curator` in a curator's container; return its JSON."""
-        command = ("exec", self.container(name), "veiltab", "curator", args[0], "study.toml", "--name", name, *args[1:])
+        command = ("exec", self.container(name), "veiltab", "curator", args[0], "study.toml", *args[1:])
         result: dict[str, Any] = json.loads(self.engine.run(*command, "--json"))
         return result
 
     def collect(self, *args: str) -> dict[str, Any]:
         """Run `veiltab collect` as rosa in her container, which reaches the server; return its JSON."""
-        command = ("exec", self.container("rosa"), "veiltab", "collect", args[0], "study.toml", "--name", "rosa")
+        command = ("exec", self.container("rosa"), "veiltab", "collect", args[0], "study.toml")
         result: dict[str, Any] = json.loads(self.engine.run(*command, *args[1:], "--json"))
         return result
 

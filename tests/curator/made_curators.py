@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Ran, reserve
+from tests.worlds.states import curator_state
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.cli import curator
 from veiltab.curator.progress.progress import HELD
@@ -30,9 +31,9 @@ OFFICER_COMMANDS = (
     ("deny", "--release", ID, "--person", "Ana Diaz", "--reason", "too much"),
     ("ledger",),
     ("audit",),
-    ("clear-tosses", "--peer", "bob", "--person", "Ana Diaz"),
-    ("allow-alignment", "--peer", "bob", "--person", "Ana Diaz"),
-    ("witness",),
+    ("repair", "tosses", "bob", "--person", "Ana Diaz"),
+    ("repair", "alignment", "bob", "--person", "Ana Diaz"),
+    ("repair",),
     ("console", "--person", "Ana Diaz"),
     ("evidence", "--identity", "nowhere", "--out", "nowhere/evidence.zip", "--person", "Ana Diaz"),
 )
@@ -48,15 +49,15 @@ class Terminal:
         self._ran = ran
 
     def store(self) -> CuratorStore:
-        return CuratorStore(self.folder / "state" / "curator.sqlite")
+        return curator_state(self.folder / "state")
 
     def run(self, command: str, *args: str, name: str = "alice") -> tuple[int, str, str]:
-        state = () if command == "check" else ("--state", str(self.folder / "state"))
-        return self._ran(curator, command, str(self.study), "--name", name, *state, *args)
+        state = ("--name", name) if command == "check" else ("--state", str(self.folder / "state"))
+        return self._ran(curator, command, str(self.study), *state, *args)
 
     def group(self, group: str, command: str, *args: str, code: int = 0) -> tuple[Any, str]:
         """Run a command of a group twice: what it says as JSON, and to people."""
-        words = [group, command, str(self.study), "--name", "alice", "--state", str(self.folder / "state"), *args]
+        words = [group, command, str(self.study), "--state", str(self.folder / "state"), *args]
         (first, out, _), (second, *texts) = self._ran(curator, *words, "--json"), self._ran(curator, *words)
         assert first == second == code
         return json.loads(out), "".join(texts)

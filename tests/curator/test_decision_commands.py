@@ -163,11 +163,11 @@ def test_the_tosses_that_a_curator_aborted_are_cleared(terminal: Terminal, make_
     store = terminal.store()
     store.releases.add(make_request(), 1)
     store.coins.add_aborted(ID, "curator bob", "why")
-    assert terminal.json("clear-tosses", "--peer", "bob") == {"peer": "bob", "cleared": 1}
-    assert terminal.json("clear-tosses", "--peer", "bob") == {"peer": "bob", "cleared": 0}
+    assert terminal.json("repair", "tosses", "bob") == {"peer": "bob", "cleared": 1}
+    assert terminal.json("repair", "tosses", "bob") == {"peer": "bob", "cleared": 0}
     assert not store.coins.aborted()
     store.close()
-    assert terminal.run("clear-tosses", "--peer", "zoe")[0] == 2
+    assert terminal.run("repair", "tosses", "zoe")[0] == 2
 
 
 def test_private_alignments_of_a_curator_are_allowed_again(terminal: Terminal) -> None:
@@ -175,15 +175,15 @@ def test_private_alignments_of_a_curator_are_allowed_again(terminal: Terminal) -
     store.private.begin("a" * 32, "version", bytes(16))
     store.private.enter("a" * 32, "session", bytes(32), bytes(32), {"bob": b"part"})
     store.private.fail("a" * 32, ["bob"])
-    assert terminal.json("allow-alignment", "--peer", "bob") == {"peer": "bob", "began": 1}
-    assert terminal.json("allow-alignment", "--peer", "bob") == {"peer": "bob", "began": 0}
+    assert terminal.json("repair", "alignment", "bob") == {"peer": "bob", "began": 1}
+    assert terminal.json("repair", "alignment", "bob") == {"peer": "bob", "began": 0}
     assert store.private.suspects() == ()
     own = store.private.session("a" * 32)
     assert own is not None
     assert own.part != bytes(16)
     assert (own.name, own.scalar, own.seed) == ("", b"", b"")
     store.close()
-    assert terminal.run("allow-alignment", "--peer", "zoe")[0] == 2
+    assert terminal.run("repair", "alignment", "zoe")[0] == 2
 
 
 def test_a_ledger_that_another_party_has_seen_longer_is_listed_and_set_aside(terminal: Terminal) -> None:
@@ -193,10 +193,10 @@ def test_a_ledger_that_another_party_has_seen_longer_is_listed_and_set_aside(ter
         with pytest.raises(IntegrityError, match="the ledger lacks entries that curator bob has seen"):
             ledger.verify_against(seen, "curator bob")
     lacking = {"who": "curator bob", "entries": 7, "head": "68" * 32, "set_aside": False}
-    assert terminal.json("witness") == {"entries": 0, "remembered": {"bob": 0}, "lacking": [lacking]}
-    assert "Curator bob has seen a ledger of 7 entries here" in terminal.run("witness")[1]
-    assert terminal.run("witness", "--clear", "carol", "--person", "Ana Diaz")[0] == 2
-    said = terminal.json("witness", "--clear", "bob", "--person", "Ana Diaz")
+    assert terminal.json("repair") == {"entries": 0, "remembered": {"bob": 0}, "lacking": [lacking]}
+    assert "Curator bob has seen a ledger of 7 entries here" in terminal.run("repair")[1]
+    assert terminal.run("repair", "ledger", "carol", "--person", "Ana Diaz")[0] == 2
+    said = terminal.json("repair", "ledger", "bob", "--person", "Ana Diaz")
     assert said["lacking"] == [lacking | {"set_aside": True}]
     ledger.verify_against(seen, "curator bob")
     *_, last = store.audit.entries()

@@ -152,7 +152,7 @@ def test_nothing_is_paid_for_with_a_curator_that_aborts_tosses_until_a_person_cl
     assert stored.failure.startswith(
         "curator bob: 3 releases that were charged ended without a result by it; the last one: the deadline passed"
     )
-    assert "`veiltab curator clear-tosses --peer bob`" in stored.failure
+    assert "`veiltab curator repair tosses bob`" in stored.failure
     assert world.parts.ledger.remaining == 1
     assert world.parts.store.coins.clear_aborted("curator bob", person="Ana Diaz") == 3
     another = make_request(release_id="f" * 32, sample=400)

@@ -26,9 +26,9 @@ from tests.curator.told_people import (  # noqa: F401 - fixtures
     store_fixture,
     to,
 )
+from tests.worlds.states import curator_state
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.cli import curator
 from veiltab.curator.notify import channels as channels_module
 from veiltab.curator.notify.channels import send
 from veiltab.curator.notify.notifier import Notifier
@@ -36,6 +36,7 @@ from veiltab.curator.notify.outbox import NOT_NEEDED, Outbox
 from veiltab.curator.progress.progress import HELD
 from veiltab.curator.progress.release_record import GrantDecision
 from veiltab.curator.records.store import CuratorStore
+from veiltab.deploy.cli import veiltab
 
 
 def server_context(tmp_path: Path) -> ssl.SSLContext:
@@ -227,11 +228,12 @@ def test_notices_are_tried_and_listed(tmp_path: Path, study_bytes: bytes) -> Non
     server = WebServer()
     (tmp_path / "study.toml").write_bytes(study_bytes)
     policy = tmp_path / "policy.toml"
-    store = CuratorStore(tmp_path / "state" / "curator.sqlite")
-    at = [str(tmp_path / "study.toml"), "--name", "alice", "--state", str(tmp_path / "state"), "--policy", str(policy)]
+    store = curator_state(tmp_path / "state")
+    at = [str(tmp_path / "study.toml"), "--state", str(tmp_path / "state")]
 
     def run(command: str, *options: str) -> Any:  # noqa: ANN401 - a result
-        return CliRunner().invoke(curator, ["notify", command, *at, *options])
+        named = ["--policy", str(policy)] if command == "test" else []
+        return CliRunner().invoke(veiltab, ["curator", "notify", command, *at, *named, *options])
 
     policy.write_text("")
     assert isinstance(run("test").exception, InvalidInputError)

@@ -188,7 +188,7 @@ def test_a_notice_has_no_purpose_and_no_figures(store: CuratorStore, tmp_path: P
         "release": ID,
         "researcher": "rosa",
         "text": "a request waits for a person",
-        "look": "veiltab curator requests study.toml --name alice --state STATE",
+        "look": "veiltab curator requests study.toml --state STATE",
     }
 
 

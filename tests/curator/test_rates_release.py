@@ -128,7 +128,7 @@ sys.exit(run(curator))
 
 def test_a_curator_that_is_killed_after_the_charge_writes_the_same_table_later(world: Terminal) -> None:
     path = world.folder / "rates.json"
-    options = ("match-rates", world.study, "--name", "alice", "--state", world.folder / "state", "--attribute", "sex")
+    options = ("match-rates", world.study, "--state", world.folder / "state", "--attribute", "sex")
     command = [sys.executable, "-c", KILLED, *map(str, (*options, "--epsilon", "0.2", "--out", path, "--yes"))]
     assert subprocess.run(command, check=False, env=dict(os.environ)).returncode == 9
     (before,) = entries(world)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.worlds.states import curator_state
 from veiltab.common.core.texts.spelling import same_person_key
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
 from veiltab.common.release.state import ReleaseState
@@ -17,7 +18,6 @@ from veiltab.curator.officer.verdicts import Outcome, approve, deny, waits_for
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
 from veiltab.curator.progress.release_record import GrantDecision
 from veiltab.curator.records.decided import Decisions
-from veiltab.curator.records.store import CuratorStore
 
 Make = Callable[..., Any]
 ID, OTHER = "0" * 31 + "1", "1" * 32
@@ -28,10 +28,10 @@ ANA, BEN = "Ana Díaz", "Ben Ode"
 def standing(tmp_path: Path, study_bytes: bytes, make_request: Make) -> Iterator[OpenedState]:
     """A request that waits for two persons at alice."""
     (tmp_path / "study.toml").write_bytes(study_bytes)
-    store = CuratorStore(tmp_path / "state" / "curator.sqlite")
+    store = curator_state(tmp_path / "state")
     store.served.set_served_policy(None, 0, None, persons=2)
     store.close()
-    with open_state(tmp_path / "study.toml", "alice", tmp_path / "state", None) as opened:
+    with open_state(tmp_path / "study.toml", tmp_path / "state", None) as opened:
         hold(opened, make_request(attributes=("sex", "age")))
         yield opened
 
@@ -119,7 +119,7 @@ def test_the_earliest_expiry_counts(standing: OpenedState) -> None:
 def test_the_number_of_persons_is_never_below_the_served_one(standing: OpenedState, tmp_path: Path) -> None:
     for text, persons in (("persons = 1", 2), ("persons = 3", 3)):
         (tmp_path / "policy.toml").write_text(text)
-        with open_state(tmp_path / "study.toml", "alice", tmp_path / "state", tmp_path / "policy.toml") as other:
+        with open_state(tmp_path / "study.toml", tmp_path / "state", tmp_path / "policy.toml") as other:
             assert other.persons == persons
     standing.store.served.set_served_policy(None, 0, None)
     assert standing.persons == 1

@@ -386,7 +386,7 @@ def test_a_cluster_needs_a_folder_that_its_workers_see(tmp_path: Path) -> None:
     for problem, (engine, shared) in mistakes.items():
         with pytest.raises(InvalidInputError, match=problem) as caught:
             WorkOptions(engine=engine, shared=shared)
-        assert caught.value.where == "--shared"
+        assert caught.value.where == "--advanced shared"
     with pytest.raises(InvalidInputError, match="not a folder"):
         WorkOptions(engine=cluster_options, shared=tmp_path / "none")
 

@@ -63,7 +63,7 @@ def test_every_example_names_options_that_exist(path: tuple[str, ...]) -> None:
 
 WRITING = {"--out", "--plot", "--picture", "--card", "--report", "--for-researcher", "--to"}
 KEEP_WHAT_IS_THERE = {
-    "certificate registry --out",
+    "verify --out",
     "collect enrol --out",
     "curator evidence --out",
     "curator linkage --to",
@@ -169,7 +169,7 @@ PLAN = ("plan", "--population", "45222", "--cells", "24", "--epsilon", "2.5", "-
 
 
 def test_a_plan_says_what_it_takes_of_a_budget_at_two_deltas(ran: Ran) -> None:
-    budget = ("--budget", "3.5", "--budget-delta", "1e-6")
+    budget = ("--advanced", "budget=3.5", "--advanced", "budget-delta=1e-6")
     plan = json.loads(ran(veiltab, *PLAN, *budget, "--json")[1])
     assert plan["budget"] == {"epsilon": 3.5, "delta": 1e-6}
     asked, smaller = plan["charges"]
@@ -194,9 +194,9 @@ def test_a_plan_says_what_it_takes_of_a_budget_at_two_deltas(ran: Ran) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--budget", "2", "--budget-delta", "1e-6"), "%, which is refused; a row is replaced with"),
-        (("--budget", "3"), "The budget has no delta, so the pure epsilon counts.\n  at delta 1e-6: 2"),
-        (("--budget-delta", "1e-6"), "--budget-delta: a budget was given without its epsilon"),
+        (("--advanced", "budget=2", "--advanced", "budget-delta=1e-6"), "%, which is refused; a row is replaced with"),
+        (("--advanced", "budget=3"), "The budget has no delta, so the pure epsilon counts.\n  at delta 1e-6: 2"),
+        (("--advanced", "budget-delta=1e-6"), "--advanced budget-delta: a budget was given without its epsilon"),
     ],
 )
 def test_a_plan_says_what_a_budget_does_not_hold(ran: Ran, options: tuple[str, ...], said: str) -> None:

@@ -57,4 +57,4 @@ def test_the_command_names_the_folders(tmp_path: Path) -> None:
         role: str(tmp_path / "pki" / role) for role in ("scheduler", "worker", "client")
     }
     said = CliRunner().invoke(veiltab, ["pki", "cluster", "--out", str(tmp_path / "other")]).output
-    assert "--dask-identity" in said
+    assert "dask-identity" in said

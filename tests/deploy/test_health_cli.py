@@ -27,9 +27,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, study: Study, study_bytes: 
 
 
 def ask(folder: Path, who: str, *args: str) -> Result:
-    return CliRunner().invoke(
-        veiltab, ["health", str(folder / "study.toml"), "--identity", str(folder / "pki" / who), *args]
-    )
+    at = [str(folder / "study.toml"), "--identity", str(folder / "pki" / who)]
+    return CliRunner().invoke(veiltab, ["health", *at, *args])
 
 
 def while_serving(folder: Path, study: Study, peers: list[tuple[Role, str]], asking: Callable[[str], Result]) -> Result:

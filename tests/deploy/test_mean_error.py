@@ -65,7 +65,7 @@ def planned(tmp_path: Path, *more: str) -> str:
 
 
 def test_the_command_foresees_means(tmp_path: Path) -> None:
-    asked = ("--attributes", "sex,hours", "--spread", "hours=40,12")
+    asked = ("--attributes", "sex,hours", "--advanced", "spread=hours=40,12")
     assert "mean of hours in each of equal groups of sex" in planned(tmp_path, *asked)
     everybody, by_sex = json.loads(planned(tmp_path, *asked, "--json"))["means"]
     assert (everybody["given"], by_sex["given"]) == ("", "sex")
@@ -87,13 +87,11 @@ def test_the_command_foresees_means(tmp_path: Path) -> None:
 )
 def test_what_is_no_spread_is_refused(tmp_path: Path, spread: str, problem: str) -> None:
     with pytest.raises(InvalidInputError, match=problem):
-        planned(tmp_path, "--attributes", "sex,hours", "--spread", spread)
+        planned(tmp_path, "--attributes", "sex,hours", "--advanced", f"spread={spread}")
 
 
 def test_a_spread_needs_a_table_of_a_study() -> None:
     with pytest.raises(InvalidInputError, match="no study says"):
         CliRunner().invoke(
-            veiltab,
-            ["plan", "--population", "99", "--epsilon", "1", "--cells", "4", "--spread", "a=1,1"],
-            catch_exceptions=False,
+            veiltab, "plan --population 99 --epsilon 1 --cells 4 --advanced spread=a=1,1", catch_exceptions=False
         )

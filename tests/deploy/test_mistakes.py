@@ -45,7 +45,7 @@ owner = "bob"
 bins = [0, 10, 20]
 """
 PLAN = ("plan", "--population", "1000", "--cells", "4", "--epsilon")
-ROSA = ("--name", "rosa", "--identity", "pki/researcher-rosa")
+ROSA = ("--identity", "pki/researcher-rosa")
 
 Refused = Callable[..., str]
 
@@ -163,7 +163,7 @@ def test_a_number_with_a_comma(refused: Refused, number: str, said: str) -> None
         ("researcher reqest study.toml", "No such command 'reqest'. Did you mean 'request'?"),
         ("demo tabel", "No such command 'tabel'. Did you mean 'table'?"),
         ("plan --epsilom 1", "No such option '--epsilom'. (Did you mean one of: '--epsilon'"),
-        ("curator serve studdy.toml --nane alice", "No such option '--nane'. (Did you mean one of: '--name'"),
+        ("curator serve studdy.toml --nane alice", "No such option '--nane'. (Did you mean one of:"),
     ],
 )
 def test_a_misspelt_command_or_option(refused: Refused, words: str, said: str) -> None:
@@ -173,7 +173,7 @@ def test_a_misspelt_command_or_option(refused: Refused, words: str, said: str) -
 @pytest.mark.usefixtures("pki")
 @pytest.mark.parametrize("folder", ["pki", "pki/curator-alice", "pki/nobody"])
 def test_an_identity_in_another_folder(refused: Refused, folder: str) -> None:
-    said = refused("researcher", "status", "study.toml", "--name", "rosa", "--identity", folder)
+    said = refused("researcher", "status", "study.toml", "--identity", folder)
     assert f"veiltab: {folder}/rosa.pem: a file of the identity is not there. Give pki/researcher-rosa" in said
 
 
@@ -191,8 +191,6 @@ def test_the_folder_above_where_a_command_takes_any_party(refused: Refused) -> N
 
 @pytest.mark.usefixtures("pki")
 def test_an_unknown_party(refused: Refused) -> None:
-    said = refused("researcher", "status", "study.toml", "--name", "ross", "--identity", "pki/researcher-rosa")
-    assert "veiltab: --name: no researcher or analyst 'ross' in the study. Did you mean 'rosa'? Known: rosa." in said
     said = refused("curator", "check", "study.toml", "--name", "Alice", "--table", "alice.csv")
     assert "no curator 'Alice'. Did you mean 'alice'? Curators: alice, bob." in said
 
@@ -211,7 +209,9 @@ def test_an_endpoint_where_nobody_listens() -> None:
 def test_a_port_in_use_is_one_line(refused: Refused) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        said = refused("researcher", "serve", "study.toml", *ROSA, "--state", "state", "--listen", address)
+        said = refused(
+            "researcher", "serve", "study.toml", "--name", "rosa", *ROSA, "--state", "state", "--listen", address
+        )
     assert said == (
         f"veiltab: {address}: this address cannot be bound; another process may have the port. Stop the other process,"
         " or give another address with --listen.\n"

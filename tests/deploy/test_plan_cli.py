@@ -52,7 +52,7 @@ def test_plan_has_the_promised_keys_and_draws(plan: Plan, tmp_path: Path) -> Non
 
 def test_plan_says_what_pairs_face_and_caps_it(plan: Plan, tmp_path: Path) -> None:
     picture = tmp_path / "card.svg"
-    found = plan(*ADULT, "--noise-split", "0.5", "--card", str(picture))
+    found = plan(*ADULT, "--advanced", "noise-split=0.5", "--card", str(picture))
     assert found["pairs"] == {
         "desk+server": pytest.approx(0.769, abs=1e-3),
         "analyst+curators": pytest.approx(0.783, abs=1e-3),
@@ -65,9 +65,9 @@ def test_plan_says_what_pairs_face_and_caps_it(plan: Plan, tmp_path: Path) -> No
     assert (found["canaries_cap"], found["server_test"]["tested"]) == (2**20, "enough")
     assert {tuple(bound["coalition"]) for bound in found["card"]} >= {("analyst",), ("desk", "server", "curator")}
     assert picture.read_text().startswith("<?xml")
-    capped = plan(*ADULT, "--noise-split", "0.5", "--max-pair-epsilon", "0.5")
+    capped = plan(*ADULT, "--advanced", "noise-split=0.5", "--advanced", "max-pair-epsilon=0.5")
     assert 0.499 < max(capped["pairs"].values()) <= 0.5
     # Half of the protection against pairs costs about the square root of two in error.
     assert 1.3 < capped["root_mse"] / found["root_mse"] < 1.6
-    assert plan(*ADULT, "--noise-split", "0")["pairs"]["desk+server"] is None
+    assert plan(*ADULT, "--advanced", "noise-split=0")["pairs"]["desk+server"] is None
     assert plan("--population", "45222", "--cells", "24", "--epsilon", "1")["mode"] == "pure"

@@ -101,7 +101,7 @@ def test_a_state_folder_that_is_there_is_opened(check: Check, folder: Path) -> N
         (SERVER, ("server-cloud", "curator-bob"), "cloud.pem"),
         (SERVER, ("127.0.0.1:0", "nowhere"), "not HOST:PORT"),
         (SERVER, ("127.0.0.1:0", "192.0.2.1:7400"), "cannot be bound"),
-        (SERVER, ("listen", 'http_key = "k"\nlisten'), "--http-key need --http"),
+        (SERVER, ("listen", 'http_key = "k"\nlisten'), "http-key need --http"),
         (SERVER, ("listen", 'metrics = "host"\nlisten'), "not PORT or HOST:PORT"),
         (SERVER, ("listen", 'stat = "x"\nverbose = 7\nlisten'), "Did you mean 'state'?"),
         (SERVER, ("listen", 'stat = "x"\nverbose = 7\nlisten'), "true or false"),

@@ -84,9 +84,7 @@ def test_the_delta_and_the_people_that_a_pair_error_needs(study_path: Path) -> N
 
 def test_a_pair_error_that_no_epsilon_reaches_is_said(study_path: Path) -> None:
     words = ["--study", str(study_path), "--population", "300", "--delta", "1e-6"]
-    ran = CliRunner().invoke(
-        veiltab, ["plan", *words, "--workload", "pairs", "--pair-error", "1e-9"], catch_exceptions=False
-    )
+    ran = CliRunner().invoke(veiltab, ["plan", *words, "--workload", "pairs", "--pair-error", "1e-9"])
     assert "A pair error of 1e-09 cannot be reached with an epsilon up to 20." in ran.stdout
     assert "more than the whole budget of the study" in ran.stdout
 
@@ -119,7 +117,7 @@ def test_tables_may_be_listed(study_path: Path) -> None:
         ("--study S --workload linked --delta 1e-6 --population 500 --epsilon .001", "too small for 3 tables"),
         ("--study S --workload linked --delta 1e-6 --population 1 --epsilon 1", "fewer respondents"),
         ("--study S --workload linked --delta 1e-6 --population 500 --epsilon 1 --cells 4", "of one table"),
-        ("--study S --workload linked --repeats 2 --delta 1e-6 --population 500 --epsilon 1", "were given twice"),
+        ("--study S --workload linked --advanced repeats=2 --delta 1e-6 --population 500 --epsilon 1", "given twice"),
         ("--study S --attributes sex,age --population 500 --epsilon 1 --cells 4", "the study says how many they are"),
         ("--study S --attributes sex,x --population 500 --epsilon 1", "no attribute"),
         ("--attributes sex,age --population 500 --epsilon 1", "without the study file"),

@@ -151,7 +151,7 @@ def is_plain(shown: str) -> bool:
 def rosas(world: World, verb: str, *options: str) -> Sequence[str | Path]:
     """Return the words of a command of the researcher's."""
     identity = world.local.identity_folder(*ROSA)
-    return ("researcher", verb, world.local.study_path, "--name", "rosa", "--identity", identity, *options)
+    return ("researcher", verb, world.local.study_path, "--identity", identity, *options)
 
 
 def said_until(words: Sequence[str | Path], what: str) -> str:

@@ -53,7 +53,7 @@ def test_all_curators_restored_from_one_night_are_noticed(tmp_path: Path, also_r
         assert refused.code != 0
         assert f"the ledger lacks entries that {who} has seen" in refused.errors
         assert len(world.charges("alice")) == len(world.charges("bob")) == 1
-        lacking = world.curator_command("witness", "alice").data["lacking"]
+        lacking = world.curator_command("repair", "alice").data["lacking"]
         assert [(one["who"], one["entries"]) for one in lacking] == [(who, 2)]
 
 

@@ -19,7 +19,7 @@ def test_a_curator_that_deviates_after_the_charge_is_counted_and_nobody_else(tmp
     with world.local:
         world.start(BOB, how=(sys.executable, LAUNCHER, lie))
         world.start(ALICE, CLOUD, ROSA)
-        asked = world.ask(("region", "income"), "--label", lie, "--lifetime-hours", "0.01", epsilon="0.5")
+        asked = world.ask(("region", "income"), "--label", lie, "--advanced", "lifetime-hours=0.01", epsilon="0.5")
         release_id = str(asked.data["release"]["id"])
         with world.store("alice") as store:
             world.wait_until(lambda: store.releases.knows(release_id), seconds=30)

@@ -91,7 +91,7 @@ def test_intervals_cover_only_because_wrong_links_are_in_them(tmp_path: Path) ->
 @pytest.mark.long
 def test_the_command_shows_it_privately(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = CliRunner().invoke(link, ["--people", "1000", "--deletions", "2", "--out", str(out)])
+    done = CliRunner().invoke(link, ["--people", "1000", "--advanced", "deletions=2", "--out", str(out)])
     assert done.exit_code == 0, done.output
     for text in (
         "Keys, each after those above it",

@@ -42,7 +42,7 @@ class Served:
 
     def link(self, label: str, release: str) -> Answer:
         """Run the command that makes a link of a report."""
-        common = (self.world.local.study_path, "--name", "rosa", "--identity", self.identity, "--state", self.state)
+        common = (self.world.local.study_path, "--identity", self.identity, "--state", self.state)
         words = (*common, "--label", label, "--release", release, "--at", self.url)
         return self.world.command("researcher", "token", "link", *words)
 
@@ -65,7 +65,7 @@ def http_beside(world: World) -> Iterator[Served]:
     """Start the service over HTTP of a study whose parties run."""
     folder = world.local.folder
     identity, state = folder / "pki" / "researcher-rosa", folder / "state-http"
-    words = ("researcher", "http", str(world.local.study_path), "--name", "rosa", "--identity", str(identity))
+    words = ("researcher", "http", str(world.local.study_path), "--identity", str(identity))
     command = [*LocalStudy.launcher, *words, "--state", str(state), "--listen", "127.0.0.1:0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None

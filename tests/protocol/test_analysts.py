@@ -24,7 +24,7 @@ from veiltab.researcher.status.access_log import Subject
 
 def command(world: World, verb: str, who: Who, *options: str, as_json: bool = True) -> Answer:
     """Run `veiltab researcher` with some party's name and identity."""
-    own = ("--name", who[1], "--identity", world.local.identity_folder(*who))
+    own = ("--identity", world.local.identity_folder(*who))
     return world.command("researcher", verb, world.local.study_path, *own, *options, as_json=as_json)
 
 

@@ -20,7 +20,7 @@ def label(village: World) -> str:
 
 
 def written(world: World, who: Who, label: str, out: Path) -> Path:
-    own = ("--name", who[1], "--identity", world.local.identity_folder(*who))
+    own = ("--identity", world.local.identity_folder(*who))
     told = world.command(
         "researcher", "certificate", world.local.study_path, *own, "--release", label, "--out", str(out)
     )

@@ -26,7 +26,7 @@ def prepared(folder: Path) -> Poll:
 
 def collect(poll: Poll, verb: str, *words: str | Path, name: str = "rosa") -> Answer:
     identity = poll.local.folder / "pki" / f"researcher-{name}"
-    return poll.command("collect", verb, poll.local.study_path, "--name", name, "--identity", identity, *words)
+    return poll.command("collect", verb, poll.local.study_path, "--identity", identity, *words)
 
 
 def node(poll: Poll, verb: str, state: str, round_id: str, *words: str | Path) -> Answer:

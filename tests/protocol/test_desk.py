@@ -152,7 +152,8 @@ def test_rows_of_data_are_estimated_and_canaries_test_the_server(village: World,
 
 
 def test_commands_choose_the_noise_and_show_the_receipts(village: World) -> None:
-    options = ("--noise-split", "0.25", "--canaries", "300", "--max-pair-epsilon", "90", "--label", village.label())
+    rare = [word for one in ("noise-split=0.25", "canaries=300", "max-pair-epsilon=90") for word in ("--advanced", one)]
+    options = (*rare, "--label", village.label())
     asked = village.ask(("region", "smoker"), *options, "--wait").data
     assert asked["release"]["state"] == "ready"
     alice, *_, desk = asked["receipts"]
@@ -164,7 +165,7 @@ def test_commands_choose_the_noise_and_show_the_receipts(village: World) -> None
     )
     assert (desk["curator"], desk["tested_by"]) == ("", "curators and desk")
     assert np.isclose(desk["sd"] ** 2, desk["expected"] * (1 - desk["expected"] / 300), rtol=1e-3)
-    words = ("researcher", "status", village.local.study_path, "--name", "rosa", "--identity")
+    words = ("researcher", "status", village.local.study_path, "--identity")
     shown = village.command(
         *words, village.local.identity_folder(*ROSA), "--release", asked["release"]["id"], as_json=False
     )

@@ -32,18 +32,18 @@ def test_a_release_is_asked_for_and_read_as_by_the_command(served: Served) -> No
             assert time.monotonic() < end, found
         assert client.post("/v1/releases", json=body).json()["continued"] is True
         table = client.get(f"{place}/table").json()
-        shares = client.get(f"{place}/analysis", params={"given": "region"}).json()
+        shares = client.get(f"{place}/analysis", params={"question": "share of smoker given region"}).json()
         assert client.get("/v1/releases/over-http/certificate").text.startswith("{")
         assert "<!DOCTYPE html>" in client.get(f"{place}/report").text
-    common = ("researcher", "estimate", served.world.local.study_path, "--name", "rosa", "--identity", served.identity)
+    common = ("researcher", "estimate", served.world.local.study_path, "--identity", served.identity)
     told = served.world.command(*common, "--release", "over-http")
-    assert table == {name: value for name, value in told.data.items() if name != "out"}
-    told = served.world.command(*common, "--release", "over-http", "--given", "region")
+    assert table == {name: value for name, value in told.data.items() if name not in {"out", "picture"}}
+    told = served.world.command(*common, "--release", "over-http", "share of smoker given region")
     assert shares["rows"] == told.data["rows"]
 
 
 def test_a_link_opens_the_report_of_one_release(served: Served) -> None:
-    common = ("researcher", "request", served.world.local.study_path, "--name", "rosa", "--identity", served.identity)
+    common = ("researcher", "request", served.world.local.study_path, "--identity", served.identity)
     asked = served.world.command(*common, "--attributes", "region", "--epsilon", "1", "--label", "shown", "--wait")
     assert asked.code == 0, asked.errors
     made = served.link("board", "shown")

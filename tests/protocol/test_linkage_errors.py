@@ -12,15 +12,15 @@ from tests.protocol.village import CATEGORIES
 from tests.protocol.world import World
 from veiltab.common.errors import InvalidInputError
 
-PAIR = ("--attributes", "region,income")
+PAIR = ("region, income",)
 
 
 @pytest.fixture(scope="module")
 def label(village: World) -> str:
     """A release of a pair of two curators and of one of Alice's alone."""
     label = village.label()
-    tables = ("--tables", "region,income", "region,smoker", "--epsilon", "4", "--delta", DELTA, "--canaries", "20")
-    asked = command(village, "request", *tables, "--label", label, "--wait", "--timeout", "60")
+    tables = ("--tables", "region,income", "region,smoker", "--epsilon", "4", "--advanced", "canaries=20")
+    asked = command(village, "request", *tables, "--delta", DELTA, "--label", label, "--wait", "--timeout", "60")
     assert asked.code == 0, asked.errors
     return label
 
@@ -42,7 +42,7 @@ def test_estimates_are_corrected_by_command_and_by_program(village: World, label
         assert hull["low"] <= before["estimate"] <= hull["high"]
     with village.client() as client:
         release = client.release(label)
-        assert release.estimate(PAIR[1].split(","), linkage_error="0.1:0.02").raw.tolist() == pytest.approx(
+        assert release.estimate(["region", "income"], linkage_error="0.1:0.02").raw.tolist() == pytest.approx(
             [cell["estimate"] for cell in one.data["cells"]], abs=1e-15
         )
         # Of one curator alone nothing comes by links.
@@ -50,17 +50,15 @@ def test_estimates_are_corrected_by_command_and_by_program(village: World, label
         assert same.raw.tolist() == release.estimate(["region", "smoker"]).raw.tolist()
     report = tmp_path / "links.json"
     report.write_text(json.dumps({"lambda": 0.1, "lambda_chance": 0.0, "sd": 0.0}))
-    told = command(
-        village, "estimate", *common, "--linkage-error", "estimated", "--linkage-report", report, as_json=False
-    )
+    told = command(village, "estimate", *common, "--linkage-error", report, as_json=False)
     assert told.code == 0, told.errors
     assert "a share of 0 to 0.1. Of a range the estimate is that of the whole share" in told.text.replace("\n", " ")
-    asked = ("--given", "region", "--linkage-error", "0.1:0", "--hub", "bob")
-    shares = command(village, "estimate", *common, *asked, as_json=False)
+    asked = ("--linkage-error", "0.1:0", "--linkage-error", "hub=bob", "share of income given region")
+    shares = command(village, "estimate", *common[:2], *asked, as_json=False)
     assert shares.code == 0, shares.errors
     assert "of the links with alice a share of 0 to 0.1" in shares.text
-    refused = command(village, "estimate", *common, "--hub", "bob")
-    assert (refused.code, refused.data["error"]["where"]) == (2, "--hub")
+    refused = command(village, "estimate", *common, "--linkage-error", "hub=bob")
+    assert (refused.code, refused.data["error"]["where"]) == (2, "linkage error")
 
 
 def rates_file(village: World, label: str, folder: Path, **changed: object) -> Path:
@@ -87,7 +85,7 @@ def test_estimates_are_weighted_by_command_and_by_program(village: World, label:
     path, regions = rates_file(village, label, tmp_path), len(CATEGORIES["region"])
     common = ("--release", label)
     plain = command(village, "estimate", *common, *PAIR)
-    found = command(village, "estimate", *common, *PAIR, "--match-rates", path)
+    found = command(village, "estimate", *common, *PAIR, "--linkage-error", path)
     assert found.code == 0, found.errors
     cells = np.array([cell["estimate"] for cell in plain.data["cells"]]).reshape(regions, -1)
     rates = json.loads(path.read_text("utf-8"))
@@ -97,7 +95,7 @@ def test_estimates_are_weighted_by_command_and_by_program(village: World, label:
     (said,) = found.data["links"]
     assert said.startswith("Weighted by region with the match rates of curator alice, weights ")
     # Of a table without the attribute the whole one is weighted, then summed.
-    alone = command(village, "estimate", *common, "--attributes", "income", "--match-rates", path, as_json=False)
+    alone = command(village, "estimate", *common, "income", "--linkage-error", path, as_json=False)
     assert alone.code == 0, alone.errors
     assert said in alone.text
     with village.client() as client:
@@ -112,7 +110,7 @@ def test_estimates_are_weighted_by_command_and_by_program(village: World, label:
         assert [one.split(" ")[0] for one in both.remarks] == ["Corrected", "Wrong", "Weighted"]
         with pytest.raises(InvalidInputError, match="no table of the release has all of income, smoker, region"):
             release.table(["income", "smoker"], linkage_error=links)
-        refused = command(village, "estimate", *common, *PAIR, "--match-rates", path, "--independence", "region")
+        refused = command(village, "estimate", *common, "independence of region and income", "--linkage-error", path)
         assert "a test of independence takes the table as it was" in refused.errors
         with pytest.raises(InvalidInputError, match="a model of all tables is not weighted"):
             release.synthesise(rows=10, linkage_error=links)

@@ -19,7 +19,7 @@ DELTA = "1e-6"
 def command(world: World, verb: str, *options: str | Path, analyst: bool = False, as_json: bool = True) -> Answer:
     """Run `veiltab researcher` as Rosa or her analyst."""
     who = ANA if analyst else ROSA
-    own = ("--name", who[1], "--identity", world.local.identity_folder(*who))
+    own = ("--identity", world.local.identity_folder(*who))
     return world.command("researcher", verb, world.local.study_path, *own, *options, as_json=as_json)
 
 
@@ -48,7 +48,7 @@ def label(village: World) -> str:
         village,
         "request",
         *("--attributes", ",".join(THREE), "--workload", "linked", "--epsilon", "4", "--delta", DELTA),
-        *("--canaries", "20", "--label", label, "--wait", "--timeout", "60"),
+        *("--advanced", "canaries=20", "--label", label, "--wait", "--timeout", "60"),
     )
     assert asked.code == 0, asked.errors
     assert "phase 2: 3 of 3 tables ready" in asked.errors

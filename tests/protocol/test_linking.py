@@ -71,9 +71,7 @@ def check_reports(world: Linked, folder: Path) -> None:
     assert (hub["role"], hub["links"], hub["precision_estimated"]) == ("hub", links, None)
     assert all(one["linked"] is None for one in hub["passes"])
     state = world.local.state_folder(Role.CURATOR, "alice")
-    text = world.command(
-        *("curator", "linkage", world.local.study_path, "--name", "alice", "--state", state), as_json=False
-    ).text
+    text = world.command(*("curator", "linkage", world.local.study_path, "--state", state), as_json=False).text
     assert f"{links:,} people are linked by all curators. This is the hub" in text
     (request,) = world.curator_command("requests", "alice", "--all").data["requests"]
     assert "Being present in the table of alice is not protected." in request["links"]
@@ -133,14 +131,12 @@ def check_wrong_links(world: Linked, path: Path) -> None:
     with world.client() as client:
         (release,) = client.releases()
     rosa = (
-        "--name",
-        "rosa",
         "--identity",
         world.local.folder / "pki" / "researcher-rosa",
         "--release",
         release.release_id,
     )
-    links = ("--linkage-error", "estimated", "--linkage-report", path)
+    links = ("--linkage-error", path)
     plain, undone = (
         world.command("researcher", "estimate", world.local.study_path, *rosa, *more) for more in ((), links)
     )
@@ -208,7 +204,7 @@ def check_what_clerks_counted(world: Linked, folder: Path) -> None:
     assert hub.data["precision_by_clerks"] == said
     state = world.local.state_folder(Role.CURATOR, "bob")
     text = world.command(
-        *("curator", "linkage", world.local.study_path, "--name", "bob", "--state", state, *counted), as_json=False
+        *("curator", "linkage", world.local.study_path, "--state", state, *counted), as_json=False
     ).text
     assert "by clerks: 3 of 200 are wrong, so the precision is 0.9850 (exact interval of 95%: 0.9567 to 0.9969)" in text
 

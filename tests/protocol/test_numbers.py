@@ -79,56 +79,56 @@ def test_means_and_models_of_a_release(world: World) -> None:
     with world.client() as client:
         release = client.release("spring")
         hours = 20 + AGES / 2
-        mean = release.mean("hours", confidence=SURE)
+        mean = release.ask("mean of hours", confidence=SURE)
         assert mean.low[0] <= hours.mean() <= mean.high[0]
         assert abs(mean.estimate[0] - hours.mean()) < 3
-        regions = release.mean("hours", given="region", confidence=SURE)
+        regions = release.ask("mean of hours by region", confidence=SURE)
         assert regions.names == ("north", "south", "west")
         assert regions.low[0] < hours[world.people.symbols["region"] == 0].mean() < regions.high[0]
-        spread = release.variance("hours", confidence=SURE)
+        spread = release.ask("variance of hours", confidence=SURE)
         assert spread.low[0] <= hours.var() <= spread.high[0]
-        middle = release.quantile(0.5, of="hours", confidence=SURE)
+        middle = release.ask("median of hours", confidence=SURE)
         assert middle.low[0] <= np.median(hours) <= middle.high[0]
-        model = release.linear("age ~ hours + region", confidence=SURE)
+        model = release.ask("linear age ~ hours + region", confidence=SURE)
         assert model.names == ("(intercept)", "hours", "region=south", "region=west")
         assert model.low[1] <= 2 <= model.high[1]
         with pytest.raises(InvalidInputError, match="no twin"):
-            release.correlation("hours", "age")
+            release.ask("correlation of hours and age")
         with pytest.raises(InvalidInputError, match="no twin"):
-            release.variance("age")
+            release.ask("variance of age")
         with pytest.raises(InvalidInputError, match="no groups"):
-            release.mean("hours", given="age")
+            release.ask("mean of hours by age")
 
 
 def test_the_command_says_the_same(world: World) -> None:
     with world.client() as client:
-        expected = client.release("spring").mean("age", given="region").records()
+        expected = client.release("spring").ask("mean of age by region").records()
     identity = world.local.folder / "pki" / "researcher-rosa"
-    common = ("researcher", "estimate", world.local.study_path, "--name", "rosa", "--identity", identity)
-    found = world.command(*common, "--release", "spring", "--mean", "age", "--given", "region")
+    common = ("researcher", "estimate", world.local.study_path, "--identity", identity)
+    found = world.command(*common, "--release", "spring", "mean of age by region")
     assert found.code == 0
     assert found.data["rows"] == expected
-    for question in (("--sum", "age"), ("--quantile", ".5", "--of", "age"), ("--linear", "age ~ region")):
-        answer = world.command(*common, "--release", "spring", *question, as_json=False)
+    for question in ("sum of age", "quantile .5 of age", "linear age ~ region"):
+        answer = world.command(*common, "--release", "spring", question, as_json=False)
         assert answer.code == 0, answer.errors
         assert "n = 900" in answer.text
-    refused = world.command(*common, "--release", "spring", "--linear", "age ~ region", "--given", "region")
+    refused = world.command(*common, "--release", "spring", "mean of age by regoin")
     assert refused.code == 2
-    assert "do not go together" in refused.errors
+    assert "Did you mean 'region'?" in refused.errors
 
 
 def test_waves_are_shown_with_their_changes_and_drawn(world: World, tmp_path: Path) -> None:
     identity, picture = world.local.folder / "pki" / "researcher-rosa", tmp_path / "ages.svg"
-    who = (world.local.study_path, "--name", "rosa", "--identity", identity, "--confidence", str(SURE))
-    asked = ("--releases", "spring,summer", "--mean", "age", "--given", "region")
-    waves = world.command("researcher", "series", *who, *asked, "--changes", "--plot", picture)
+    who = (world.local.study_path, "--identity", identity, "--confidence", str(SURE))
+    asked = ("--releases", "spring,summer", "mean of age by region")
+    waves = world.command("researcher", "series", *who, *asked, "--changes", "--picture", picture)
     assert waves.code == 0, waves.errors
     assert [row["labels"]["wave"] for row in waves.data["rows"]] == ["summer"] * 3
     assert all(row["low"] < 0 < row["high"] for row in waves.data["rows"])
     assert "change of the mean of age" in picture.read_text("utf-8")
-    twice = world.command("researcher", "series", *who, "--releases", "spring,spring", "--mean", "age")
+    twice = world.command("researcher", "series", *who, "--releases", "spring,spring", "mean of age")
     assert (twice.code, "are the same release" in twice.errors) == (2, True)
-    alone = world.command("researcher", "series", *who, "--releases", "spring", "--mean", "age")
+    alone = world.command("researcher", "series", *who, "--releases", "spring", "mean of age")
     assert (alone.code, "Name at least two" in alone.errors) == (2, True)
 
 

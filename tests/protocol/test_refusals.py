@@ -80,7 +80,7 @@ def test_a_curator_whose_rows_somebody_deleted_ends_and_reads_its_table_at_the_n
     finally:
         with_table(strict, right)
     # Both have the right tables again; other tests of this study count on a budget of which nothing is spent.
-    refused_in_time(strict, "1 to n = 1500 rows, not 1501", options="--sample 1501")
+    refused_in_time(strict, "1 to n = 1500 rows, not 1501", options="--advanced sample=1501")
 
 
 @pytest.mark.parametrize("who", [pytest.param(who, marks=pytest.mark.long) for who in (BOB, CLOUD, ROSA)])

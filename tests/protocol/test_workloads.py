@@ -97,7 +97,7 @@ def test_tables_run_under_one_charge_and_one_of_them_again(desk: RawDesk) -> Non
         key(replace(desk, who=RITA), again, "region", None)
     proposal = desk.proposal(ALICE, asked.release_id)
     assert proposal.bytes_uploaded == 420 * (1 + 2 + 2)
-    options = (desk.world.local.study_path, "--name", "alice", "--state", desk.world.local.state_folder(*ALICE))
+    options = (desk.world.local.study_path, "--state", desk.world.local.state_folder(*ALICE))
     ledger = desk.world.command("curator", "ledger", *options, as_json=False).text
     assert "4 tables of region, income, smoker, employed  epsilon 4" in ledger
 

@@ -181,7 +181,7 @@ class World:
     ) -> Answer:
         """Run `veiltab researcher request`."""
         return self.command(
-            *("researcher", "request", self.local.study_path, "--name", name),
+            *("researcher", "request", self.local.study_path),
             *("--identity", self.local.identity_folder(Role.RESEARCHER, name)),
             *("--attributes", ",".join(attributes), "--epsilon", epsilon, *options),
             alone=alone,
@@ -190,7 +190,7 @@ class World:
     def curator_command(self, verb: str, name: str, *options: str) -> Answer:
         """Run a command of a curator's on its state."""
         state = self.local.state_folder(Role.CURATOR, name)
-        return self.command("curator", verb, self.local.study_path, "--name", name, "--state", state, *options)
+        return self.command("curator", verb, self.local.study_path, "--state", state, *options)
 
     def store(self, name: str) -> "closing[CuratorStore]":
         """Open a curator's database beside the process that runs on it."""

@@ -108,7 +108,7 @@ def test_every_choice_is_an_option_of_the_command(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: service)
     monkeypatch.setattr("veiltab.researcher.commands.asking_cli.status_dict", lambda _: {})
     monkeypatch.setattr("veiltab.researcher.commands.asking_cli.status_text", lambda _: "")
-    words = ["request", "study.toml", "--name", "rosa", "--identity", "pki"]
+    words = ["request", "study.toml", "--identity", "pki"]
     for name, value in CHOICES.items():
         words.append(f"--{name.replace('_', '-')}")
         match value:
@@ -133,7 +133,10 @@ def test_every_choice_is_an_option_of_the_command(monkeypatch: pytest.MonkeyPatc
         ("--attributes sex", None),
         ("--workload linked", "--workload linked --epsilon 1 --delta 1e-6"),
         ("--workload pairs --attributes 'a b,c'", "--workload pairs --epsilon 1 --delta 1e-6 --attributes 'a b,c'"),
-        ("--tables a,b b,c --repeats 1", "--repeats 1 --epsilon 1 --delta 1e-6 --tables a,b --tables b,c"),
+        (
+            "--tables a,b b,c --advanced repeats=1",
+            "--advanced repeats=1 --epsilon 1 --delta 1e-6 --tables a,b --tables b,c",
+        ),
     ],
 )
 def test_who_asks_for_several_tables_reads_how_to_plan_them(
@@ -144,7 +147,7 @@ def test_who_asks_for_several_tables_reads_how_to_plan_them(
     monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: service)
     monkeypatch.setattr("veiltab.researcher.commands.asking_cli.status_dict", lambda _: {})
     monkeypatch.setattr("veiltab.researcher.commands.asking_cli.status_text", lambda _: "")
-    start = ["request", "study.toml", "--name", "rosa", "--identity", "pki", "--epsilon", "1", "--delta", "1e-6"]
+    start = ["request", "study.toml", "--identity", "pki", "--epsilon", "1", "--delta", "1e-6"]
     said = CliRunner().invoke(researcher, [*start, *shlex.split(words)], catch_exceptions=False).stderr
     if options is None:
         assert "plan" not in said

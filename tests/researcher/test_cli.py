@@ -41,7 +41,7 @@ def test_an_estimate_with_few_rows_in_a_cell_says_so(
     release = SimpleNamespace(estimate=lambda **_: estimate, status=lambda: status, respondents=lambda: "n counts all")
     client = SimpleNamespace(release=lambda _name: release, study=study)
     monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: nullcontext(client))
-    words = ["estimate", "study.toml", "--name", "rosa", "--identity", str(tmp_path), "--release", "wages"]
+    words = ["estimate", "study.toml", "--identity", str(tmp_path), "--release", "wages"]
     shown = CliRunner().invoke(veiltab, ["researcher", *words], catch_exceptions=False)
     assert (FEW_ROWS in shown.stdout) == warned
     assert "\nn = 1,000.\n" in shown.stdout
@@ -60,7 +60,7 @@ def test_the_status_of_a_release_that_failed_says_that_it_keeps_its_label(
     failed = made_status(state=ReleaseState.FAILED, failure="why", label=label)
     client = SimpleNamespace(status=lambda _name: failed)
     monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: nullcontext(client))
-    words = ["status", "study.toml", "--name", "rosa", "--identity", str(tmp_path), "--release", "00"]
+    words = ["status", "study.toml", "--identity", str(tmp_path), "--release", "00"]
     shown = CliRunner().invoke(veiltab, ["researcher", *words], catch_exceptions=False)
     assert shown.stdout.splitlines()[1] == f"  {said}"
 

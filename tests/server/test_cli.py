@@ -78,7 +78,7 @@ def test_a_curator_s_quota_is_an_option(start: Serve, monkeypatch: pytest.Monkey
     quotas: list[Quota] = []
     monkeypatch.setattr("veiltab.server.party.serving.serve_server", lambda *_, quota, **__: quotas.append(quota))
     start()
-    start("--quota-releases", "3", "--quota-gib", "2")
+    start("--advanced", "quota-releases=3", "--advanced", "quota-gib=2")
     assert quotas == [Quota(releases=256, gibibytes=64), Quota(releases=3, gibibytes=2)]
-    with pytest.raises(click.BadParameter, match="x>=1"):
-        start("--quota-gib", "0")
+    with pytest.raises(click.UsageError, match="x>=1"):
+        start("--advanced", "quota-gib=0")

@@ -15,7 +15,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PORTS = ("7400", "7401", "7402", "7410")
 
 APPROVAL = """```sh
-veiltab curator approve study.toml --name survey --state state-survey --all --person "Ana Diaz"
+veiltab curator approve study.toml --state state-survey --all --person "Ana Diaz"
 ```
 """
 """What Ana types where there is no browser."""

@@ -8,31 +8,13 @@ vt_table <- function(release, attributes = character(), confidence = 0.95) {
             title = paste("share of", paste(found$attributes, collapse = ", ")), unit = "share")
 }
 
-vt_analysis <- function(release, ..., confidence = 0.95) {
-  found <- ask_json(release$desk, release_path(release, "/analysis"), list(..., confidence = confidence))
+vt_ask <- function(release, question, confidence = 0.95) {
+  found <- ask_json(release$desk, release_path(release, "/analysis"), list(question = question, confidence = confidence))
   labels <- if (length(found$rows)) names(found$rows[[1]]$labels) else character()
   columns <- setNames(lapply(labels, function(name) vapply(found$rows, function(row) row$labels[[name]], "")), labels)
   frame <- data.frame(columns, number_columns(found$rows, c("estimate", "low", "high")), check.names = FALSE)
   frame$note <- vapply(found$rows, `[[`, "", "note")
   estimates(frame, labels, found, title = found$title, unit = found$unit)
-}
-
-vt_conditional <- function(release, attributes, given, contrast = NULL, reference = NULL, confidence = 0.95) {
-  vt_analysis(release, attributes = union(attributes, given), given = given, contrast = contrast,
-              reference = reference, confidence = confidence)
-}
-
-vt_mean <- function(release, attribute, given = character(), confidence = 0.95, contrast = NULL, reference = NULL) {
-  vt_analysis(release, mean = attribute, given = given, contrast = contrast, reference = reference,
-              confidence = confidence)
-}
-
-vt_sum <- function(release, attribute, given = character(), confidence = 0.95) {
-  vt_analysis(release, sum = attribute, given = given, confidence = confidence)
-}
-
-vt_quantile <- function(release, attribute, share = 0.5, given = character(), confidence = 0.95) {
-  vt_analysis(release, quantile = share, of = attribute, given = given, confidence = confidence)
 }
 
 number_columns <- function(records, names) {

@@ -227,5 +227,5 @@ def _failure(spoke: str) -> IntegrityError:
     return IntegrityError(
         "named a row that it was not given, or one twice, so nobody is linked",
         where=f"curator {spoke}",
-        remedy=f"Find out what runs there; then `veiltab curator allow-alignment --peer {spoke}` links again.",
+        remedy=f"Find out what runs there; then `veiltab curator repair alignment {spoke}` links again.",
     )

@@ -257,7 +257,7 @@ class PrivateExchange(Exchange):
                     f"had {MOST_SESSIONS} private alignments since a person here allowed more",
                     where=f"curator {curator}",
                     remedy="Find out why, since each lets it test as many guesses as its table shows ids; then"
-                    f" `veiltab curator allow-alignment --peer {curator}` aligns with it again.",
+                    f" `veiltab curator repair alignment {curator}` aligns with it again.",
                 )
         return {curator: parts[curator] for curator in changed}
 
@@ -271,7 +271,7 @@ class PrivateExchange(Exchange):
             except SilentCuratorError as error:
                 silent = f"; {error}"
         suspects = self._sessions.suspects()
-        allowed = ", ".join(f"`veiltab curator allow-alignment --peer {curator}`" for curator in suspects)
+        allowed = ", ".join(f"`veiltab curator repair alignment {curator}`" for curator in suspects)
         return IntegrityError(
             f"one's own ids did not come back under one scalar, so nobody was named to anybody{silent}",
             where=named(suspects),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from veiltab.common.collection.oracles import ORACLE_NAMES
-from veiltab.common.command.cli import EXIT_CODES, NEW_FILE, PATH, emit, force_option, note
+from veiltab.common.command.cli import NEW_FILE, PATH, emit, force_option, note
 from veiltab.common.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class _Setting:
 
 @click.command(
     epilog="Example: veiltab collect simulate --nodes 50000 --distribution binomial:100:0.5 --domain 100 --epsilon 2"
-    " --rate 0.1 --trials 200 --plot variance.svg\n" + EXIT_CODES
+    " --rate 0.1 --trials 200 --plot variance.svg"
 )
 @click.option(
     "--nodes", type=click.IntRange(min=1), help="Nodes, n, with one value each; by default those of --strata."

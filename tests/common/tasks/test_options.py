@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -6,11 +5,12 @@ import pytest
 from click.testing import CliRunner
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from veiltab.common.command.rare_options import rare_options
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.parties.identity import utc_now
 from veiltab.common.tasks.dask import Dask
 from veiltab.common.tasks.engine import InProcess
-from veiltab.common.tasks.engine_options import EngineOptions, engine_options
+from veiltab.common.tasks.engine_options import ENGINE_OPTIONS, EngineOptions
 from veiltab.common.tasks.pool import Pool
 from veiltab.deploy.pki.authority import new_authority
 from veiltab.deploy.pki.cluster import init_cluster
@@ -41,7 +41,7 @@ def test_no_more_processes_than_cores_are_for(monkeypatch: pytest.MonkeyPatch) -
     assert EngineOptions(workers=32).workers == 32
     with pytest.raises(InvalidInputError, match="33 processes are more than 16 for each of 2 cores") as caught:
         EngineOptions(workers=33)
-    assert caught.value.where == "--workers"
+    assert caught.value.where == "--advanced workers"
 
 
 def test_a_party_reaches_its_cluster_over_tls_only(tmp_path: Path) -> None:
@@ -70,26 +70,11 @@ def test_what_contradicts_itself_is_refused() -> None:
         EngineOptions(dask_identity=Path("client"))
 
 
-@pytest.fixture
-def chosen() -> Callable[..., EngineOptions | None]:
-    def call(*arguments: str) -> EngineOptions | None:
-        seen: list[EngineOptions] = []
-
-        @click.command()
-        @engine_options
-        def command(engine: EngineOptions) -> None:
-            seen.append(engine)
-
-        done = CliRunner().invoke(command, arguments)
-        return seen[0] if done.exit_code == 0 else None
-
-    return call
-
-
-def test_a_command_gets_what_was_chosen(chosen: Callable[..., EngineOptions | None]) -> None:
-    assert chosen() == EngineOptions()
-    assert chosen("--workers", "2") == EngineOptions(workers=2)
-    assert chosen("--workers", "-1") is None
-    assert chosen("--dask", "tls://a:1", "--dask-identity", "client") == EngineOptions(
-        dask="tls://a:1", dask_identity=Path("client")
-    )
+def test_a_command_gets_what_was_chosen_behind_one_option() -> None:
+    rare = rare_options("--advanced", *ENGINE_OPTIONS)
+    command = click.command()(rare(lambda **read: click.echo(EngineOptions(**read))))
+    both = "--advanced dask=tls://a:1 --advanced dask-identity=client"
+    chosen = EngineOptions(dask="tls://a:1", dask_identity=Path("client"))
+    assert [CliRunner().invoke(command, one).output for one in ("", both)] == [f"{EngineOptions()}\n", f"{chosen}\n"]
+    for words, said in (("workers=-1", "x>=0"), ("wokers=1", "--advanced: No such option '--wokers'")):
+        assert said in CliRunner().invoke(command, ["--advanced", words]).output

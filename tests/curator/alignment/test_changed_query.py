@@ -262,7 +262,7 @@ def test_two_that_differ_about_what_was_handed_over_are_both_named(tmp_path: Pat
         said = refusals(curators)
         assert said[0].startswith("curators bob, carol: ")
         assert "suspects curators bob, carol." in said[1]
-        assert "`veiltab curator allow-alignment --peer bob`, `veiltab curator allow" in said[0]
+        assert "`veiltab curator repair alignment bob`, `veiltab curator repair" in said[0]
         alice.store.private.allow("bob", b"allowed by Ana..", person="Ana")
         assert alice.store.private.suspects() == ("carol",)
 

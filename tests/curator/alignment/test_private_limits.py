@@ -40,11 +40,11 @@ def test_a_fourth_session_of_a_peer_waits_for_a_person(tmp_path: Path, begins: o
             align_anew(alice, bob)
             begins(bob, number)
         scalars = len(alice.store.scalars)
-        asyncio.run(until(lambda: "allow-alignment" in str(alice.alignment._waiting), [alice, bob]))
+        asyncio.run(until(lambda: "repair alignment" in str(alice.alignment._waiting), [alice, bob]))
         assert isinstance(alice.alignment._waiting, DeniedError)
         words = str(alice.alignment._waiting)
         assert words.startswith("curator bob: had 3 private alignments since a person here allowed more")
-        assert "`veiltab curator allow-alignment --peer bob`" in words
+        assert "`veiltab curator repair alignment bob`" in words
         assert len(alice.store.scalars) == scalars
         assert alice.store.private.allow("bob", bytes(16), person="Ana") == MOST_SESSIONS
         align_anew(alice, bob)

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.conftest import request_with, reserve, spec_with
 from tests.made_receipts import made_tests
+from tests.worlds.states import curator_state
 from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
@@ -32,7 +33,6 @@ from veiltab.curator.officer.opened import OpenedState, open_state
 from veiltab.curator.officer.verdicts import approve, deny
 from veiltab.curator.progress.progress import HELD
 from veiltab.curator.progress.release_record import GrantDecision, PublicationDigests
-from veiltab.curator.records.store import CuratorStore
 from veiltab.deploy.pki.authority import names_of, new_authority
 
 NOW = datetime.now(UTC)
@@ -115,7 +115,7 @@ class Office:
         return self.folder / "evidence.zip"
 
     def export(self, name: str, since: int | None = None, policy: Path | None = None) -> Path:
-        with open_state(self.folder / "study.toml", "alice", self.folder / "state", policy) as standing:
+        with open_state(self.folder / "study.toml", self.folder / "state", policy) as standing:
             order = EvidenceOrder(person="Ana Díaz", since=since, certificates=(certificate(self.study),))
             alice = Party(study="survey", role=Role.CURATOR, name="alice")
             write_evidence(standing, identity(alice), order, self.folder / name)
@@ -125,11 +125,11 @@ class Office:
 def open_office(folder: Path, study_bytes: bytes) -> Office:
     (folder / "study.toml").write_bytes(study_bytes)
     (folder / "policy.toml").write_text("persons = 2\n")
-    store = CuratorStore(folder / "state" / "curator.sqlite")
+    store = curator_state(folder / "state")
     digest = hashlib.sha256((folder / "policy.toml").read_bytes()).hexdigest()
     store.served.set_served_policy(folder / "policy.toml", 0, None, persons=2, digest=digest)
     store.close()
-    with open_state(folder / "study.toml", "alice", folder / "state", None) as standing:
+    with open_state(folder / "study.toml", folder / "state", None) as standing:
         live(standing)
     return Office(folder=folder, study=study_from_bytes(study_bytes, "study.toml"))
 
@@ -191,7 +191,7 @@ ALTERATIONS = {
 def altered_fixture(request: pytest.FixtureRequest, tmp_path: Path, study_bytes: bytes) -> tuple[Office, str]:
     """A curator whose audit log somebody altered, and what is said of it."""
     office = open_office(tmp_path, study_bytes)
-    with closing(CuratorStore(tmp_path / "state" / "curator.sqlite")) as store:
+    with closing(curator_state(tmp_path / "state")) as store:
         for trigger in ("audit_is_not_altered", "audit_is_not_cut"):
             store.connection.execute(f"DROP TRIGGER {trigger}")
         store.connection.execute(ALTERATIONS[request.param])

@@ -23,10 +23,10 @@ from tests.curator.audit.exported_evidence import (  # noqa: F401 - fixtures
     open_office,
     rewritten,
 )
+from tests.worlds.states import curator_state
 from veiltab.common.errors import IntegrityError
 from veiltab.curator.evidence.check import check_evidence
 from veiltab.curator.evidence.export import _Bundle
-from veiltab.curator.records.store import CuratorStore
 
 
 def test_an_honest_file_holds_and_says_what_was_checked(office: Office) -> None:
@@ -88,7 +88,7 @@ def test_keys_and_other_entries_push_nothing_of_each_other_out_of_the_page(
 ) -> None:
     monkeypatch.setattr("veiltab.curator.evidence.auditor_page._MOST_ENTRIES", 2)
     office = open_office(tmp_path, study_bytes)
-    with closing(CuratorStore(tmp_path / "state" / "curator.sqlite")) as store:
+    with closing(curator_state(tmp_path / "state")) as store:
         for number in range(3):
             store.keys.record_key_given(ID, f"number-{number}", "rosa")
     office.export("evidence.zip")

@@ -31,6 +31,7 @@ from tests.curator.audit.exported_evidence import (  # noqa: F401 - fixtures
     rewritten,
 )
 from tests.curator.made_records import deny as deny_release
+from tests.worlds.states import curator_state
 from veiltab.common.command.options import ServeOptions
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.rpc.parties.identity import Party, Role, party_of_certificate
@@ -42,8 +43,8 @@ from veiltab.curator.evidence.export import checked_certificate
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.officer.work_options import WorkOptions
 from veiltab.curator.party.serving import serve_curator
-from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.statements import signed_statement
+from veiltab.deploy.cli import veiltab
 from veiltab.deploy.operate.verify_cli import verify
 
 STOPPED = "2" * 32
@@ -76,7 +77,7 @@ def test_rows_that_were_edited_before_the_export_do_not_fit_the_log(
     tmp_path: Path, study_bytes: bytes, edits: str, problem: str
 ) -> None:
     office = open_office(tmp_path, study_bytes)
-    with closing(CuratorStore(tmp_path / "state" / "curator.sqlite")) as store:
+    with closing(curator_state(tmp_path / "state")) as store:
         store.releases.add(request_with(release_id=STOPPED), 1)
         deny_release(store, STOPPED)
         assert check_evidence(office.export("honest.zip"), PEM, None).holds
@@ -91,7 +92,7 @@ def test_rows_that_were_edited_before_the_export_do_not_fit_the_log(
 
 def test_requests_from_before_the_log_are_counted(tmp_path: Path, study_bytes: bytes) -> None:
     office = open_office(tmp_path, study_bytes)
-    with closing(CuratorStore(tmp_path / "state" / "curator.sqlite")) as store:
+    with closing(curator_state(tmp_path / "state")) as store:
         old = "INSERT INTO release SELECT :old, researcher, replace(request, id, :old), state"
         columns = [row["name"] for row in store.connection.execute("PRAGMA table_info(release)")][4:]
         store.connection.execute(f"{old}, {', '.join(columns)} FROM release WHERE id = :id", {"old": STOPPED, "id": ID})
@@ -106,7 +107,7 @@ def test_nobody_sees_where_notices_go(tmp_path: Path, study_bytes: bytes) -> Non
     rule = '[[rule]]\nresearcher = "rosa"\nattributes = ["sex"]\nmaximum_epsilon = 0.5\ndecision = "hold"\n'
     whole = f'persons = 2 # password\nbudget = 0.5\n{rule}[notify]\nchannels = "/etc/secret"\n'
     (tmp_path / "policy.toml").write_text(whole)
-    with closing(CuratorStore(tmp_path / "state" / "curator.sqlite")) as store:
+    with closing(curator_state(tmp_path / "state")) as store:
         digest = hashlib.sha256(whole.encode()).hexdigest()
         store.served.set_served_policy(tmp_path / "policy.toml", 1, None, 2, digest)
     evidence = check_evidence(office.export("evidence.zip"), PEM, None)
@@ -148,7 +149,7 @@ def test_no_curator_serves_with_a_log_that_was_altered(altered: tuple[Office, st
 
 def test_what_happens_meanwhile_is_not_half_in_the_file(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     def signed_meanwhile(*of: Any) -> SignedText:  # noqa: ANN401 - those of the original
-        with closing(CuratorStore(office.folder / "state" / "curator.sqlite")) as other:
+        with closing(curator_state(office.folder / "state")) as other:
             other.keys.record_key_given(ID, "salary", "rosa")
         return signed_statement(*of)
 
@@ -173,10 +174,10 @@ def test_the_commands(office: Office, tmp_path: Path) -> None:
     write_identity(tmp_path)
     (tmp_path / "one.certificate").write_text(certificate(office.study).to_text())
     out, study = tmp_path / "out.zip", str(office.folder / "study.toml")
-    state = ("--name", "alice", "--state", str(office.folder / "state"), "--identity", str(tmp_path))
+    state = ("--state", str(office.folder / "state"), "--identity", str(tmp_path))
 
     def run(command: Any, *args: str) -> Any:  # noqa: ANN401 - a command and its result
-        return CliRunner().invoke(command, args)
+        return CliRunner().invoke(veiltab, [command.name, *args])
 
     exported = ("evidence", study, *state, "--certificate", str(tmp_path / "one.certificate"), "--person", "Ana")
     result = run(curator, *exported, "--out", str(out), "--json")

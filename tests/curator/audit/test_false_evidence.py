@@ -30,6 +30,7 @@ from tests.curator.audit.exported_evidence import (  # noqa: F401 - fixtures
     replaced,
     rewritten,
 )
+from tests.worlds.states import curator_state
 from veiltab.common.core.texts.canonical import read_canonical
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.receipts.receipt import Receipt
@@ -39,7 +40,6 @@ from veiltab.common.rpc.parties.signing import signed
 from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.evidence.check import check_evidence
 from veiltab.curator.evidence.export import _Bundle
-from veiltab.curator.records.store import CuratorStore
 from veiltab.deploy.pki.authority import new_authority
 
 
@@ -116,7 +116,7 @@ def test_a_study_file_that_was_not_served_is_found(tmp_path: Path, study_bytes: 
         " requests made under it: 0, under other versions of it: 2"
     )
     later = study_from_bytes(study_bytes + b"# a remark\n", "study.toml")
-    with closing(CuratorStore(tmp_path / "state" / "curator.sqlite")) as store:
+    with closing(curator_state(tmp_path / "state")) as store:
         store.served.set_served_study(office.study)
         store.served.set_served_study(later)
     (tmp_path / "study.toml").write_bytes(later.source)

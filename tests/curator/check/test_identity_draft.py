@@ -15,7 +15,7 @@ from veiltab.common.study.file import load_study
 from veiltab.common.study.toml_text import toml_text
 from veiltab.curator.check.drafted_table import propose_table
 from veiltab.curator.check.inspection import inspect_table
-from veiltab.deploy.study.study_cli import study
+from veiltab.deploy.cli import veiltab
 from veiltab.play.registers.people import Row, made_registers
 
 
@@ -48,7 +48,7 @@ def tables(tmp_path: Path) -> dict[str, Path]:
 
 
 def run(*options: object) -> Result:
-    return CliRunner().invoke(study, [str(option) for option in options])
+    return CliRunner().invoke(veiltab, ["study", *(str(option) for option in options)])
 
 
 def test_fields_are_known_by_names_and_values(tables: dict[str, Path]) -> None:

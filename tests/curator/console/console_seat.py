@@ -13,6 +13,7 @@ from jinja2 import BytecodeCache, Environment
 from jinja2.bccache import Bucket
 
 from tests.common.web.browser import HOST, Guest, enter
+from tests.worlds.states import curator_state
 from veiltab.common.web import pages
 from veiltab.common.web.application import ConsoleApplication
 from veiltab.curator.check.inspection import inspect_table
@@ -92,11 +93,11 @@ def opened_office(tmp_path: Path, study_bytes: bytes, make_request: Make) -> Ite
     path, table = tmp_path / "study.toml", tmp_path / "alice.csv"
     path.write_bytes(study_bytes)
     table.write_text("id,sex,age\n1,f,young\n2,m,old\n3,x,old\n")
-    with closing(CuratorStore(tmp_path / "state" / "curator.sqlite")) as store:
+    with closing(curator_state(tmp_path / "state")) as store:
         store.served.set_served_policy(None, 0, None, persons=2)
         store.alignments.set_alignment("a" * 32, 1000, "ab" * 16)
         hold(store, make_request(attributes=("sex", "age", "salary"), purpose=PURPOSE))
-    with open_state(path, "alice", tmp_path / "state", None) as standing:
+    with open_state(path, tmp_path / "state", None) as standing:
         books = Books(standing, path)
         console = curator_console(
             books,

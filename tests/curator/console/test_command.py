@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from veiltab.curator.records.store import CuratorStore
+from tests.worlds.states import curator_state
 
 pytestmark = pytest.mark.long
 
@@ -43,8 +43,8 @@ class Running:
 def running(tmp_path_factory: pytest.TempPathFactory, study_bytes: bytes) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("console")
     (folder / "study.toml").write_bytes(study_bytes)
-    CuratorStore(folder / "state" / "curator.sqlite").close()
-    command = [sys.executable, "-m", "veiltab", "curator", "console", str(folder / "study.toml"), "--name", "alice"]
+    curator_state(folder / "state").close()
+    command = [sys.executable, "-m", "veiltab", "curator", "console", str(folder / "study.toml")]
     options = ["--state", str(folder / "state"), "--person", "Ana Diaz", "--json"]
     with (
         (folder / "log").open("w") as log,
@@ -56,7 +56,7 @@ def running(tmp_path_factory: pytest.TempPathFactory, study_bytes: bytes) -> Ite
         process.terminate()
         assert process.wait(20) == 0
     assert urlsplit(link).query.partition("=")[2] not in (folder / "log").read_text()
-    with closing(CuratorStore(folder / "state" / "curator.sqlite")) as store:
+    with closing(curator_state(folder / "state")) as store:
         events = [(entry.event, entry.facts.get("reason")) for entry in store.audit.entries()]
     begun = events.count(("session begun", None))
     assert events == [("session begun", None)] * begun + [("session ended", "the console stopped")] * begun
@@ -156,8 +156,8 @@ def test_bytes_that_no_browser_sends_are_refused(running: Running, data: bytes, 
 
 def test_a_port_that_is_taken_is_said(running: Running, tmp_path: Path, study_bytes: bytes) -> None:
     (tmp_path / "study.toml").write_bytes(study_bytes)
-    CuratorStore(tmp_path / "state" / "curator.sqlite").close()
-    command = [sys.executable, "-m", "veiltab", "curator", "console", str(tmp_path / "study.toml"), "--name", "alice"]
+    curator_state(tmp_path / "state").close()
+    command = [sys.executable, "-m", "veiltab", "curator", "console", str(tmp_path / "study.toml")]
     options = ["--state", str(tmp_path / "state"), "--person", "Ana Diaz", "--port", str(running.port)]
     done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
     assert done.returncode == 2

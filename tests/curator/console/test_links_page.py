@@ -14,6 +14,8 @@ from click.testing import CliRunner
 from tests.common.study.other import CHANGES, FULL
 from tests.common.web.browser import HOST, Guest, enter
 from tests.curator.console.console_seat import ANA, Office, office_fixture  # noqa: F401 - a fixture
+from tests.worlds.parties import ALICE, BOB
+from tests.worlds.states import curator_state
 from veiltab.common.rpc.parties.identity import Role, load_identity
 from veiltab.common.study.file import study_from_bytes
 from veiltab.common.web.application import ConsoleApplication
@@ -24,7 +26,6 @@ from veiltab.curator.console.journal import AuditJournal
 from veiltab.curator.linkage.linkage_report import LegCount, LinkageReport, MatchRate, PassCount
 from veiltab.curator.linkage.linkages import Linkages, LinkedSample
 from veiltab.curator.officer.opened import OpenedState, open_state
-from veiltab.curator.records.store import CuratorStore
 from veiltab.deploy.pki.certificates import init_pki
 
 STUDY = FULL.replace(*CHANGES["identity in the place of ids"][:2])
@@ -61,7 +62,7 @@ def office_of(folder: Path, name: str, report: LinkageReport | None) -> Iterator
     """Open the console of a curator that knows a linkage; its service does not run."""
     path = folder / "study.toml"
     path.write_bytes(STUDY)
-    store = CuratorStore(folder / "state" / "curator.sqlite")
+    store = curator_state(folder / "state", ALICE if name == "alice" else BOB)
     linkages = Linkages(store.connection, store.audit)
     linkages.handle_key("a" * 32, bytes(32))
     if report is not None:
@@ -71,7 +72,7 @@ def office_of(folder: Path, name: str, report: LinkageReport | None) -> Iterator
     store.close()
     init_pki(study_from_bytes(STUDY, ""), folder / "pki")
     identity = load_identity(folder / f"pki/curator-{name}", Role.CURATOR, name)
-    with open_state(path, name, folder / "state", None) as standing:
+    with open_state(path, folder / "state", None) as standing:
         console = curator_console(
             Books(standing, path), AuditJournal(store=standing.store), identity=identity, inspect=None
         )
@@ -85,9 +86,9 @@ def text_of(guest: Guest) -> str:
     return " ".join(html.unescape(re.sub("<[^>]*>", " ", page.text)).split())
 
 
-def said_by_command(folder: Path, name: str) -> list[str]:
+def said_by_command(folder: Path) -> list[str]:
     """Return the paragraphs of `veiltab curator linkage` about how good the links are."""
-    words = ["linkage", str(folder / "study.toml"), "--name", name, "--state", str(folder / "state")]
+    words = ["linkage", str(folder / "study.toml"), "--state", str(folder / "state")]
     done = CliRunner().invoke(curator, words, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.output.split("\n\n")[-1].split("linked rows in")[0].strip().splitlines()
@@ -97,7 +98,7 @@ def test_a_spoke_sees_what_the_command_says(tmp_path: Path) -> None:
     with office_of(tmp_path, "alice", SPOKE) as (_, ana):
         text = text_of(ana)
         picture = re.findall(r"<svg .*?</svg>", ana.get("/links").text, re.DOTALL)[-1]
-        lines = said_by_command(tmp_path, "alice")
+        lines = said_by_command(tmp_path)
     assert len(lines) == 3
     for said in (
         *lines,
@@ -123,7 +124,7 @@ def test_a_spoke_sees_what_the_command_says(tmp_path: Path) -> None:
 def test_the_hub_sees_what_it_knows_and_no_links_of_a_key(tmp_path: Path) -> None:
     with office_of(tmp_path, "bob", HUB) as (_, ana):
         text = text_of(ana)
-        assert said_by_command(tmp_path, "bob")[0] in text
+        assert said_by_command(tmp_path)[0] in text
     for said in (
         "The hub does not learn which key linked a row",
         "Rows of this table 3,210, of the hub",

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from tests.common.web.browser import HOST, enter
 from tests.conftest import reserve
 from tests.curator.console.console_seat import ANA, ID, Make, Office, hold, office_fixture, opened_office  # noqa: F401 - fixtures
+from tests.worlds.states import curator_state
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError, VeiltabError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.parties.identity import Party, Role, load_identity
@@ -30,7 +31,6 @@ from veiltab.curator.officer.opened import open_state
 from veiltab.curator.officer.policy import policy_of
 from veiltab.curator.progress.progress import APPROVED, HELD
 from veiltab.curator.progress.release_record import GrantDecision
-from veiltab.curator.records.store import CuratorStore
 from veiltab.deploy.pki.authority import names_of, new_authority
 
 
@@ -120,7 +120,7 @@ def test_the_policy_is_tried_as_the_command_tries_it(office: Office) -> None:
     policy = office.folder / "policy.toml"
     policy.write_text('persons = 2\n[[rule]]\nattributes = ["sex"]\nmaximum_epsilon = 0.5\ndecision = "approve"\n')
     office.standing.store.served.set_served_policy(policy, 1, None, persons=2)
-    with open_state(office.folder / "study.toml", "alice", office.folder / "state", None) as standing:
+    with open_state(office.folder / "study.toml", office.folder / "state", None) as standing:
         console = curator_console(
             Books(standing, office.folder / "study.toml"),
             AuditJournal(store=standing.store),
@@ -346,12 +346,12 @@ def test_the_command_refuses_what_is_not_this_curators(  # noqa: PLR0913, PLR091
 ) -> None:
     (tmp_path / "study.toml").write_bytes(study_bytes)
     if owner is not None:
-        CuratorStore(tmp_path / "state" / "curator.sqlite").close()
+        curator_state(tmp_path / "state").close()
         if owner:
             (tmp_path / "state" / "party").write_text(owner)
     named = [argument for person in persons for argument in ("--person", person)]
     with pytest.raises(refusal, match=words):
-        run(tmp_path / "study.toml", "--name", "alice", "--state", tmp_path / "state", *named)
+        run(tmp_path / "study.toml", "--state", tmp_path / "state", *named)
 
 
 def test_every_state_has_a_word() -> None:

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.check.inspection import inspect_table
-from veiltab.curator.cli import curator
+from veiltab.deploy.cli import veiltab
 from veiltab.play.registers.people import FIELDS, Row, made_registers
 
 STUDY = """
@@ -194,10 +194,10 @@ def test_the_command_says_it_in_text_and_json(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(STUDY)
     (tmp_path / "study.toml").chmod(0o600)
     path = written(tmp_path / "residents.csv", list(made_registers(300, "check").hub))
-    options = ["check", str(tmp_path / "study.toml"), "--name", "residents", "--table", str(path)]
-    text = CliRunner().invoke(curator, options)
+    options = ["curator", "check", str(tmp_path / "study.toml"), "--name", "residents", "--table", str(path)]
+    text = CliRunner().invoke(veiltab, options)
     assert text.exit_code == 0, text.output
     assert "passes, in their order" in text.output
-    plain = json.loads(CliRunner().invoke(curator, [*options, "--json"]).output)
+    plain = json.loads(CliRunner().invoke(veiltab, [*options, "--json"]).output)
     assert plain["identity"]["hub"] == "residents"
     assert len(plain["identity"]["passes"]) == 12

@@ -8,15 +8,15 @@ from click.testing import CliRunner
 from tests.curator.tables import written
 from tests.curator.tables.test_forms import ROWS, STUDY
 from veiltab.common.command.config import read_party_file
-from veiltab.curator.cli import check
+from veiltab.deploy.cli import veiltab
 
 QUERY = "select pid, land, wage, kids from people where kids < 3 order by pid"
 
 
 def checked(folder: Path, *options: str) -> dict[str, object]:
     (folder / "study.toml").write_bytes(STUDY)
-    arguments = [str(folder / "study.toml"), "--name", "alice", *options, "--json"]
-    done = CliRunner().invoke(check, arguments, standalone_mode=False)
+    arguments = ["curator", "check", str(folder / "study.toml"), "--name", "alice", *options, "--json"]
+    done = CliRunner().invoke(veiltab, arguments, standalone_mode=False)
     report: dict[str, object] = json.loads(done.output)
     assert (done.return_value == 0) == report["ok"]
     return report

@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,12 @@ from veiltab.common.study.file import study_from_bytes
 from veiltab.deploy.cli import veiltab
 
 
+def about(options: Sequence[str]) -> list[str]:
+    """Return options of an entry as they are typed: --about KEY=VALUE."""
+    pairs = zip(options[::2], options[1::2], strict=True)
+    return [word for key, value in pairs for word in ("--about", f"{key.removeprefix('--')}={value}")]
+
+
 @dataclass(frozen=True)
 class Given:
     """Files of one release in a folder, and a way to run the command on them."""
@@ -28,9 +34,8 @@ class Given:
 
     def run(self, out: str, *options: str) -> dict[str, Any]:
         """Run the command, which must succeed; return what it says as JSON."""
-        made = CliRunner().invoke(
-            veiltab, ["certificate", "registry", *self.inputs(out), *options, "--json"], catch_exceptions=False
-        )
+        words = ["verify", *self.inputs(out), *about(options), "--json"]
+        made = CliRunner().invoke(veiltab, words, catch_exceptions=False)
         assert made.exit_code == 0, made.output
         said: dict[str, Any] = json.loads(made.stdout)
         return said
@@ -38,14 +43,14 @@ class Given:
     def refused(self, out: str, *options: str) -> BaseException:
         """Run the command, which must refuse; return why, after checking that nothing was written."""
         before = sorted(self.folder.rglob("*"))
-        made = CliRunner().invoke(veiltab, ["certificate", "registry", *self.inputs(out), *options])
+        made = CliRunner().invoke(veiltab, ["verify", *self.inputs(out), *about(options)])
         assert made.exception is not None
         assert sorted(self.folder.rglob("*")) == before
         return made.exception
 
     def inputs(self, out: str) -> list[str]:
         named = [self.path("wages.certificate"), "--study", self.path("study.toml"), "--authority", self.path("ca.pem")]
-        return [*map(str, named), "--out", str(self.path(out))]
+        return [*map(str, named), "--as", "registry", "--out", str(self.path(out))]
 
 
 @pytest.fixture(scope="session", name="write")

@@ -119,7 +119,7 @@ def test_tables_without_canaries_are_counted() -> None:
 def test_what_nobody_says_is_not_invented(given: Given) -> None:
     said = given.run("wages.yaml", *AUTHOR)
     basic = read(given.path("wages.yaml"))["deployment"]["basic"]
-    assert said["to_complete"] == ["--use", "--region", "--sector"]
+    assert said["to_complete"] == ["use", "region", "sector"]
     assert (basic["intended_use"], basic["data_product_region"]) == (NOT_STATED, NOT_STATED)
     assert "data_product_sector" not in basic
 

@@ -87,11 +87,11 @@ def test_certify_both_ways_and_calibrate() -> None:
     assert at["delta"] == pytest.approx(9.98105e-7, rel=1.5e-6)
     back = run(f"certify {ADULT} --gamma 356.78 --delta {at['delta']}")
     assert back["epsilon"] == pytest.approx(0.5, rel=1e-5)
-    found = run(f"calibrate {ADULT} --epsilon 0.5 --delta 1e-6")
+    found = run(f"certify {ADULT} --epsilon 0.5 --delta 1e-6")
     assert set(found) >= {"gamma", "epsilon", "delta", "pure_epsilon", "local_epsilon"}
     assert found["delta"] <= 1e-6
     assert found["gamma"] >= 356.78
-    capped = run(f"calibrate {ADULT} --epsilon 0.5 --delta 1e-6 --max-local-epsilon 3")
+    capped = run(f"certify {ADULT} --epsilon 0.5 --delta 1e-6 --max-local-epsilon 3")
     assert capped["local_epsilon"] <= 3
 
 
@@ -161,7 +161,7 @@ def test_any_base_mechanism() -> None:
         (f"certify {ADULT} --gamma 9", "either --epsilon or --delta"),
         (f"certify {ADULT} --gamma 9 --delta 1.5", "delta"),
         ("certify --population 10 --sample 11 --cells 2 --gamma 9 --delta 0.1", "1 to n = 10"),
-        (f"calibrate {ADULT} --epsilon 0 --delta 1e-6", "epsilon"),
+        (f"certify {ADULT} --epsilon 0 --delta 1e-6", "epsilon"),
         ("compose missing.json --delta 1e-6", "cannot be read"),
         ("compose --delta 1e-6", "name a file"),
     ],
@@ -196,7 +196,7 @@ def bounds(data: Any, name: str = "") -> Iterator[Decimal]:  # noqa: ANN401 - wh
         "certify --population 1000 --sample 1000 --cells 24 --gamma 1.0000001 --delta 1e-6",
         "certify --population 45222 --sample 45222 --cells 24 --gamma 356.78 --epsilon .5 --noise-split 0",
         "certify --population 45222 --sample 4522 --cells 24 --gamma 1e6 --delta 1.2345e-7",
-        "calibrate --population 1003 --sample 1003 --cells 7 --epsilon .77 --delta 3.3e-5",
+        "certify --population 1003 --sample 1003 --cells 7 --epsilon .77 --delta 3.3e-5",
         "compose --mechanism gaussian --population 991 --sample 97 --steps 20 --noise-multiplier 3 --epsilon 1",
     ],
 )
@@ -227,7 +227,7 @@ def test_poisson_and_a_mechanism_of_rows_have_no_guarantee_by_the_expected_size(
 
 
 def test_the_part_of_the_curators_is_that_of_a_plan() -> None:
-    certified = run(f"calibrate {ADULT} --epsilon 0.5 --delta 1e-6 --noise-split .5")
+    certified = run(f"certify {ADULT} --epsilon 0.5 --delta 1e-6 --noise-split .5")
     planned = CliRunner().invoke(
         veiltab, "plan --population 45222 --cells 24 --epsilon 0.5 --delta 1e-6 --json", catch_exceptions=False
     )

@@ -19,10 +19,10 @@ from veiltab.common.release.spec import ReleaseSpec, TablePlan
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import Column
 from veiltab.common.study.file import Study
+from veiltab.deploy.cli import veiltab
 from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.result import NO_INTERVAL
-from veiltab.researcher.cli import researcher
 from veiltab.researcher.client.client import Client
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.estimates.pooling import PooledEstimate
@@ -109,8 +109,8 @@ def estimated(release: Release, words: list[str], monkeypatch: pytest.MonkeyPatc
     """Return what `veiltab researcher estimate` prints of a release."""
     client = SimpleNamespace(release=lambda _: release, study=release._client.study)
     monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: nullcontext(client))
-    start = ["estimate", "study.toml", "--name", "rosa", "--identity", "pki", "--release", "linked"]
-    return CliRunner().invoke(researcher, [*start, *words], catch_exceptions=False)
+    start = ["researcher", "estimate", "study.toml", "--identity", "pki", "--release", "linked"]
+    return CliRunner().invoke(veiltab, [*start, *words], catch_exceptions=False)
 
 
 def test_a_table_that_was_measured_is_pooled_and_another_is_modelled(linked: Release) -> None:
@@ -129,21 +129,19 @@ def test_a_table_that_was_measured_is_pooled_and_another_is_modelled(linked: Rel
 
 
 @pytest.mark.parametrize(
-    ("words", "names", "is_measured"),
+    ("question", "is_measured"),
     [
-        (["--total", "salary=high & sex=f"], ["sex", "salary"], True),
-        (["--total", "salary=high", "--total", "sex=f"], ["sex", "salary"], True),
-        (["--model", "salary=high ~ sex"], ["sex", "salary"], True),
-        (["--model", "~ sex * age"], ["sex", "age"], False),
+        ("total of salary=high & sex=f", True),
+        ("total of salary=high, sex=f", True),
+        ("logistic salary=high ~ sex", True),
+        ("loglinear sex * age", False),
     ],
 )
 def test_a_question_names_the_table_that_it_is_about(
-    linked: Release, monkeypatch: pytest.MonkeyPatch, words: list[str], names: list[str], *, is_measured: bool
+    linked: Release, monkeypatch: pytest.MonkeyPatch, question: str, *, is_measured: bool
 ) -> None:
-    found = json.loads(estimated(linked, [*words, "--json"], monkeypatch).stdout)
+    found = json.loads(estimated(linked, [question, "--json"], monkeypatch).stdout)
     assert found["measured"] is is_measured
-    named = estimated(linked, [*words, "--attributes", ",".join(names), "--json"], monkeypatch)
-    assert json.loads(named.stdout) == found
 
 
 @pytest.mark.parametrize(
@@ -157,8 +155,9 @@ def test_a_question_names_the_table_that_it_is_about(
 def test_a_person_reads_where_a_table_comes_from(
     linked: Release, monkeypatch: pytest.MonkeyPatch, attributes: str, said: str
 ) -> None:
-    for words in ([], ["--given", attributes.split(",", maxsplit=1)[0]]):
-        shown = estimated(linked, ["--attributes", attributes, *words], monkeypatch).stdout
+    first, second = attributes.split(",")
+    for question in (attributes, f"share of {second} given {first}"):
+        shown = estimated(linked, [question], monkeypatch).stdout
         assert f"n = {TABLE.sum():,}. {said}" in shown
 
 
@@ -170,21 +169,20 @@ def test_a_status_shows_its_tables_and_waits_only_until_the_end(
     shown = replace(linked_status(study), state=state, parties=waits)
     client = SimpleNamespace(status=lambda _: shown)
     monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: nullcontext(client))
-    words = ["status", "study.toml", "--name", "rosa", "--identity", "pki", "--release", "linked"]
-    text = CliRunner().invoke(researcher, words, catch_exceptions=False).stdout
+    words = ["researcher", "status", "study.toml", "--identity", "pki", "--release", "linked"]
+    text = CliRunner().invoke(veiltab, words, catch_exceptions=False).stdout
     assert "n = 200000, m = 200000, 2 tables, up to 1 of them a second time" in text
     assert ("0 of 2 tables are ready" in text) is (state is ReleaseState.UPLOADING)
-    plain = json.loads(CliRunner().invoke(researcher, [*words, "--json"], catch_exceptions=False).stdout)
+    plain = json.loads(CliRunner().invoke(veiltab, [*words, "--json"], catch_exceptions=False).stdout)
     reason = "0 of 2 tables are ready" if state is ReleaseState.UPLOADING else ""
     assert plain["parties"] == {"curator alice": {"state": "uploading", "waiting_for": reason}}
 
 
-@pytest.mark.parametrize("words", [[], ["--given", "sex"]])
-def test_without_attributes_shares_have_no_table(
-    linked: Release, monkeypatch: pytest.MonkeyPatch, words: list[str]
+def test_without_a_question_a_release_of_several_tables_has_none(
+    linked: Release, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(InvalidInputError, match=r"release of 3 tables.*--attributes.*release\.table"):
-        estimated(linked, words, monkeypatch)
+    with pytest.raises(InvalidInputError, match=r"release of 3 tables.*in the question.*release\.table"):
+        estimated(linked, [], monkeypatch)
 
 
 def test_the_model_is_fitted_once(linked: Release, monkeypatch: pytest.MonkeyPatch) -> None:

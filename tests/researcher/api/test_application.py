@@ -67,15 +67,15 @@ def test_sdmx_has_codes_of_the_codebook(reader: Program) -> None:
 
 
 def test_an_analysis_is_that_of_the_client(reader: Program) -> None:
-    answer = reader.ask("/v1/releases/wages/analysis?given=sex").json()
+    answer = reader.ask("/v1/releases/wages/analysis?question=share+of+salary+given+sex").json()
     assert answer["title"] == "share of salary given sex"
     frame = of_wages(reader).frame()
     shares = frame["estimate"].to_numpy().reshape(2, 2)
     estimates = [row["estimate"] for row in answer["rows"]]
     np.testing.assert_allclose(estimates, (shares / shares.sum(axis=1, keepdims=True)).ravel())
-    total = reader.ask("/v1/releases/wages/analysis", params={"totals": ["sex=f", "sex=m"]}).json()
+    total = reader.ask("/v1/releases/wages/analysis", params={"question": "total of sex=f, sex=m"}).json()
     assert sum(row["estimate"] for row in total["rows"]) == pytest.approx(N)
-    both = reader.ask("/v1/releases/wages/analysis?given=sex&mean=salary")
+    both = reader.ask("/v1/releases/wages/analysis?question=mean+of+salary+and+sex")
     assert (both.status_code, both.json()["title"]) == (400, "INVALID_INPUT")
 
 
@@ -88,7 +88,7 @@ def test_wrong_links_are_undone_where_a_program_asks_for_it(reader: Program) -> 
     expected = of_wages(reader).estimate(linkage_error="0.1:0.01").raw
     assert [cell["estimate"] for cell in found["cells"]] == expected.tolist()
     assert found["links"][0].startswith("Corrected for wrong links: of the links with bob a share of 0.1")
-    asked = {"given": "sex", "linkage_error": "0.1:0"}
+    asked = {"question": "share of salary given sex", "linkage_error": "0.1:0"}
     shares = reader.ask("/v1/releases/wages/analysis", params=asked).json()
     assert any(remark.startswith("Corrected for wrong links") for remark in shares["remarks"])
     whole = expected.reshape(2, 2)
@@ -184,7 +184,7 @@ def test_other_bodies_ask_for_nothing(program: Program, sent: dict[str, Any], st
         ("/v1/releases/wages/table?confidence=.9&confidence=.8", 400),
         ("/v1/releases/wages/table?format=xls", 400),
         ("/v1/releases/wages/table?attributes=%ff", 400),
-        ("/v1/releases/wages/analysis?model=salary~", 400),
+        ("/v1/releases/wages/analysis?question=logistic+salary~", 400),
         ("/v1/plan?epsilon=1", 400),
         ("/v1/plan?shape=nix&epsilon=1", 400),
         ("/v1/releases?" + "&".join(["after=a"] * 200), 400),

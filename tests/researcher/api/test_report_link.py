@@ -45,7 +45,7 @@ def test_a_link_reads_the_report_that_the_command_writes(program: Program, relea
 
 def test_a_token_of_one_release_reads_that_release(program: Program) -> None:
     with_link(program, WAGES)
-    for what in ("", "/table", "/codebook", "/analysis?given=sex"):
+    for what in ("", "/table", "/codebook", "/analysis?question=sex"):
         assert program.ask(f"/v1/releases/{WAGES}{what}").status_code == 200
 
 
@@ -155,7 +155,7 @@ def test_a_link_that_would_open_nothing_is_not_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], error: type[VeiltabError], where: str
 ) -> None:
     monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: nullcontext(MadeClient()))
-    common = ("study.toml", "--name", "rosa", "--identity", str(tmp_path), "--state", str(tmp_path), "--label", "board")
+    common = ("study.toml", "--identity", str(tmp_path), "--state", str(tmp_path), "--label", "board")
     ran = CliRunner().invoke(
         researcher, ["token", "link", *common, "--at", "https://rosa.example.org", *words], standalone_mode=False
     )

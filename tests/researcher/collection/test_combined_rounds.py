@@ -17,7 +17,7 @@ from veiltab.common.collection.oracles import Oracle, oracle_for
 from veiltab.common.collection.round import RoundStatus
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import study_from_bytes
-from veiltab.researcher.collection.cli import collect
+from veiltab.deploy.cli import veiltab
 from veiltab.researcher.collection.rounds_client import tally_of
 from veiltab.researcher.collection.shuffling import central_guarantee, guarantee_together
 from veiltab.researcher.frequency.tally import Tally
@@ -93,8 +93,8 @@ def asked(words: Sequence[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     monkeypatch.setattr(
         "veiltab.researcher.collection.rounds_client.Rounds", lambda *_, **__: nullcontext(MadeRounds(rounds))
     )
-    start = [words[0], "study.toml", "--name", "rosa", "--identity", str(tmp_path)]
-    return CliRunner().invoke(collect, [*start, *words[1:]], catch_exceptions=False)
+    start = [words[0], "study.toml", "--identity", str(tmp_path)]
+    return CliRunner().invoke(veiltab, ["collect", *start, *words[1:]], catch_exceptions=False)
 
 
 def test_two_rounds_are_combined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

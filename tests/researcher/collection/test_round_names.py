@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from veiltab.common.errors import InvalidInputError, NotFoundError
-from veiltab.researcher.collection.cli import collect
+from veiltab.deploy.cli import veiltab
 from veiltab.researcher.collection.rounds_client import Rounds
 
 FIRST, SECOND = "ab12" + "0" * 28, "ab34" + "0" * 28
@@ -47,6 +47,6 @@ def test_a_whole_id_is_taken_as_it_is_and_the_server_says_whose_it_is() -> None:
 def test_a_command_acts_on_the_round_that_a_prefix_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     rounds = KnownRounds()
     monkeypatch.setattr("veiltab.researcher.collection.rounds_client.Rounds", lambda *_, **__: nullcontext(rounds))
-    words = ["close", "study.toml", "--name", "rosa", "--identity", str(tmp_path), "--round", "ab3"]
-    CliRunner().invoke(collect, words)
+    words = ["collect", "close", "study.toml", "--identity", str(tmp_path), "--round", "ab3"]
+    CliRunner().invoke(veiltab, words)
     assert rounds.named == [SECOND]

@@ -30,6 +30,7 @@ from veiltab.researcher.linkage_errors.linkage_error import LinkageErrors, LinkE
 from veiltab.researcher.numbers.means import by_group, means
 from veiltab.researcher.numbers.points import rounding_variance
 from veiltab.researcher.questions.question import Question, answer, answer_of_all
+from veiltab.researcher.survival.follow_up import Ending
 
 N, SHARE, SD = 3000, 0.1, 0.02
 
@@ -143,7 +144,7 @@ def test_a_range_has_the_hull_of_both_ends(observed: Estimate) -> None:
 QUESTIONS = (
     Question(given=("age",)),
     Question(given=("age",), contrast=Contrast.RATIO),
-    Question(totals=("wage=2", "wage=0"), contrast=Contrast.DIFFERENCE),
+    Question(totals=({"wage": ["2"]}, {"wage": ["0"]}), contrast=Contrast.DIFFERENCE),
     Question(mean="wage", given=("age",)),
     Question(sum="wage"),
     Question(variance="wage", given=("age",)),
@@ -151,7 +152,7 @@ QUESTIONS = (
     Question(linear="wage ~ age"),
     Question(model="wage=2 ~ age"),
     Question(correlation=("age", "wage")),
-    Question(survival="age:wage=2"),
+    Question(survival=Ending(time="age", event="wage", categories=("2",))),
 )
 
 

@@ -1,20 +1,16 @@
 """Means and sums: exact on the table itself, covering under noise, and refused where categories are not numbers."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
 
 from tests.researcher.analysis.simulated import design_for, exact, simulated_counts
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.analysis.contrasts import Contrast, contrast_of
+from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.analysis.modelled import ModelledTable
-from veiltab.researcher.client.answers import Answers
 from veiltab.researcher.estimates.estimation import Estimate
 from veiltab.researcher.numbers.linear import linear
 from veiltab.researcher.numbers.means import mean_contrasts, means, means_by_each, sums
-from veiltab.researcher.questions.question import Question, answer
 
 HOURS = (10.0, 20.0, 40.0, 60.0)
 DOMAIN = Domain(
@@ -25,22 +21,6 @@ DOMAIN = Domain(
 )
 TABLE = np.array([[300, 700, 3000, 1000], [900, 1600, 2200, 300]])
 TRUE_MEANS = TABLE @ HOURS / TABLE.sum(axis=1)
-
-
-class Asked(Answers):
-    """A table that answers as a release does."""
-
-    def __init__(self, whole: Estimate) -> None:
-        self._whole = whole
-
-    def domain(self) -> Domain:
-        return self._whole.domain
-
-    def table(self, attributes: Sequence[str], **_: object) -> Estimate:
-        return self._whole.marginal(attributes)
-
-    def measured(self, **_: object) -> tuple[Estimate, ...]:
-        return (self._whole,)
 
 
 def releases(sample: int, kept: float, runs: int) -> list[Estimate]:
@@ -152,27 +132,5 @@ def test_what_has_no_mean_is_refused() -> None:
         mean_contrasts(whole, Contrast.DIFFERENCE, "hours", [])
     with pytest.raises(InvalidInputError, match="no category 'x'"):
         mean_contrasts(whole, Contrast.DIFFERENCE, "hours", ["sex"], {"sex": "x"})
-    with pytest.raises(InvalidInputError, match="'odds' is not a way to compare"):
-        contrast_of("odds")
     with pytest.raises(InvalidInputError, match="income"):
         means(whole, "income")
-
-
-def test_questions_of_means() -> None:
-    whole = exact(TABLE, DOMAIN)
-    asked = Question(mean="hours", given=("sex",))
-    assert asked.attributes(DOMAIN) == ("sex", "hours")
-    np.testing.assert_allclose(answer(asked, whole).estimate, TRUE_MEANS)
-    np.testing.assert_allclose(answer(Question(sum="hours"), whole).estimate, TABLE.sum(axis=0) @ HOURS)
-    apart = Question(mean="hours", given=("sex",), contrast=Contrast.DIFFERENCE, reference="sex=f")
-    np.testing.assert_allclose(answer(apart, whole).estimate, TRUE_MEANS[0] - TRUE_MEANS[1])
-    by_call = Asked(whole).mean("hours", given="sex", contrast="difference", reference="sex=f")
-    np.testing.assert_allclose(by_call.estimate, TRUE_MEANS[0] - TRUE_MEANS[1])
-    with pytest.raises(InvalidInputError, match="a quantile is not compared here"):
-        Question(quantile=0.5, of="hours", given=("sex",), contrast=Contrast.DIFFERENCE)
-    with pytest.raises(InvalidInputError, match="do not go together"):
-        Question(mean="hours", sum="hours")
-    with pytest.raises(InvalidInputError, match="do not go together"):
-        Question(mean="hours", model="sex ~ hours")
-    with pytest.raises(InvalidInputError, match="shares"):
-        answer(asked, whole, exact(TABLE, DOMAIN))

@@ -37,7 +37,7 @@ test_that("a table has the numbers of its file", {
   expect_identical(found$low, plain$low)
   expect_equal(sum(found$estimate), 1)
   given <- attr(found, "labels")[1]
-  shares <- vt_conditional(one, attr(found, "labels"), given = given)
+  shares <- vt_ask(one, paste("share of", paste(setdiff(attr(found, "labels"), given), collapse = ", "), "given", given))
   expect_equal(as.numeric(tapply(shares$estimate, shares[[given]], sum)),
                rep(1, length(unique(shares[[given]]))), tolerance = 1e-9)
 })
@@ -47,7 +47,7 @@ test_that("means are those of the table", {
   study <- vt_study(desk())
   names <- intersect(study$name[study$is_number], unlist(vt_status(one)$release$attributes))
   skip_if(!length(names), "no numbers")
-  found <- vt_mean(one, names[1])
+  found <- vt_ask(one, paste("mean of", names[1]))
   cells <- vt_table(one, names[1])
   points <- suppressWarnings(as.numeric(as.character(cells[[names[1]]])))
   known <- !is.na(points)
