@@ -23,14 +23,14 @@ SAMPLE = Design(population=6, sample=3, epsilon=Decimal(1), delta=None)
 BOUNDED = tuple(coalition for coalition in Coalition if coalition is not Coalition.DESK_SERVER_AND_CURATOR)
 
 
-def play(folder: Path, design: Design) -> tuple[Held, Held]:
+def play(folder: Path, design: Design, releases: int = RELEASES) -> tuple[Held, Held]:
     """Play on both tables."""
-    persons = games.drawn_persons(design, RELEASES)
+    persons = games.drawn_persons(design, releases)
     return games.played(folder, design, HERE, persons), games.played(folder, design, THERE, persons)
 
 
-def results(folder: Path, design: Design) -> list[Attained]:
-    here, there = play(folder, design)
+def results(folder: Path, design: Design, releases: int = RELEASES) -> list[Attained]:
+    here, there = play(folder, design, releases)
     level = ALPHA / len(BOUNDED)
     return [one for who in BOUNDED for one in attained(who, design.release, design.card, here, there, level=level)]
 
@@ -71,13 +71,13 @@ def test_a_protection_that_is_switched_off_is_flagged(
     tmp_path: Path, mutant: Mutant, record_property: Callable[[str, object], None]
 ) -> None:
     with mutant():
-        found = [one for one in results(tmp_path, ORDER) if not one.is_within_bound]
+        found = [one for one in results(tmp_path, ORDER, 8000) if not one.is_within_bound]
     record_property("figure", f"{mutant.__name__}: {summary(found)}")
     assert {one.coalition for one in found} == FLAGGED[mutant]
 
 
 def test_desk_server_and_a_curator_read_every_row_that_the_curators_left(tmp_path: Path) -> None:
-    for held, planted in zip(play(tmp_path, ORDER), (HERE, THERE), strict=True):
+    for held, planted in zip(play(tmp_path, ORDER, 4000), (HERE, THERE), strict=True):
         raw = has_raw_row(held)
         assert 0.5 < raw.mean() < 0.8  # 1 - r_c is .648
         assert (says_here_of_raw_row(held.of(raw)) == (planted == HERE)).all()
