@@ -77,7 +77,7 @@ class SystemSource:
 
     def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:  # noqa: ARG002 - the protocol's names
         """Overwrite `out` with fresh bytes that nobody can repeat."""
-        out[:] = np.frombuffer(os.urandom(out.size), dtype=np.uint8)
+        out.data[:] = os.urandom(out.size)
 
 
 def check_key(key: bytes) -> bytes:

@@ -55,7 +55,7 @@ def _draw(out: Symbols, size: int, source: ByteSource, label: int, chunk: int) -
     if size == 1:
         out[:] = 0
         return np.empty(0, np.intp)
-    dtype, span = _word(size)
+    dtype, span = word_type(size)
     words: _Words = out if dtype == out.dtype else np.empty(out.size, dtype)
     source.fill(words.view(np.uint8), label=label, chunk=chunk)
     np.floor_divide(words, dtype.type(span // size), out=words)
@@ -67,7 +67,7 @@ def _draw(out: Symbols, size: int, source: ByteSource, label: int, chunk: int) -
     return np.flatnonzero(words >= dtype.type(size))
 
 
-def _word(size: int) -> tuple[np.dtype[np.unsignedinteger], int]:
+def word_type(size: int) -> tuple[np.dtype[np.unsignedinteger], int]:
     """Return the narrowest word type that rejects at most one word in 64, and its number of values."""
     bits = next(bits for bits in (8, 16, 32) if (2**bits % size) * 64 <= 2**bits)
     return np.dtype(f"<u{bits // 8}"), 2**bits

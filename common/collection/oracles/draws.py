@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.randomness import ByteSource
-from veiltab.common.core.symbols import CHUNK, fill_uniform
+from veiltab.common.core.symbols import CHUNK, MAX_LABEL, fill_uniform, word_type
 from veiltab.common.errors import IntegrityError, InvalidInputError
 
 
@@ -32,10 +32,20 @@ def draw_events(count: int, units: int, source: ByteSource, *, label: int, chunk
 
 
 def draw_symbol(size: int, source: ByteSource, *, label: int, chunk: int) -> int:
-    """Draw one exactly uniform symbol 0..size-1."""
-    symbol: Symbols = np.empty(1, symbol_dtype(size))
-    fill_uniform(symbol, size, source, label=label, chunk=chunk)
-    return int(symbol[0])
+    """Draw one exactly uniform symbol 0..size-1: the one that fill_uniform writes to an array of one."""
+    dtype, span = word_type(size)
+    for turn in range(256):
+        symbol = draw_word(dtype.itemsize, source, label=label + turn * MAX_LABEL, chunk=chunk) // (span // size)
+        if symbol < size:
+            return symbol
+    raise IntegrityError("the source of randomness gave rejected words only", remedy="Do not use this machine's output")
+
+
+def draw_word(size: int, source: ByteSource, *, label: int, chunk: int) -> int:
+    """Draw one uniform word of `size` bytes."""
+    word = np.empty(size, np.uint8)
+    source.fill(word, label=label, chunk=chunk)
+    return int.from_bytes(word.tobytes(), "little")
 
 
 def draw_distinct(  # noqa: PLR0913 - what is drawn, and from where

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from veiltab.common.collection.oracles.draws import draw_events, draw_symbol
+from veiltab.common.collection.oracles.draws import draw_symbol, draw_word
 from veiltab.common.collection.oracles.oracle import (
     Counts,
     Oracle,
@@ -93,7 +93,7 @@ class KaryRandomisedResponse(Oracle):
     def randomise(self, value: int, source: ByteSource) -> Category:
         """Return the report of a node; see Oracle."""
         check_value(value, self.size)
-        return Category(symbol=respond(value, self.mechanism, source, label=_REPLACE, chunk=0))
+        return Category(symbol=respond(value, self.size, self.replacement, source, label=_REPLACE, chunk=0))
 
     def randomise_many(self, values: Values, source: ByteSource) -> list[Category]:
         """Return the reports of many nodes; see Oracle."""
@@ -122,14 +122,16 @@ class KaryRandomisedResponse(Oracle):
         return np.bincount(symbols, minlength=self.size)
 
 
-def respond(symbol: int, mechanism: GammaDiagonal, source: ByteSource, *, label: int, chunk: int) -> int:
+def respond(  # noqa: PLR0913 - the response, and from where
+    symbol: int, size: int, replacement: int, source: ByteSource, *, label: int, chunk: int
+) -> int:
     """Return one symbol after k-ary randomised response; the steps are the same whatever the outcome.
 
     Args:
-        symbol: 0..mechanism.cells-1.
-        mechanism: what to apply; r is below 1.
+        symbol: 0..size-1.
+        replacement: probability r in units of 2^-64, below 2^64.
         label: of the decision; the noise takes the next one.
     """
-    replaced = int(draw_events(1, mechanism.replacement, source, label=label, chunk=chunk)[0])
-    noise = draw_symbol(mechanism.cells, source, label=label + 1, chunk=chunk)
+    replaced = draw_word(8, source, label=label, chunk=chunk) < replacement
+    noise = draw_symbol(size, source, label=label + 1, chunk=chunk)
     return symbol ^ ((noise ^ symbol) & -replaced)

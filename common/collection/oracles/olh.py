@@ -112,7 +112,7 @@ class OptimisedLocalHashing(Oracle):
         seed = self._seeds(1, source, chunk=0)[0]
         # All values are hashed, so that the time does not reveal the node's value.
         hashed = int(hashes(seed, self.size, self.g)[value])
-        return Hashed(seed=seed, symbol=respond(hashed, self.mechanism, source, label=_RESPONSE, chunk=0))
+        return Hashed(seed=seed, symbol=respond(hashed, self.g, self.replacement, source, label=_RESPONSE, chunk=0))
 
     def randomise_many(self, values: Values, source: ByteSource) -> list[Hashed]:
         """Return the reports of many nodes; see Oracle."""
