@@ -158,7 +158,7 @@ class Asked:
         total = np.zeros((len(self.spec.strata), self.spec.size), np.int64)
         names = [stratum.name for stratum in self.spec.strata]
         for request in requests:
-            self.spec.randomiser.add_support(report_from_proto(request), total[names.index(request.stratum)])
+            total[names.index(request.stratum)][self.spec.randomiser.support(report_from_proto(request))] += 1
         return [[int(count) for count in row] for row in total]
 
 

@@ -150,11 +150,6 @@ class Oracle(ABC):
     def support(self, report: Report) -> Values:
         """Return the values that the report supports, in increasing order; raises as `check` does."""
 
-    def add_support(self, report: Report, counts: Counts) -> None:
-        """Add one to the count of every value that the report supports; raises as `check` does."""
-        check_counts(counts, self.size)
-        counts[self.support(report)] += 1
-
     def aggregate(self, reports: Sequence[Report], counts: Counts) -> None:
         """Add the supports of many reports, all of which passed `check`, to the counts."""
         check_counts(counts, self.size)

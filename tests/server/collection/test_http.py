@@ -37,7 +37,7 @@ def test_a_report_is_counted_as_over_grpc(rounds: RoundKeeper, oracle: str) -> N
     assert first == (200, {"counted": True})
     assert reason(second) == (409, "TOKEN_SPENT")
     expected = np.zeros((2, 20), "<i8")
-    spec.randomiser.add_support(GOOD_PAYLOADS[oracle], expected[0])
+    expected[0][spec.randomiser.support(GOOD_PAYLOADS[oracle])] += 1
     rounds.close_round(ID, "rosa")
     assert rounds.counts(ID, "rosa") == expected.tobytes()
 
