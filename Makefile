@@ -26,7 +26,7 @@ help: ## this list; durations are those of two cores
 	$(PIP) --require-hashes -r requirements-dev.lock
 	@touch $@
 
-demo: .venv/ready ## the linked census by processes on this machine: 1 min; 2 where .venv is new
+demo: .venv/ready ## the paper's release by processes on this machine: 10 s once .venv is there
 	$(BIN)/veiltab demo
 
 # Three workers on two cores, as the parties of many tests wait. What the quick tests write lies in memory, if 4 GiB are

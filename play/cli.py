@@ -8,7 +8,7 @@ from veiltab.play.demos.linked_cli import linked
 from veiltab.play.demos.table_cli import table
 from veiltab.play.linkage.linking_cli import link
 
-DEFAULT = "linked"
+DEFAULT = "table"
 """The demonstration that runs if none is named."""
 
 
@@ -16,7 +16,7 @@ DEFAULT = "linked"
     cls=DefaultGroup,
     default=DEFAULT,
     kind="demonstration",
-    commands=[linked, link, table, collect],
+    commands=[table, linked, link, collect],
     epilog=f"Without a command: {DEFAULT}, with its options.\n\nExample: veiltab demo table --epsilon 0.5 --delta 1e-6",
 )
 def demo() -> None:

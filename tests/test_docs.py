@@ -46,7 +46,7 @@ def test_a_page_that_loads_something_from_elsewhere_is_noticed(page: str, remote
 
 def test_the_readme_is_short_and_its_links_lead_somewhere() -> None:
     text = (DOCS.parent / "README.md").read_text()
-    assert text.count("\n") <= 150
+    assert text.count("\n") <= 70
     linked = re.findall(r"\]\(([^)#]+)[^)]*\)", text)
-    assert len(linked) > 20
+    assert len(linked) > 5
     assert [link for link in linked if not (DOCS.parent / link).exists()] == []

@@ -32,7 +32,11 @@ if TYPE_CHECKING:
     from veiltab.play.demos.table import DemoOptions, DemoResult, Outcome
 
 
+_PAPER_CELLS = 24
+"""Cells of the paper's table, all of which are shown."""
+
 _NEXT = """Next:
+  two registers, 91 linked tables, microdata       veiltab demo linked    (two minutes)
   each party's view of it, seconds, bytes          veiltab demo table --verbose
   the same far more accurate, with a small delta   veiltab demo table --epsilon 0.5 --delta 1e-6
   a server that cheats, and is caught              veiltab demo table --server lazy
@@ -211,7 +215,7 @@ def _print_outcome(console: "Console", outcome: "Outcome", *, verbose: bool) -> 
 
     spec, estimate = outcome.spec, outcome.estimate
     rows = cell_rows(estimate, outcome.fractions)
-    shown = rows if verbose else [rows[cell] for cell in largest(estimate.raw, ROWS_SHOWN)]
+    shown = rows if verbose or len(rows) <= _PAPER_CELLS else [rows[cell] for cell in largest(estimate.raw, ROWS_SHOWN)]
     title = f"{outcome.researcher}: {', '.join(estimate.domain.names)}, of {spec.population:,} people"
     print_table(console, title, (*CELL_HEADINGS, "truth"), shown)
     print_more(console, len(rows) - len(shown))

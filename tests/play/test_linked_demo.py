@@ -47,7 +47,7 @@ def test_salary_is_shown_by_education_where_both_are_there() -> None:
 
 
 def run(*args: str) -> dict[str, Any]:
-    command = [sys.executable, "-c", "from veiltab.deploy.cli import main; main()", "demo", "--json", *args]
+    command = [sys.executable, "-c", "from veiltab.deploy.cli import main; main()", "demo", "linked", "--json", *args]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=dict(os.environ), timeout=1100)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
