@@ -23,6 +23,7 @@ from veiltab.common.release.messages.release_messages import (
     state_from_proto,
     state_to_proto,
 )
+from veiltab.common.release.messages.witness import NONE_SEEN, ledger_from_proto, ledger_to_proto
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
@@ -243,3 +244,14 @@ def test_a_spec_is_read_once_and_one_that_is_padded_takes_no_memory(make_spec: M
     assert len(padded.SerializeToString()) > 1 << 15
     assert spec_from_proto(padded) == spec
     assert spec_from_proto(padded) is not spec_from_proto(padded)
+
+
+@pytest.mark.parametrize("ledger", [NONE_SEEN, (0, b"h" * 32), (3, b"h" * 32), (2**63 - 1, b"h" * 32)])
+def test_a_ledger_is_not_changed_on_the_way(ledger: tuple[int, bytes]) -> None:
+    assert ledger_from_proto(ledger_to_proto(ledger) or release_pb2.LedgerHead(), "alice") == ledger
+
+
+@pytest.mark.parametrize("ledger", [(3, b""), (3, b"h" * 31), (0, b"h" * 33), (2**63, b"h" * 32)])
+def test_what_is_no_head_of_a_ledger_is_refused(ledger: tuple[int, bytes]) -> None:
+    with pytest.raises(InvalidInputError, match="curator alice"):
+        ledger_from_proto(release_pb2.LedgerHead(length=ledger[0], head=ledger[1]), "curator alice")
