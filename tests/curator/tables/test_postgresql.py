@@ -84,7 +84,7 @@ def test_what_does_not_only_read_is_refused(url: str, query: str, problem: str) 
     assert sum(batch.rows for batch in read_batches(open_table(address(url)), ["pid"], ())) == 200_001
 
 
-@pytest.mark.parametrize(("number", "seen"), enumerate(COMPARED.values()))
+@pytest.mark.parametrize(("number", "seen"), list(enumerate(COMPARED.values())))
 def test_a_view_that_compares_people_is_seen_in_the_plan(url: str, number: int, seen: str) -> None:
     with pytest.raises(InvalidInputError, match=f"which its text does not show: .*{seen}") as caught:
         open_table(address(url, f"select * from compared_{number} order by pid"))  # noqa: S608 - of the test
