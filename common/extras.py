@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.util import find_spec
 from types import MappingProxyType
 
 from veiltab.common.errors import InvalidInputError
@@ -11,7 +10,6 @@ EXTRAS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "adapt": frozenset({"scipy"}),
         "api": frozenset({"httptools", "matplotlib", "pandas", "starlette", "uvicorn"}),
-        "composition": frozenset({"dp_accounting", "scipy"}),
         "console": frozenset({"httptools", "jinja2", "starlette", "uvicorn"}),
         "dask": frozenset({"distributed"}),
         "http": frozenset({"httptools", "starlette", "uvicorn"}),
@@ -25,11 +23,6 @@ EXTRAS: Mapping[str, frozenset[str]] = MappingProxyType(
     }
 )
 """Extra -> the top-level modules that it brings and veiltab imports."""
-
-
-def is_installed(extra: str) -> bool:
-    """Return whether all packages of an extra are installed."""
-    return all(find_spec(package) is not None for package in EXTRAS[extra])
 
 
 @contextmanager

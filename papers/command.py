@@ -1,9 +1,16 @@
 """Commands that need the extra `papers`."""
 
+from importlib.util import find_spec
+
 import click
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.extras import is_installed
+from veiltab.common.extras import EXTRAS
+
+
+def is_installed() -> bool:
+    """Return whether all packages of the extra are installed."""
+    return all(find_spec(package) is not None for package in EXTRAS["papers"])
 
 
 class PapersCommand(click.Command):
@@ -11,7 +18,7 @@ class PapersCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> object:
         """Refuse to run without the extra."""
-        if not is_installed("papers"):
+        if not is_installed():
             raise InvalidInputError(
                 "what the papers compute needs packages that are not installed",
                 where=str(ctx.info_name),

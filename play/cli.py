@@ -2,11 +2,11 @@
 
 import click
 
-from veiltab.common.command.default_group import DefaultGroup
 from veiltab.play.demos.collection_cli import collect
 from veiltab.play.demos.linked_cli import linked
 from veiltab.play.demos.table_cli import table
 from veiltab.play.linkage.linking_cli import link
+from veiltab.play.local.default_group import DefaultGroup
 
 DEFAULT = "table"
 """The demonstration that runs if none is named."""

@@ -55,25 +55,6 @@ def candidates(hub_keys: Iterable[Keys], spoke_keys: Iterable[Keys]) -> list[int
     return [_only(rows, keys) for keys in spoke_keys]
 
 
-def first_candidates(
-    passes: Iterable[tuple[int, Sequence[Keys], Sequence[Keys]]], spoke_rows: int
-) -> list[Proposal | None]:
-    """Return what each row of a spoke proposes: its candidate in the first pass that has one for it.
-
-    Args:
-        passes: (number, keys of all rows of the hub, keys of all rows of the spoke), in the order of the ladder.
-        spoke_rows: number of rows of the spoke.
-    """
-    proposals: list[Proposal | None] = [None] * spoke_rows
-    for number, hub_keys, spoke_keys in passes:
-        left = [row for row, proposal in enumerate(proposals) if proposal is None]
-        found = candidates(hub_keys, (spoke_keys[row] for row in left))
-        for row, hub_row in zip(left, found, strict=True):
-            if hub_row is not None:
-                proposals[row] = Proposal(number, hub_row)
-    return proposals
-
-
 def accept(proposals: Sequence[tuple[int, int] | None]) -> dict[int, int]:
     """Return the links: hub row -> spoke row, in the order of the hub's rows.
 

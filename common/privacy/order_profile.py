@@ -19,7 +19,6 @@ Relation: substitution of one row, both directions; against the researcher.
 from math import ceil, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veiltab.common.core.binomial import binomial_pmf, window
 from veiltab.common.core.numbers.elementary import Floats, exp, expm1_each, log
@@ -39,7 +38,8 @@ _REST_VARIANCE = 2e-4
 """What the lattice of Y may add to the variance of the integrand, relatively."""
 
 _REST_POINTS = 100
-_LARGEST_CHUNK = 2_000_000
+_AT_ONCE = 32
+"""Epsilons that share a lattice of Y."""
 
 
 class OrderProfile:
@@ -97,9 +97,10 @@ class OrderProfile:
         values = np.arange(self._low, high + 1, dtype=np.int64)
         pmf = binomial_pmf(values, self._m - self._starts[:, None], p)
         at_least = np.cumsum(pmf[:, ::-1], axis=1)
-        # Psi(j) is the sum of P(X >= i) over i > j.
-        self._psi = np.zeros_like(pmf)
-        self._psi[:, :-1] = np.cumsum(at_least[:, :-1], axis=1)[:, ::-1]
+        # Psi(j) is the sum of P(X >= i) over i > j; left of the window it has the slope -1.
+        psi = np.pad(np.cumsum(at_least[:, :-1], axis=1)[:, ::-1], [(0, 0), (1, 1)])
+        psi[:, 0] = psi[:, 1] + 1
+        self._psi, self._slope = psi, np.diff(psi, append=0.0)
 
     def _rest(self, epsilon: float) -> tuple[Floats, Floats]:
         """Return the lattice of Y with its weights, fine enough at all epsilons to this one."""
@@ -115,14 +116,9 @@ class OrderProfile:
 
     def deltas(self, epsilons: Floats) -> Floats:
         """Return upper bounds of delta at epsilons (nats, from 0), shape (k,); 0 from the pure epsilon on."""
-        inner = epsilons < self.pure_epsilon
-        result = np.zeros(len(epsilons))
-        if inner.any():
-            rest, weights = self._rest(float(epsilons[inner].max()))
-            size = max(1, _LARGEST_CHUNK // (len(rest) * len(self._h1)))
-            at = np.flatnonzero(inner)
-            for part in (at[i : i + size] for i in range(0, len(at), size)):
-                result[part] = self._some(epsilons[part], rest, weights)
+        inner, result = np.flatnonzero(epsilons < self.pure_epsilon), np.zeros(len(epsilons))
+        for part in (inner[start : start + _AT_ONCE] for start in range(0, len(inner), _AT_ONCE)):
+            result[part] = self._some(epsilons[part], *self._rest(float(epsilons[part].max())))
         return result
 
     def _some(self, epsilons: Floats, rest: Floats, weights: Floats) -> Floats:
@@ -131,20 +127,19 @@ class OrderProfile:
         b1 = (1 + e1 + e1 / self._scale) * _DOWN
         others = (rest + self._rest_probability * self._least + self._n - self._m) * _DOWN
         of_first = np.outer(b1 / b0, self._h1) + self._past * self._second * _DOWN
-        x = of_first[:, :, None] + np.outer(e1 / self._a / b0, others)[:, None, :]
-        psi = self._shortfall(x * _DOWN, self._law[None, :, None])
+        psi = self._shortfall(of_first[:, :, None] * _DOWN, np.outer(e1 / self._a / b0, others)[:, None, :] * _DOWN)
         psi *= weights
         mean = (psi.sum(axis=2) * self._weights).sum(axis=1)
         total: Floats = self._a / self._n * b0 * mean * (1 + _ROUNDING) + 16 * exp(-self._mass)
         return np.minimum(total, 1.0)
 
-    def _shortfall(self, x: Floats, law: NDArray[np.int64]) -> Floats:
-        """Return Psi(x), linear between whole numbers; slope -1 left of the window, 0 right of it."""
-        last = self._psi.shape[1] - 1
-        place = x - self._low
-        index = np.clip(place, 0, last - 1).astype(np.int64) if last else np.zeros(x.shape, np.int64)
-        left = self._psi[law, index]
-        right = self._psi[law, np.minimum(index + 1, last)]
-        inside = np.maximum(left + (place - index) * (right - left), 0.0)
-        found: Floats = np.where(place < 0, self._psi[law, 0] - place, inside)
-        return found
+    def _shortfall(self, one: Floats, other: Floats) -> Floats:
+        """Return Psi(one + other), linear between whole numbers; slope -1 left of the window, 0 right of it."""
+        width = self._psi.shape[1]
+        place = (one - (self._low - 1)) + other
+        index = place.clip(0, width - 1).astype(np.intp)
+        place -= index
+        index += self._law[:, None] * width
+        place *= self._slope.take(index)
+        place += self._psi.take(index)
+        return np.maximum(place, 0.0, out=place)

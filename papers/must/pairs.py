@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 import numpy as np
-from dp_accounting.pld import pld_pmf
 
 from veiltab.common.privacy.amplification import MultiplicityLaw
-from veiltab.papers.privacy.attained import TRANSFORM_ERROR, rounded_down
-from veiltab.papers.privacy.pairs import Pair
+from veiltab.common.privacy.pricing.losses import TRANSFORM_ERROR, Losses, composed
+from veiltab.papers.privacy.attained import rounded_down
+from veiltab.papers.privacy.pairs import Pair, delta_of
 
 _POINTS = 8192
 
@@ -66,18 +66,16 @@ def attained_deltas(pairs: Sequence[Pair], steps: Sequence[int], epsilons: Seque
     return [[max(0.0, delta - TRANSFORM_ERROR) for delta in row] for row in deltas]
 
 
-def _largest(laws: Sequence[pld_pmf.PLDPmf], steps: Sequence[int], epsilons: Sequence[float]) -> list[list[float]]:
+def _largest(laws: Sequence[Losses], steps: Sequence[int], epsilons: Sequence[float]) -> list[list[float]]:
     """Return, for each number of steps, the largest delta of the laws of losses at each epsilon (nats)."""
     deltas = []
     for count in steps:
-        totals = [law.self_compose(count) for law in laws]
-        deltas.append([max(float(total.get_delta_for_epsilon(at)) for total in totals) for at in epsilons])
+        totals = [composed([(law, count)]) for law in laws]
+        deltas.append([max(delta_of(total, at) for total in totals) for at in epsilons])
     return deltas
 
 
-def _distribution(pair: Pair) -> pld_pmf.PLDPmf:
+def _distribution(pair: Pair) -> Losses:
     interval = pair.largest_loss() / _POINTS
     support = np.arange(-_POINTS, _POINTS + 1, dtype=np.int64)
-    return pld_pmf.create_pmf_pessimistic_connect_dots(
-        interval, support, pair.delta(np.asarray(support * interval, np.float64))
-    )
+    return Losses.of(pair.delta(np.asarray(support * interval, np.float64)), -_POINTS, interval)

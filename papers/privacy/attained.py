@@ -13,38 +13,37 @@ Relation: that of the scheme; of releases, substitution of one row. Against: the
 Source: Bayes' rule; MUST, Algorithm 1, asks for both numbers. The composition is that of Sommer et al. 2018.
 """
 
-from collections.abc import Iterator, Sequence
-from functools import reduce
-from math import expm1, log, sqrt
+from collections.abc import Sequence
+from dataclasses import replace
+from math import exp, expm1, log, sqrt
 
 import numpy as np
-from dp_accounting.pld.pld_pmf import DensePLDPmf
+from numpy.typing import NDArray
 
 from veiltab.common.core.binomial import binomial_pmf
 from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.privacy.amplification import MultiplicityLaw
 from veiltab.common.privacy.description import ReleaseDescription
+from veiltab.common.privacy.domination import convex_minorant
+from veiltab.common.privacy.pricing.losses import TRANSFORM_ERROR, Losses, composed
 from veiltab.common.privacy.profiles import Gaussian, GroupProfile
 from veiltab.papers.privacy.pairs import Pair
 from veiltab.papers.privacy.profiles import Laplace, Pure
 
-_POINTS = 2**16
-"""Losses on the grid up to the largest of one release."""
+_POINTS, _LEAST_POINTS = 2**14, 2**8
+"""Losses on the grid up to the largest of one release, shared by the kinds of releases."""
+
+_FINER = 16
+"""Points of a release's delta for each of the grid."""
 
 _POINTS_OF_STEPS = 2**14
 """The same of a noisy step, of which there may be thousands."""
 
-_REACH = 12
-"""Standard deviations of a count that are looked at."""
-
 _MOST_COUNTS = 1500
-"""Values of a count that are looked at; of more, equally spaced ones stand for their neighbours."""
+"""Values of a count that are looked at, about; of more, equally spaced ones stand for their neighbours."""
 
 _DOWN = 1 - 1e-6
 """Lowers probabilities by more than the errors of the binomial laws and of the spacing."""
-
-TRANSFORM_ERROR = 1e-13
-"""What Fourier transforms and their truncation may add to a delta."""
 
 
 def attained_by_releases(releases: Sequence[tuple[ReleaseDescription, int]], delta: float) -> float | None:
@@ -59,15 +58,15 @@ def attained_by_releases(releases: Sequence[tuple[ReleaseDescription, int]], del
     """
     if any(not release.scheme.is_simple_random or release.presence < 1 for release, _ in releases):
         return None
-    best = 0.0
-    for third in (True, False):
-        for mirrored in (False, True):
-            pairs = [
-                list(_losses(release.scheme.population, release.scheme.sample, *_messages(release, third), mirrored))
-                for release, _ in releases
-            ]
-            best = max(best, _attained(pairs, [count for _, count in releases], delta))
-    return best
+    mass = log(1e4 * len(releases) / delta)
+    tables = [_tables(release, mass) for release, _ in releases]
+    top = max(float(np.abs(np.log(here / there)).max()) for either in tables for _, here, there in either)
+    if top == 0:
+        return 0.0
+    points = max(_POINTS // len(tables), _LEAST_POINTS)
+    laws = [_laws(either, top / points, points + 1) for either in tables]
+    counts = [count for _, count in releases]
+    return max(_epsilon(each, counts, delta) for each in zip(*laws, strict=True))
 
 
 def attained_by_steps(scheme: MultiplicityLaw, *, mechanism: str, ratio: float, steps: int, delta: float) -> float:
@@ -92,12 +91,13 @@ def attained_by_steps(scheme: MultiplicityLaw, *, mechanism: str, ratio: float, 
     return best
 
 
-def rounded_down(pair: Pair) -> DensePLDPmf:
+def rounded_down(pair: Pair) -> Losses:
     """Return the law of the losses of a pair on a grid, each rounded down."""
     interval = pair.largest_loss() / _POINTS_OF_STEPS
     cells = np.arange(-_POINTS_OF_STEPS, _POINTS_OF_STEPS + 1)
     beyond = pair.beyond(np.asarray(cells * interval * (1 + 1e-12)))
-    return _dense(cells[0], -np.diff(beyond, append=0.0), interval)
+    chances: Floats = np.maximum(-np.diff(beyond, append=0.0), 0.0)
+    return Losses(lowest=int(cells[0]), chances=chances, interval=interval)
 
 
 def attained_by_sample(scheme: MultiplicityLaw, profile: GroupProfile, epsilon: float, delta: float) -> float | None:
@@ -136,62 +136,71 @@ def _messages(release: ReleaseDescription, third: bool) -> tuple[Floats, Floats]
     return np.array([gamma, 1.0, k - 2]) / q, message
 
 
-def _attained(pairs: Sequence[list[tuple[Floats, Floats]]], counts: Sequence[int], delta: float) -> float:
-    top = max(float(np.abs(loss).max()) for pair in pairs for loss, _ in pair)
-    return 0.0 if top == 0 else _epsilon([_law(pair, top / _POINTS) for pair in pairs], counts, delta)
+def _tables(release: ReleaseDescription, mass: float) -> list[tuple[Floats, Floats, Floats]]:
+    """Return what `_ratios` does, for a third value of the others, and for the second."""
+    n, m = release.scheme.population, release.scheme.sample
+    return [_ratios(n, m, *_messages(release, third), mass) for third in (True, False)]
 
 
-def _losses(n: int, m: int, own: Floats, message: Floats, mirrored: bool) -> Iterator[tuple[Floats, Floats]]:  # noqa: FBT001 - the direction
-    """Yield losses (nats) with their probabilities in the first table, for each value of the first count.
+def _ratios(n: int, m: int, own: Floats, message: Floats, mass: float) -> tuple[Floats, Floats, Floats]:
+    """Return P(h) if the row were as the others, and P(h | x) over it for the first and the second value of the row.
 
     Args:
         n: rows.
         m: sampled rows.
         own: law of the row's message in the first table; in the second, the first two values change places.
-        mirrored: the two tables change places.
+        message: of the others.
+        mass: counts whose probability is below e^-mass, about, are left out.
     """
-    w, other = m / n, own[[1, 0, 2]]
-    for first, chance in _counts(m, message[0]):
-        rest = m - first
-        share = message[1] / (message[1] + message[2])
-        second, given = (np.array([rest]), np.ones(1)) if message[2] == 0 else _spaced(rest, share)
-        counts = np.stack([np.full(len(second), first), second, rest - second])
-        ratios = np.divide(counts, (m * message)[:, None], out=np.zeros(counts.shape), where=message[:, None] > 0)
-        here, there = w * (own @ ratios) + 1 - w, w * (other @ ratios) + 1 - w
-        if mirrored:
-            here, there = there, here
-        yield np.log(here / there), chance * given * here * _DOWN
+    w, either, share = m / n, min(message[0] + message[1], 1.0), message[0] / (message[0] + message[1])
+    apart, step = _spaced(m, either, mass)
+    totals = int(m * either) + apart
+    totals = totals[(totals >= 0) & (totals <= m), None]
+    apart, finer = _spaced(int(totals.max()), share, mass)
+    firsts = np.floor(totals * share).astype(np.int64) + apart
+    seconds, thirds = totals - firsts, (m - totals) / (m * message[2]) if message[2] else np.zeros(totals.shape)
+    chances = binomial_pmf(firsts, totals, share) * (binomial_pmf(totals, m, either) * (step * finer * _DOWN))
+    one, other, rest = firsts * (w / (m * message[0])), seconds * (w / (m * message[1])), w * own[2] * thirds + 1 - w
+    here, there = own[0] * one + own[1] * other + rest, own[1] * one + own[0] * other + rest
+    used = chances > exp(-1.4 * mass)
+    return chances[used], here[used], there[used]
 
 
-def _counts(size: int, share: float) -> Iterator[tuple[int, float]]:
-    counts, chances = _spaced(size, share)
-    yield from zip(counts.tolist(), chances.tolist(), strict=True)
+def _spaced(size: int, share: float, mass: float) -> tuple[NDArray[np.int64], int]:
+    """Return distances of a binomial count from its mean, at equal steps, and the step: odd, as parity matters."""
+    reach = mass / 3 + sqrt(2 * mass * size * share * (1 - share)) + 1
+    step = 2 * int(reach / _MOST_COUNTS) + 1
+    last = int(reach / step) + 1
+    return step * np.arange(-last, last + 1, dtype=np.int64), step
 
 
-def _spaced(size: int, share: float) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], Floats]:
-    """Return likely values of a binomial count with their probabilities; of very many, equally spaced ones."""
-    spread = _REACH * sqrt(size * share * (1 - share)) + 4 * _REACH
-    low, high = max(0, int(size * share - spread)), min(size, int(size * share + spread) + 1)
-    step = max(1, (high - low) // _MOST_COUNTS)
-    counts = np.arange(low, high + 1, step, dtype=np.int64)
-    return counts, step * binomial_pmf(counts, size, share)
+def _laws(either: Sequence[tuple[Floats, Floats, Floats]], interval: float, points: int) -> list[Losses]:
+    """Return laws of losses on a grid that no loss of a release is below: of each value of the others, both ways.
+
+    Its delta, read at finer points and lowered by all that lies between these, is D. From right to left a line through
+    the last point of the grid goes as high as it may below D; where it reaches the next point, the next one begins.
+    The largest convex function below these lines is the delta of a law that tells less.
+    """
+    cells = np.arange(-points * _FINER, points * _FINER + 1)
+    step = interval / _FINER
+    x, inside = np.exp(cells * step), np.arange(_FINER)
+    reach = np.exp(-inside * step) * expm1(interval) / np.expm1((_FINER - inside) * step)
+    fine = []
+    for chances, *ratios in either:
+        for here, there in (ratios, ratios[::-1]):
+            at = np.floor(np.log(here / there) / step).astype(np.int64) - cells[0]
+            upper, lower = (np.cumsum(np.bincount(at, chances * each, len(x))[::-1])[::-1] for each in (here, there))
+            gaps = x[:-1] * expm1(step) * -np.diff(lower) / 4
+            fine.append(upper - x * lower - np.maximum(np.append(gaps, 0.0), np.append(0.0, gaps)))
+    deltas = np.maximum(np.stack(fine), 0.0)
+    lines = np.zeros((len(fine), 2 * points + 1))
+    for point in range(2 * points, 0, -1):
+        left = slice((point - 1) * _FINER, point * _FINER)
+        lines[:, point - 1] = (lines[:, point, None] + (deltas[:, left] - lines[:, point, None]) * reach).min(axis=1)
+    laws = [Losses.of(convex_minorant(np.expm1(cells[::_FINER] * step), line), -points, interval) for line in lines]
+    return [replace(law, chances=np.append(0.0, law.chances[1:])) for law in laws]
 
 
-def _law(pair: Sequence[tuple[Floats, Floats]], interval: float) -> DensePLDPmf:
-    """Return the law of losses on a grid, each rounded down."""
-    total = np.zeros(2 * _POINTS + 3)
-    for loss, chance in pair:
-        cells = np.floor(loss / interval * (1 - 1e-12 * np.sign(loss)) - 1e-9).astype(np.int64)
-        np.add.at(total, cells + _POINTS + 1, chance)
-    return _dense(-_POINTS - 1, total, interval)
-
-
-def _dense(lowest: int, law: Floats, interval: float) -> DensePLDPmf:
-    return DensePLDPmf(interval, int(lowest), np.maximum(law, 0.0), 0.0, pessimistic_estimate=False)
-
-
-def _epsilon(laws: Sequence[DensePLDPmf], counts: Sequence[int], delta: float) -> float:
+def _epsilon(laws: Sequence[Losses], counts: Sequence[int], delta: float) -> float:
     """Return the least epsilon with at most delta of all losses together, rounded down."""
-    several = (law if count == 1 else law.self_compose(count) for law, count in zip(laws, counts, strict=True))
-    together = reduce(lambda whole, one: whole.compose(one), several)
-    return max(0.0, float(together.get_epsilon_for_delta(delta + TRANSFORM_ERROR)))
+    return composed(list(zip(laws, counts, strict=True))).epsilon(delta + TRANSFORM_ERROR)

@@ -14,6 +14,7 @@ from scipy.special import log_ndtr
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.amplification import MultiplicityLaw
+from veiltab.common.privacy.pricing.losses import Losses
 
 Floats = NDArray[np.float64]
 
@@ -119,3 +120,10 @@ def _log_mean(logs: Floats, law: Floats) -> Floats:
     largest = logs.max(axis=1)
     result: Floats = largest + np.log(np.exp(logs - largest[:, None]) @ law)
     return result
+
+
+def delta_of(law: Losses, epsilon: float) -> float:
+    """Return the delta of a law of losses at an epsilon, nats."""
+    losses = (law.lowest + np.arange(len(law.chances))) * law.interval
+    above = losses > epsilon
+    return law.beyond + float(-np.expm1(epsilon - losses[above]) @ law.chances[above])

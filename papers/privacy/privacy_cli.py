@@ -1,14 +1,21 @@
 """`veiltab lab privacy`: what sampling, secret order and repetition are worth."""
 
 from dataclasses import replace
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Context, Decimal
 from pathlib import Path
 
 import click
 
 from veiltab.common.command.cli import emit
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.core.numbers.rounding import bound_text, floor_text, ln_above, parse_delta, parse_epsilon
+from veiltab.common.core.numbers.rounding import (
+    bound_text,
+    exact_decimal,
+    ln_above,
+    parse_delta,
+    parse_epsilon,
+    spelled,
+)
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.amplification import base_epsilon
 from veiltab.common.privacy.calibration import calibrate as calibrated
@@ -31,6 +38,8 @@ split_option = click.option(
     "--noise-split", default="0", show_default=True, help="The curators' part of the noise; of a plan it is .5."
 )
 stage_option = click.option("--stage", type=click.IntRange(min=1), help="Rows b that stage one of a MUST scheme draws.")
+
+_FLOOR = Context(prec=6, rounding=ROUND_FLOOR)
 
 
 @click.group(cls=PapersGroup)
@@ -289,10 +298,8 @@ def compose(
 def _pair_attains(epsilon: float | None, delta: float) -> str:
     """Say what a pair attains, or that it is not worked out here."""
     if epsilon is not None:
-        return (
-            f"\nA pair of tables attains epsilon {floor_text(epsilon)} at delta {bound_text(delta)}: a guarantee is no"
-            " smaller."
-        )
+        low = spelled(_FLOOR.plus(exact_decimal(epsilon)))
+        return f"\nA pair of tables attains epsilon {low} at delta {bound_text(delta)}: a guarantee is no smaller."
     return "\nWhat a pair of tables attains is not worked out for this."
 
 

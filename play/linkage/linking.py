@@ -255,9 +255,10 @@ def linkage_report(local: LocalStudy, curator: str) -> dict[str, Any]:
 
 def known_links(local: LocalStudy, registers: Registers) -> dict[int, int]:
     """Return the links that the rule makes of two tables that are in one place: hub row -> the other one's row."""
-    from veiltab.common.linkage.hub_rule import accept, first_candidates  # noqa: PLC0415 - not for other demonstrations
+    from veiltab.common.linkage.hub_rule import accept  # noqa: PLC0415 - not for other demonstrations
     from veiltab.common.linkage.row_keys import normal_rows, pass_keys  # noqa: PLC0415 - not for other demonstrations
     from veiltab.common.linkage.self_match import running, self_matches  # noqa: PLC0415 - not for other demonstrations
+    from veiltab.play.linkage.open_rule import first_candidates  # noqa: PLC0415 - not for other demonstrations
 
     identity = local.study.identity
     if identity is None:

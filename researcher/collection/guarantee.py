@@ -44,9 +44,6 @@ def together(statuses: Sequence[RoundStatus]) -> tuple[Decimal, Decimal | None, 
     """Return what rounds together tell of a node: a pure epsilon against everybody; epsilon and delta by counts alone.
 
     Neighbours: substitution of what one node answers in all of the rounds. Epsilon is None without a certificate.
-
-    Raises:
-        InvalidInputError: the extra "composition" is not installed.
     """
     pure = sum((Decimal(upward(status.round.randomiser.epsilon)) for status in statuses), Decimal(0))
     whole = max(advised_delta(max(sum(status.enrolled), 2)) for status in statuses)

@@ -152,9 +152,6 @@ def guarantee_together(rounds: Sequence[tuple[Oracle, Sequence[int], Sequence[in
     Returns:
         None where a round has no certificate.
 
-    Raises:
-        InvalidInputError: the extra "composition" is not installed.
-
     Source: Su, Cheng, Wang 2025 (arXiv 2504.07414), joint composition; Sommer et al. 2018, Theorem 4.
     """
     from veiltab.common.privacy.pricing.composition import composed_epsilon  # noqa: PLC0415 - not for rounds without a central epsilon

@@ -20,7 +20,7 @@ COMMANDS = {
 
 @pytest.fixture
 def without(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(command, "is_installed", lambda _: False)
+    monkeypatch.setattr(command, "is_installed", lambda: False)
     monkeypatch.chdir(tmp_path)
 
 

@@ -6,12 +6,13 @@ import numpy as np
 
 from tests.curator.made_rows import columns_in, ids_in
 from tests.play.rehearsed_study import STUDY
-from veiltab.common.linkage.hub_rule import accept, first_candidates
+from veiltab.common.linkage.hub_rule import accept
 from veiltab.common.linkage.row_keys import NormalRows, identity_columns, normal_rows, pass_keys
 from veiltab.common.linkage.self_match import running, self_matches
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.check.inspection import inspect_table
 from veiltab.curator.reading.table_reading import load_table
+from veiltab.play.linkage.open_rule import first_candidates
 from veiltab.play.studies.dummy_tables import dummy_tables
 
 ALICE = """identity = { given = "first", family = "last", birth = ["d", "m", "y"], sex = "g", postcode = "zip" }

@@ -107,11 +107,6 @@ def bound_text(value: Decimal | float, digits: int = 6) -> str:
     return spelled(Context(prec=digits, rounding=ROUND_CEILING).plus(exact_decimal(value)))
 
 
-def floor_text(value: Decimal | float, digits: int = 6) -> str:
-    """Write a lower bound with so many digits, rounded down; no larger than it stands in JSON."""
-    return spelled(Context(prec=digits, rounding=ROUND_FLOOR).plus(exact_decimal(value)))
-
-
 def upward(value: Decimal) -> str:
     """Write an upper bound with six decimals, rounded up; one below 1e-4 with three digits."""
     if 0 < value < _SMALL:

@@ -5,22 +5,14 @@ exact profile is convex, so the minorant still lies above it. Linear interpolati
 distribution.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial, reduce
+from collections.abc import Sequence
 from math import ceil
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.extras import importing
 from veiltab.common.privacy.domination import Profile, convex_minorant
-
-if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-
-_TRANSFORM_ERROR = 1e-13
-"""What Fourier transforms may take from a delta."""
+from veiltab.common.privacy.pricing.losses import TRANSFORM_ERROR, Losses, composed
 
 _LEAST_POINTS = 256
 """Intervals up to the largest loss of a mechanism whose losses are the smallest, among others."""
@@ -39,48 +31,34 @@ def composed_epsilon(parts: Sequence[tuple[Profile, float, int]], delta: float, 
         parts: a profile that holds in both directions, its pure epsilon (above 0), and how often it runs.
         delta: of all together, in (0, 1).
         points: intervals up to the largest loss.
-
-    Raises:
-        InvalidInputError: the extra "composition" is not installed.
     """
-    tops = [top_loss(partial(_at, profile), pure) for profile, pure, _ in parts]
+    tops = [top_loss(profile, pure) for profile, pure, _ in parts]
     interval = max(max(tops) / points, min(tops) / _LEAST_POINTS)
-    together = reduce(
-        lambda whole, one: whole.compose(one),
-        (
-            loss_distribution(profile, interval, ceil(top / interval)).self_compose(count)
-            for (profile, _, count), top in zip(parts, tops, strict=True)
-        ),
-    )
-    return float(together.get_epsilon_for_delta(delta * (1 - 1e-9) - _TRANSFORM_ERROR)) * (1 + 1e-9)
+    laws = [
+        (loss_distribution(profile, interval, ceil(top / interval)), count)
+        for (profile, _, count), top in zip(parts, tops, strict=True)
+    ]
+    return composed(laws).epsilon(delta * (1 - 1e-9) - TRANSFORM_ERROR) * (1 + 1e-9)
 
 
-def _at(profile: Profile, epsilon: float) -> float:
-    return float(profile(np.array([epsilon]))[0])
-
-
-def top_loss(delta: Callable[[float], float], pure: float) -> float:
+def top_loss(profile: Profile, pure: float) -> float:
     """Return an epsilon from which on delta is negligible, at most a little beyond it."""
     low, high = 0.0, min(pure, LARGEST_GRID)
     while high - low > 0.02 * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if delta(middle) <= NEGLIGIBLE else (middle, high)
+        low, high = (low, middle) if profile(np.array([middle]))[0] <= NEGLIGIBLE else (middle, high)
     return high
 
 
-def loss_distribution(profile: Profile, interval: float, points: int) -> "PrivacyLossDistribution":
-    """Return a pessimistic loss distribution of a profile of both directions that is negligible beyond them."""
-    with importing("composition", "composing privacy losses"):
-        from dp_accounting.pld import pld_pmf  # noqa: PLC0415 - not where the extra is missing
-        from dp_accounting.pld import privacy_loss_distribution as pld  # noqa: PLC0415 - not where the extra is missing
-
+def loss_distribution(profile: Profile, interval: float, points: int) -> Losses:
+    """Return a pessimistic law of the losses of a profile of both directions that is negligible beyond its points."""
     rounded = np.arange(points + 1, dtype=np.int64)
     epsilons = np.asarray(rounded * interval, np.float64)
     deltas = np.minimum.accumulate(profile(epsilons))
     both = np.concatenate([mirrored(epsilons, deltas)[:0:-1], deltas])
     support = np.concatenate([-rounded[:0:-1], rounded])
     hull = convex_minorant(np.exp(support * interval), both)
-    return pld.PrivacyLossDistribution(pld_pmf.create_pmf_pessimistic_connect_dots(interval, support, hull))
+    return Losses.of(hull, -points, interval)
 
 
 def mirrored(epsilons: NDArray[np.float64], deltas: NDArray[np.float64]) -> NDArray[np.float64]:

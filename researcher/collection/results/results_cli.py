@@ -160,12 +160,8 @@ def _combined(parts: "Sequence[tuple[RoundStatus, Tally]]", estimator: str | Non
 
 def _together(statuses: "Sequence[RoundStatus]") -> "dict[str, Decimal | None]":
     """Return what a node that answered all rounds faces, as plain data."""
-    from veiltab.common.extras import is_installed
     from veiltab.researcher.collection.guarantee import together
 
-    if not is_installed("composition"):
-        pure = sum((status.round.randomiser.epsilon for status in statuses), Decimal(0))
-        return {"pure_epsilon": pure, "epsilon": None, "delta": None}
     note("composing what the rounds tell together")
     pure, epsilon, delta = together(statuses)
     return {"pure_epsilon": pure, "epsilon": epsilon, "delta": None if epsilon is None else delta}
@@ -174,7 +170,7 @@ def _together(statuses: "Sequence[RoundStatus]") -> "dict[str, Decimal | None]":
 def _together_text(paid: "dict[str, Decimal | None]") -> str:
     said = f"A node that answered all of these rounds paid epsilon {paid['pure_epsilon']:f} against everybody"
     if paid["epsilon"] is None:
-        return f"{said}. What the counts alone tell of it needs `pip install 'veiltab[composition]'`."
+        return f"{said}. What the counts alone tell of it has no certificate."
     return f"{said}; the counts alone guarantee ({bound_text(paid['epsilon'])}, {bound_text(paid['delta'] or 0)})."
 
 

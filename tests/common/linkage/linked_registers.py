@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from veiltab.common.linkage.hub_rule import accept, first_candidates
+from veiltab.common.linkage.hub_rule import accept
 from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.ladder import FieldKind, Pass, default_ladder, ladder_of
 from veiltab.common.linkage.placebo import placebo_keys
@@ -22,6 +22,7 @@ from veiltab.common.linkage.quality import (
 )
 from veiltab.common.linkage.row_keys import Keys, NormalRows, normal_rows, pass_keys
 from veiltab.common.linkage.self_match import SelfMatch, running, self_matches
+from veiltab.play.linkage.open_rule import first_candidates
 from veiltab.play.registers.people import FIELDS, Registers, Row
 
 

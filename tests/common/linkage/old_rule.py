@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from veiltab.common.linkage.hub_rule import accept, first_candidates
+from veiltab.common.linkage.hub_rule import accept
 from veiltab.common.linkage.row_keys import Keys
+from veiltab.play.linkage.open_rule import first_candidates
 
 Row = tuple[int | None, ...]
 """A row's value in each pass; None is missing."""

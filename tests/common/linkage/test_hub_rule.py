@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tests.common.linkage.old_rule import Row, hub_links, keys_of, old_links
-from veiltab.common.linkage.hub_rule import accept, candidates, first_candidates
+from veiltab.common.linkage.hub_rule import accept, candidates
+from veiltab.play.linkage.open_rule import first_candidates
 
 Rule = Callable[[Sequence[Row], Sequence[Row]], dict[int, int]]
 

@@ -13,7 +13,7 @@ import numpy as np
 from tests.curator.alignment.circle import Seat
 from tests.curator.made_rows import rows_of, workplace
 from veiltab.common.core.domain import Symbols
-from veiltab.common.linkage.hub_rule import accept, first_candidates
+from veiltab.common.linkage.hub_rule import accept
 from veiltab.common.linkage.identity_rule import FieldKind, IdentityRule
 from veiltab.common.linkage.ladder import ladder_of
 from veiltab.common.linkage.row_keys import normal_rows, pass_keys
@@ -28,6 +28,7 @@ from veiltab.curator.linkage.linkages import Linkages, LinkedSample
 from veiltab.curator.peers.coins import Coins
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.table.table import Table
+from veiltab.play.linkage.open_rule import first_candidates
 from veiltab.v1.curator_peer_pb2 import FetchLinkRequest, FetchLinkResponse
 
 FIELDS = (
