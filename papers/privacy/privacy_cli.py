@@ -101,7 +101,7 @@ def amplify(
 
     For poisson, --sample is the expected size: n times the probability with which each respondent is drawn.
     """
-    # Two seconds of dp-accounting, which certify, calibrate, gain and every --help do without.
+    # Scipy, which certify, gain and every --help do without.
     from veiltab.papers.privacy.attained import attained_by_sample
 
     drawn = scheme_of(scheme, population=population, sample=sample, stage=stage)
@@ -253,7 +253,7 @@ def compose(
     release is the size that came out, not the one expected: with the expected size the statement would be false. Steps
     clip to norm 1: a substitution moves their sum by 2; a Poisson step is given by its expected size.
     """
-    # As in amplify: the others do without dp-accounting.
+    # As in amplify: the others do without scipy.
     from veiltab.papers.privacy.attained import attained_by_releases, attained_by_steps
     from veiltab.papers.privacy.composition import compose as composed
     from veiltab.papers.privacy.composition import subsampled_delta

@@ -10,7 +10,6 @@ from veiltab.papers.privacy.privacy_cli import privacy
 SIZES = ("--population", "1000", "--sample", "400")
 COMMANDS = {
     ("privacy", "amplify"): (*SIZES, "--epsilon", "1"),
-    ("privacy", "calibrate"): (*SIZES, "--cells", "4", "--epsilon", "1", "--delta", "1e-6"),
     ("privacy", "certify"): (*SIZES, "--cells", "4", "--gamma", "9", "--delta", "1e-6"),
     ("privacy", "compose"): ("releases.json", "--delta", "1e-6"),
     ("privacy", "gain"): ("--statistic", "mean", "--epsilon", "1"),
