@@ -169,10 +169,6 @@ def request_with(**changes: Any) -> ReleaseRequest:  # noqa: ANN401 - any field 
         "epsilon": Decimal("0.1"),
         "purpose": "wage gap",
         "deadline": 2_000_000_000,
-        "partial": False,
-        "sampling": Sampling.SEED,
-        "pad": Pad.CHACHA20,
-        "sample": None,
     } | changes
     return ReleaseRequest(**fields)
 

@@ -21,7 +21,7 @@ from scipy.stats import beta
 
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.floors import Floors
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.schemes.registry import scheme_of
@@ -82,11 +82,7 @@ def planned(design: Design) -> TableSpec:
         researcher="rosa",
         attributes=tuple(column.attribute for column in COLUMNS),
         epsilon=CLAIM,
-        purpose="",
         deadline=1,
-        partial=False,
-        sampling=Sampling.SEED,
-        pad=Pad.CHACHA20,
         sample=design.sample,
         noise_split=Decimal(0),
         canaries=0,
@@ -95,9 +91,9 @@ def planned(design: Design) -> TableSpec:
         request=request,
         columns=COLUMNS,
         study_digest="0" * 64,
-        minimum_population=1,
         population=design.population,
         alignment="0" * 32,
+        floors=Floors(),
     )
     return planned_release(question).table(0)
 

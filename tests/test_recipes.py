@@ -61,11 +61,9 @@ def tree(tmp_path: Path) -> Tree:
 REQUEST = """
 from decimal import Decimal
 from veiltab.common.release.messages.release_messages import request_from_proto, request_to_proto
-from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 asked = ReleaseRequest(
-    release_id="0" * 32, researcher="rosa", attributes=("sex",), epsilon=Decimal(1), purpose="", deadline=1,
-    partial=False, sampling=Sampling.SEED, pad=Pad.CHACHA20, sample=None, {changes}
+    release_id="0" * 32, researcher="rosa", attributes=("sex",), epsilon=Decimal(1), deadline=1, {changes}
 )
 assert request_from_proto(request_to_proto(asked), "rosa") == ReleaseRequest.from_json(asked.to_json()) == asked
 """

@@ -10,7 +10,8 @@ def check_limits(request: ReleaseRequest, study: Study) -> None:
     """Refuse a request that no curator of this study could fulfil.
 
     Raises:
-        InvalidInputError: unknown attributes or not in study order, or too many tables, cells or rows.
+        InvalidInputError: unknown attributes or not in study order, too many tables, cells or rows, or too little noise
+            of the curators.
     """
     domain = study.domain(request.attributes)
     if request.tables:
@@ -20,6 +21,12 @@ def check_limits(request: ReleaseRequest, study: Study) -> None:
             f"the table has {domain.cells} cells; the study allows {study.maximum_cells}",
             where="attributes",
             remedy="Ask for fewer attributes.",
+        )
+    if request.noise_split < study.minimum_noise_split:
+        raise InvalidInputError(
+            f"the curators' part of the noise is {request.noise_split}; the study asks for {study.minimum_noise_split}",
+            where="noise split",
+            remedy=f"Ask with a noise split of {study.minimum_noise_split} or more.",
         )
     check_draws(request, MAX_ROWS)
 

@@ -48,11 +48,11 @@ class ReleaseRequest:
     researcher: str
     attributes: tuple[str, ...]
     epsilon: Decimal
-    purpose: str
+    purpose: str = ""
     deadline: int
-    partial: bool
-    sampling: Sampling
-    pad: Pad
+    partial: bool = False
+    sampling: Sampling = Sampling.SEED
+    pad: Pad = Pad.CHACHA20
     sample: int | None = None
     delta: Decimal | None = None
     max_local_epsilon: Decimal | None = None

@@ -92,6 +92,18 @@ class Study:
     minimum_share: Decimal = optional_key(
         Decimal("0.5"), "share of the smallest table below which common respondents are so few that people are warned"
     )
+    minimum_noise_split: Decimal = optional_key(
+        Decimal(0), "least part of the noise that a request may leave to the curators"
+    )
+    minimum_tested: str = optional_key(
+        "not", 'how well the server of a release is tested at the least: "enough", "too little" or "not"'
+    )
+    maximum_pair_epsilon: Decimal | None = optional_key(
+        None, "most that a card may state for desk with server, and for analyst with curators", "no limit"
+    )
+    maximum_row_epsilon: Decimal | None = optional_key(
+        None, "most that a card may state for desk with curators", "no limit"
+    )
     maximum_cells: int = optional_key(100_000, "most cells of a table of a release")
     maximum_tables: int = optional_key(1000, "most tables of a release")
     maximum_respondents: int = optional_key(
@@ -143,6 +155,7 @@ class Study:
         check_one_of("pad", self.pad, ("chacha20", "otp"))
         check_one_of("alignment", self.alignment, ("tokens", "psi"))
         check_one_of("left_out", self.left_out, ("local", "stated"))
+        check_one_of("minimum_tested", self.minimum_tested, ("enough", "too little", "not"))
         _check_numbers(self)
         _check_parties(self)
         _check_analysts(self)
@@ -292,6 +305,10 @@ def _check_fewest(study: Study) -> None:
         raise InvalidInputError("minimum_population is not at least 1", remedy="100 is a usual value.")
     if not 0 <= study.minimum_share <= 1:
         raise InvalidInputError("minimum_share is not between 0 and 1", remedy="0.5 is a usual value; 0 warns nobody.")
+    if not 0 <= study.minimum_noise_split < 1:
+        raise InvalidInputError("minimum_noise_split is not from 0 to below 1", remedy="0.25 leaves requests a choice.")
+    if any(most is not None and most <= 0 for most in (study.maximum_pair_epsilon, study.maximum_row_epsilon)):
+        raise InvalidInputError("maximum_pair_epsilon or maximum_row_epsilon is not above 0", remedy="Leave it out.")
 
 
 def _check_numbers(study: Study) -> None:

@@ -136,13 +136,13 @@ class Rule:
             "maximum_epsilon": self.maximum_epsilon,
             "maximum_delta": self.maximum_delta,
             "maximum_charge": self.maximum_charge,
-            "maximum_pair_epsilon": _limit_text(self.maximum_pair_epsilon),
-            "maximum_row_epsilon": _limit_text(self.maximum_row_epsilon),
+            "maximum_pair_epsilon": self.maximum_pair_epsilon,
+            "maximum_row_epsilon": self.maximum_row_epsilon,
             "tested": None if self.tested is HowTested.NOT else json.dumps(self.tested.value),
             "decision": json.dumps(_DECISIONS[self.verdict]),
             "expires_days": self.expires_days,
         }
-        return ", ".join(f"{key} = {value}" for key, value in values.items() if value is not None)
+        return ", ".join(f"{key} = {value}" for key, value in values.items() if value not in {None, ANY})
 
     def matches(self, request: ReleaseRequest, attribute: str, outlook: Outlook) -> bool:
         """Whether this rule is about an attribute of a request."""
@@ -358,10 +358,6 @@ def _limit(fields: Fields, key: str, default: Decimal) -> Decimal:
             raise InvalidInputError(f'{key} is a number, or "any"', where=fields.where)
         return ANY
     return _epsilon(fields, key) or default
-
-
-def _limit_text(limit: Decimal) -> Decimal | None:
-    return None if limit == ANY else limit
 
 
 def _tested(fields: Fields, default: HowTested) -> HowTested:

@@ -5,7 +5,6 @@ from decimal import Decimal
 
 from veiltab.common.errors import BudgetExceededError, DeniedError, NotReadyError
 from veiltab.common.privacy.cards.card import card_of
-from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.receipts.canary_plan import shown_by
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.table_spec import requested_columns
@@ -74,11 +73,7 @@ def hypothetical_request(
         attributes=attributes,
         epsilon=epsilon,
         delta=delta,
-        purpose="",
         deadline=0,
-        partial=False,
-        sampling=Sampling.SEED,
-        pad=Pad.CHACHA20,
     )
 
 

@@ -13,6 +13,7 @@ from veiltab.common.core.mechanism import TwoSidedNoise
 from veiltab.common.core.texts.canonical import canonical_digest, canonical_text
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.planning.planning import Plan, plan_release
+from veiltab.common.release.floors import Floors
 from veiltab.common.release.limits import check_draws, check_limits
 from veiltab.common.release.messages.witness import Witnessed, check_head
 from veiltab.common.release.receipts.canary_changes import most_canaries
@@ -159,31 +160,19 @@ class PlanQuestion:
 
     Args:
         columns: what is granted of it.
-        minimum_population: respondents that the study asks for.
         population: common respondents n.
         alignment: digest of the curators' alignment.
+        floors: what the study asks of every release.
         asked: columns of all that is asked for, where these are several tables.
     """
 
     request: ReleaseRequest
     columns: tuple[Column, ...]
     study_digest: str
-    minimum_population: int
     population: int
     alignment: str
+    floors: Floors
     asked: tuple[Column, ...] = ()
-
-    def check_population(self) -> None:
-        """Refuse a release of fewer respondents than the study asks for.
-
-        Raises:
-            InvalidInputError: they are fewer.
-        """
-        if self.population < self.minimum_population:
-            raise InvalidInputError(
-                f"the curators share fewer respondents than the {self.minimum_population} that the study asks for",
-                where="population",
-            )
 
     @cached_property
     def text(self) -> str:
@@ -203,9 +192,9 @@ def plan_question(
         request=request,
         columns=columns,
         study_digest=study.digest,
-        minimum_population=study.minimum_population,
         population=population,
         alignment=alignment,
+        floors=Floors.of(study),
         asked=requested_columns(request, study) if request.tables else (),
     )
 

@@ -32,11 +32,12 @@ def planned_release(question: PlanQuestion) -> ReleaseSpec:
 
     Raises:
         InvalidInputError: too few common respondents, too small an epsilon for so many tables, sizes out of range; see
-            `foreseen_plan`.
+            `foreseen_plan`; less than the study's floors.
         DeniedError: no table is left.
     """
-    question.check_population()
-    return _several(question) if question.request.tables else _one(question)
+    release = _several(question) if question.request.tables else _one(question)
+    question.floors.check(release)
+    return release
 
 
 def _one(question: PlanQuestion) -> ReleaseSpec:

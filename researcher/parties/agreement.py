@@ -3,6 +3,7 @@
 from collections.abc import Container, Iterable, Mapping
 
 from veiltab.common.errors import FailedReleaseError, NotReadyError
+from veiltab.common.release.floors import Floors
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec, release_of
 from veiltab.common.release.table_spec import TableSpec, requested_columns
@@ -89,6 +90,8 @@ def _check_all_planned(curators: Iterable[str], planned: Container[str]) -> None
 def _check_asked_for(release: ReleaseSpec, request: ReleaseRequest, study: Study) -> None:
     differing = [*_unlike_request(release, request), *_unlike_tables(release, request)]
     differing += _unlike_study(release, study, request)
+    for table in release.each_table():
+        Floors.of(study).check(release_of(table))
     if differing:
         raise FailedReleaseError(
             f"the curators planned another release than was asked for: {', '.join(differing)}", where="release spec"

@@ -8,6 +8,7 @@ import pytest
 
 from tests.conftest import request_with
 from tests.curator.made_records import recorded, shown
+from veiltab.common.release.floors import Floors
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import Column
@@ -42,7 +43,7 @@ QUESTION = PlanQuestion(
     request=REQUEST,
     columns=ASKED,
     study_digest="0" * 64,
-    minimum_population=10,
+    floors=Floors(population=10),
     population=20_000,
     alignment="1" * 32,
     asked=ASKED,

@@ -14,7 +14,6 @@ from tests.protocol.world import ALICE, BOB, ROSA, Who, World
 from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.errors import FailedReleaseError
 from veiltab.common.release.messages.release_messages import receipt_from_proto, request_to_proto
-from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.receipts.testing import is_right
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.rpc.parties.identity import Role
@@ -31,13 +30,7 @@ def asked(world: World) -> str:
         researcher="rosa",
         attributes=FREE,
         epsilon=Decimal(4),
-        purpose="a test",
         deadline=int(time.time()) + 3600,
-        partial=False,
-        sampling=Sampling.SEED,
-        pad=Pad.CHACHA20,
-        sample=None,
-        noise_split=Decimal("0.5"),
         canaries=CANARIES,
     )
     message = curator_pb2.ProposeReleaseRequest(study_digest=world.local.study.digest, request=request_to_proto(wanted))

@@ -32,12 +32,7 @@ def request() -> ReleaseRequest:
         researcher="rosa",
         attributes=NAMES,
         epsilon=Decimal(4),
-        purpose="a test",
         deadline=int(time.time()) + 3600,
-        partial=False,
-        sampling=Sampling.SEED,
-        pad=Pad.CHACHA20,
-        sample=None,
     )
 
 

@@ -11,7 +11,6 @@ from tests.protocol.village import FREE, TWO
 from tests.protocol.wire import SECONDS, answer, connection
 from tests.protocol.world import ROSA, Who, World
 from veiltab.common.release.messages.release_messages import release_from_proto, request_to_proto, state_from_proto
-from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
@@ -32,9 +31,6 @@ def several(**changes: object) -> ReleaseRequest:
         "delta": Decimal("1e-6"),
         "purpose": "linked data",
         "deadline": int(time.time()) + 60,
-        "partial": False,
-        "sampling": Sampling.SEED,
-        "pad": Pad.CHACHA20,
         "canaries": 20,
         "tables": PAIRS,
     } | changes
