@@ -1,15 +1,17 @@
 """The one command, `veiltab`; its groups load when they are used."""
 
 import sys
+from pathlib import Path
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, json_option, run
+from veiltab.common.command.cli import EXIT_CODES, PATH, json_option, run
 from veiltab.common.command.lazy_group import LazyGroup
 from veiltab.common.errors import UnavailableError
 from veiltab.common.process.imports import do_without_pandas
 from veiltab.common.process.memory import keep_freed_memory
 from veiltab.common.process.signals import raise_at_interrupt
+from veiltab.common.rpc.way import PROXY, ProxyOption
 
 _GROUPS = {
     "To see it": {
@@ -29,6 +31,7 @@ _GROUPS = {
         "pki": "Make a study's certificates.",
         "curator serve": "Run a curator.",
         "server": "Run the cloud server.",
+        "relay": "Pass on connections between parties that accept none.",
         "researcher serve": "Run a researcher's service.",
         "status": "Show what a party is doing and what it waits for.",
         "health": "Ask whether a party serves.",
@@ -55,6 +58,7 @@ _PLACES = {
     "health": "veiltab.deploy.operate.health_cli:health",
     "collect": "veiltab.researcher.collection.cli:collect",
     "node": "veiltab.node.cli:node",
+    "relay": "veiltab.deploy.relay.relay_cli:relay",
     "lab": "veiltab.papers.cli:lab",
 }
 
@@ -102,8 +106,16 @@ class _Roles(LazyGroup):
 @click.group(cls=_Roles, places=_PLACES, help=_HELP, epilog=EXIT_CODES)
 @click.version_option(package_name="veiltab")
 @json_option
-def veiltab() -> None:
+@click.option(
+    "--proxy",
+    metavar="http://HOST:PORT",
+    help='Call others through this HTTP proxy; "environment": that of https_proxy.',
+)
+@click.option("--proxy-user", type=PATH, help="File with USER:PASSWORD for the proxy, which its owner alone may read.")
+@click.pass_context
+def veiltab(context: click.Context, proxy: str | None, proxy_user: Path | None) -> None:
     """Run a command."""
+    context.meta[PROXY] = None if proxy is None else ProxyOption(url=proxy, user=proxy_user)
 
 
 def main() -> None:

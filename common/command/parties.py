@@ -1,16 +1,23 @@
 """The parties of a study, as its file lists them."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import assert_never
+
+import click
 
 from veiltab.common.core.texts.nearest import known_names
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.parties.identity import Identity, Party, Role, load_identity
+from veiltab.common.rpc.way import PROXY, ProxyOption
 from veiltab.common.study.file import Member, Study, load_study
 
 
 def parties_of(study: Study) -> dict[Party, str | None]:
-    """Return the parties of a study with their endpoints; analysts and nodes listen nowhere and have None."""
+    """Return the parties of a study with their endpoints; analysts and nodes listen nowhere and have None.
+
+    So has the relay, which serves no RPC.
+    """
     roles: dict[Role, tuple[Member, ...]] = {
         Role.SERVER: (study.server,),
         Role.CURATOR: study.curators,
@@ -24,6 +31,8 @@ def parties_of(study: Study) -> dict[Party, str | None]:
     parties |= {Party(study=study.id, role=Role.ANALYST, name=analyst.name): None for analyst in study.analysts}
     if study.nodes is not None:
         parties[Party(study=study.id, role=Role.NODE, name=study.nodes.name)] = None
+    if study.relay is not None:
+        parties[Party(study=study.id, role=Role.RELAY, name=study.relay.name)] = None
     return parties
 
 
@@ -48,13 +57,15 @@ def desk_of(study: Study, party: Party) -> Party:
             return party
         case Role.ANALYST:
             return Party(study=study.id, role=Role.RESEARCHER, name=study.analyst(party.name).researcher)
-        case Role.CURATOR | Role.SERVER | Role.NODE:
+        case Role.CURATOR | Role.SERVER | Role.NODE | Role.RELAY:
             raise InvalidInputError(f"{party} asks no researcher's service", where=f"study {study.id}")
         case _:
             assert_never(party.role)
 
 
-def load_party(study_path: Path, identity_folder: Path, *roles: Role, name: str | None) -> tuple[Study, Identity]:
+def load_party(
+    study_path: Path, identity_folder: Path, *roles: Role, name: str | None, proxy: ProxyOption | None = None
+) -> tuple[Study, Identity]:
     """Load a study and the identity of one of its parties, in one of some roles.
 
     Args:
@@ -78,8 +89,30 @@ def load_party(study_path: Path, identity_folder: Path, *roles: Role, name: str 
             remedy=known_names("Known", [party.name for party in known], name or ""),
         )
     (party,) = chosen
-    return study, load_identity(identity_folder, party.role, party.name, study=study.id)
+    return study, with_way(study, load_identity(identity_folder, party.role, party.name, study=study.id), proxy)
 
 
 def _no_party(wanted: str, name: str | None) -> str:
     return f"this folder has no certificate of a {wanted}" if name is None else f"no {wanted} {name!r} in the study"
+
+
+def with_way(study: Study, identity: Identity, proxy: ProxyOption | None = None) -> Identity:
+    """Return an identity whose connections go through the study's relay or a proxy, where there is one.
+
+    Args:
+        proxy: if not that of the command's options.
+
+    Raises:
+        InvalidInputError: the proxy is none.
+    """
+    context = click.get_current_context(silent=True)
+    if proxy is None and context is not None:
+        proxy = context.meta.get(PROXY)
+    if study.relay is None and proxy is None:
+        return identity
+    from veiltab.common.relay.forwarder import forwarder  # noqa: PLC0415 - not for parties that are called straight
+
+    relay = None
+    if study.relay is not None:
+        relay = (Party(study=study.id, role=Role.RELAY, name=study.relay.name), study.relay.endpoint)
+    return replace(identity, way=forwarder(identity, relay, proxy))

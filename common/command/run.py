@@ -7,7 +7,7 @@ from functools import partial
 
 from veiltab.common.command.cli import note
 from veiltab.common.command.options import ServeOptions
-from veiltab.common.errors import VeiltabError
+from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.process.memory import give_back_freed_memory
 from veiltab.common.process.protection import allow_open_files
 from veiltab.common.process.restart import RestartRequest
@@ -16,6 +16,7 @@ from veiltab.common.rpc.parties.identity import Identity, Party, load_identity
 from veiltab.common.rpc.parties.revocation import FILE, RevocationList
 from veiltab.common.rpc.server import PartyServer, Registration, build_server
 from veiltab.common.rpc.waiting.changes import Changes
+from veiltab.common.study.members import RELAYED
 
 
 def serve_party(  # noqa: PLR0913, PLR0917 - what a party consists of
@@ -30,17 +31,32 @@ def serve_party(  # noqa: PLR0913, PLR0917 - what a party consists of
 ) -> None:
     """Bind a party's server, which is all of a check, and run it beside the party's work; see `run_party`.
 
-    It listens where the option says, or at every interface at the endpoint's port.
+    It listens where the option says, or at every interface at the endpoint's port; and where it is called through a
+    relay at a socket of its own alone.
+
+    Raises:
+        InvalidInputError: it is called through a relay, and the option names a port.
     """
-    address = options.listen or f"[::]:{endpoint.rpartition(':')[2]}"
+    way = identity.way if endpoint == RELAYED else None
+    address = options.listen or (f"[::]:{endpoint.rpartition(':')[2]}" if way is None else way.own_socket())
+    if way is not None and not address.startswith("unix:"):
+        raise InvalidInputError(
+            f"{identity.party} is called through the relay, and listens at no port",
+            where="--listen",
+            remedy="Leave it out, or write unix:PATH.",
+        )
 
     async def main() -> None:
         server = build_server(identity, callers, services, address)
         if not options.check:
+            if way is not None:
+                way.park(address)
             await run_party(identity, server, work(), check_files, changes)
 
     asyncio.run(main())
     if options.check:
+        if way is not None:
+            way.try_relay()
         from veiltab.common.command.checking import say_ready  # noqa: PLC0415 - not for parties that serve
 
         say_ready(identity, address)
@@ -89,7 +105,7 @@ async def _serve(party: Party, server: PartyServer, stopped: asyncio.Event, chan
     trimming = asyncio.create_task(give_back_freed_memory())
     try:
         async with server:
-            note(f"{party} serves on port {server.port}")
+            note(f"{party} serves {f'on port {server.port}' if server.port > 1 else 'at a socket'}")
             await stopped.wait()
             if changes is not None:
                 changes.close()

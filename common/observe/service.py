@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 from veiltab.common.errors import DeniedError
 from veiltab.common.observe.span_messages import PartyStatus, status_to_proto
-from veiltab.common.observe.status import Observation
+from veiltab.common.observe.status import Observation, Work
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.parties.identity import Identity
 from veiltab.v1 import status_pb2, status_pb2_grpc
@@ -22,6 +22,7 @@ class StatusServicer(status_pb2_grpc.StatusServiceServicer):
 
     def __init__(self, identity: Identity, observe: Callable[[], Observation]) -> None:
         self._stated = identity.certificate_facts
+        self._way = identity.way
         self._observe = observe
         self._started = int(time.time())
 
@@ -35,6 +36,21 @@ class StatusServicer(status_pb2_grpc.StatusServiceServicer):
             started=self._started,
             certificate_ends=int(self._stated.not_after.timestamp()),
             # Composing what is left of a budget may take a while.
-            observation=await asyncio.to_thread(self._observe),
+            observation=await asyncio.to_thread(self._observe) | self._connection(),
         )
         return status_to_proto(status)
+
+    def _connection(self) -> Observation:
+        """Return how the party stands with its relay, if others call it through one."""
+        standing = None if self._way is None else self._way.standing()
+        if standing is None:
+            return Observation()
+        work = Work(
+            kind="relay",
+            id=standing.endpoint,
+            about="",
+            state="parked" if standing.parked else "not parked",
+            waiting_for=standing.trouble,
+            since=standing.since,
+        )
+        return Observation(work=(work,))

@@ -13,8 +13,8 @@ class Work:
     """A release, a round or an alignment as one party sees it.
 
     Args:
-        kind: "release", "round" or "alignment".
-        id: its id; empty for an alignment.
+        kind: "release", "round", "alignment" or "relay".
+        id: its id; empty for an alignment; the endpoint of a relay.
         about: what it is, for people: attributes, epsilon, researcher.
         waiting_for: what it waits for, what is done for it if that takes a while, or why it failed; empty otherwise.
         since: Unix seconds since which it is in this state; 0 if that is not known.

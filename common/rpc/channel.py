@@ -4,10 +4,12 @@ from typing import TypeVar
 
 import grpc
 
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.chunks import MAX_MESSAGE, READ_AHEAD
 from veiltab.common.rpc.parties.identity import Clock, Identity, Party, utc_now
 from veiltab.common.rpc.statuses import error_from_rpc
 from veiltab.common.rpc.waiting.retries import repeated
+from veiltab.common.study.members import RELAYED
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
@@ -27,13 +29,16 @@ def connect(
 
     Args:
         identity: the party's own.
-        endpoint: "host:port".
+        endpoint: "host:port", or "relay"; where the identity has a way, that says where it leads.
         backoff: seconds after which it connects again at the latest.
 
     Raises:
-        InvalidInputError: own certificate is not valid now.
+        InvalidInputError: own certificate is not valid now, or the study's relay is not known here.
     """
     identity.check_lifetime(clock())
+    if endpoint == RELAYED and identity.way is None:
+        raise InvalidInputError(f"{peer} is called through a relay, which this identity does not know", where=peer.uri)
+    target = endpoint if identity.way is None else identity.way.target(peer, endpoint)
     credentials = grpc.ssl_channel_credentials(identity.authority, identity.key, identity.certificate)
     options = [
         ("grpc.ssl_target_name_override", peer.dns_name),
@@ -47,10 +52,11 @@ def connect(
         ("grpc.keepalive_timeout_ms", 10_000),
         ("grpc.keepalive_permit_without_calls", 0),
         ("grpc.initial_reconnect_backoff_ms", int(1000 * min(0.2, backoff))),
-        ("grpc.min_reconnect_backoff_ms", 2_000),  # what gRPC calls so is the longest attempt to connect
+        # What gRPC calls so is the longest attempt to connect; a relay adds round trips.
+        ("grpc.min_reconnect_backoff_ms", 2_000 if target == endpoint else 5_000),
         ("grpc.max_reconnect_backoff_ms", int(1000 * backoff)),
     ]
-    return grpc.aio.secure_channel(endpoint, credentials, options=options)
+    return grpc.aio.secure_channel(target, credentials, options=options)
 
 
 async def call(  # noqa: PLR0913 - what to call, and how patiently

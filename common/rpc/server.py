@@ -116,7 +116,7 @@ def build_server(  # noqa: PLR0913 - what a server is made of
     Args:
         identity: the party's own.
         peers: the parties that may call at all: those of the study file, or fewer (a researcher's own service: itself).
-        address: "host:port"; port 0 takes a free one.
+        address: "host:port", port 0 takes a free one; or "unix:" and the path of a socket.
         limits: what the server spends on its callers.
 
     Raises:
@@ -150,7 +150,8 @@ def _bind(server: grpc.aio.Server, address: str, identity: Identity) -> int:
         [(identity.key, identity.certificate)], root_certificates=identity.authority, require_client_auth=True
     )
     # Where it cannot be bound, gRPC prints a line of its own.
-    check_bindable(address)
+    if not address.startswith("unix:"):
+        check_bindable(address)
     try:
         return server.add_secure_port(address, credentials)
     except RuntimeError:

@@ -25,6 +25,8 @@ from veiltab.common.study.members import (
     CuratorMember,
     Member,
     NodeGroup,
+    RelayMember,
+    check_endpoints,
     check_epsilon_budget,
     check_once,
 )
@@ -79,6 +81,7 @@ class Study:
         nodes: the nodes, if there are any.
         questions: what they may be asked.
         identity: what names a person where curators have no common number; None if they have one.
+        relay: through it parties are called that accept no connection; None if every party does.
 
     Raises:
         InvalidInputError: if the parts contradict one another.
@@ -147,6 +150,7 @@ class Study:
     nodes: NodeGroup | None = None
     questions: tuple[Question, ...] = ()
     identity: "IdentityRule | None" = None
+    relay: RelayMember | None = None
 
     def __post_init__(self) -> None:
         check_name("id", self.id)
@@ -278,6 +282,7 @@ def _study(root: Fields, source: bytes) -> Study:
             nodes=read_table(NodeGroup, root.table("nodes")) if root.holds("nodes", object) else None,
             questions=tuple(question_rule(one) for one in root.tables("question", required=False)),
             identity=_identity(root.table("identity")) if root.holds("identity", object) else None,
+            relay=read_table(RelayMember, root.table("relay")) if root.holds("relay", object) else None,
             **values,
         )
     )
@@ -344,8 +349,9 @@ def _check_parties(study: Study) -> None:
     parties = (study.server, *study.curators, *study.researchers)
     names = [party.name for party in parties] + [analyst.name for analyst in study.analysts]
     names += [study.nodes.name] if study.nodes else []
+    names += [study.relay.name] if study.relay else []
     check_once("parties are named", names, "Names are unique among all parties.")
-    check_once("parties listen at", [party.endpoint for party in parties], "Give each party its own endpoint.")
+    check_endpoints(parties, study.relay, has_nodes=study.nodes is not None)
 
 
 def _check_analysts(study: Study) -> None:

@@ -21,6 +21,9 @@ MOST_ZEROS = 64
 MAX_STRATA = 1000
 """Most strata of a study's nodes."""
 
+RELAYED = "relay"
+"""The endpoint of a party that is called through the study's relay."""
+
 PARTY_NAME = key("a-z, 0-9 and inner hyphens; unique among all parties")
 ID_COLUMNS = key("columns of its table that together name a respondent", "it must be there, or `identity`")
 IDENTITY = key(
@@ -41,7 +44,20 @@ class Member:
     """A server or a researcher: its name and where its service listens."""
 
     name: str = field(metadata=PARTY_NAME)
-    endpoint: str = field(metadata=key("host:port at which the others reach its service"))
+    endpoint: str = field(metadata=key('host:port at which the others reach its service, or "relay"'))
+
+    def __post_init__(self) -> None:
+        check_name("name", self.name)
+        if self.endpoint != RELAYED:
+            check_endpoint(self.endpoint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayMember:
+    """The relay, through which parties are called that accept no connection."""
+
+    name: str = field(default="relay", metadata=PARTY_NAME)
+    endpoint: str = field(metadata=key("host:port at which all parties reach it, such as relay.example.org:443"))
 
     def __post_init__(self) -> None:
         check_name("name", self.name)
@@ -189,3 +205,20 @@ def check_once(what: str, values: Sequence[str], remedy: str) -> None:
     for value, count in Counter(values).items():
         if count > 1:
             raise InvalidInputError(f"{what} {value!r} twice", remedy=remedy)
+
+
+def check_endpoints(parties: Sequence[Member], relay: RelayMember | None, *, has_nodes: bool) -> None:
+    """Refuse endpoints that two have, or that need a relay which is not there; the first party is the server."""
+    endpoints = [party.endpoint for party in parties if party.endpoint != RELAYED]
+    if relay is not None:
+        endpoints.append(relay.endpoint)
+    elif len(endpoints) < len(parties):
+        raise InvalidInputError(
+            'an endpoint is "relay", and there is no [relay]', remedy="Add [relay] with its endpoint, host:port."
+        )
+    if has_nodes and parties[0].endpoint == RELAYED:
+        raise InvalidInputError(
+            'the server\'s endpoint is "relay" in a study with nodes',
+            remedy="Give it host:port: a relay has not room for thousands of nodes.",
+        )
+    check_once("parties listen at", endpoints, "Give each party its own endpoint.")

@@ -9,7 +9,7 @@ from veiltab.common.study.coding.rules import WrittenRule, attribute_rule, quest
 from veiltab.common.study.file import Study
 from veiltab.common.study.identity_table import WrittenIdentity, identity_of
 from veiltab.common.study.keys import Key, keys_of, read_table
-from veiltab.common.study.members import AnalystMember, CuratorMember, Member, NodeGroup
+from veiltab.common.study.members import AnalystMember, CuratorMember, Member, NodeGroup, RelayMember
 from veiltab.common.study.toml_fields import Fields
 
 
@@ -54,6 +54,7 @@ STUDY_TABLES: Mapping[str, TableKeys] = MappingProxyType(
             read=identity_of,
         ),
         "server": _tables_of(Member, "the cloud server", is_needed=True),
+        "relay": _tables_of(RelayMember, 'what passes connections to parties whose endpoint is "relay"'),
         "curator": _tables_of(CuratorMember, "a curator; two or more", is_list=True),
         "researcher": _tables_of(Member, "a researcher; one or more", is_list=True, is_needed=True),
         "analyst": _tables_of(AnalystMember, "somebody who reads the releases of a researcher", is_list=True),

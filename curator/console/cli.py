@@ -8,6 +8,7 @@ import click
 
 from veiltab.common.command.cli import PATH
 from veiltab.common.command.options import state_option, study_argument
+from veiltab.common.command.parties import with_way
 from veiltab.common.extras import importing
 from veiltab.common.rpc.parties.identity import Identity, Role, load_identity
 from veiltab.common.study.file import Study
@@ -101,4 +102,4 @@ def _link_folder(state_folder: Path) -> LinkFolder:
 
 
 def _identity(study: Study, name: str, folder: Path | None) -> Identity | None:
-    return None if folder is None else load_identity(folder, Role.CURATOR, name, study=study.id)
+    return None if folder is None else with_way(study, load_identity(folder, Role.CURATOR, name, study=study.id))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from veiltab.common.command.parties import serving_parties
+from veiltab.common.command.parties import serving_parties, with_way
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.rpc.parties.identity import Identity, Party, load_identity, party_of_certificate
 from veiltab.common.study.file import Study
@@ -22,7 +22,7 @@ def endpoint_of(study: Study, party: Party) -> str:
     return serving[party]
 
 
-def identity_in(folder: Path, study: str) -> Identity:
+def identity_in(folder: Path, study: Study) -> Identity:
     """Load the identity of the party whose folder this is."""
     keys = sorted(key for key in folder.glob("*.key") if key.name != AUTHORITY_KEY)
     if len(keys) != 1:
@@ -37,7 +37,7 @@ def identity_in(folder: Path, study: str) -> Identity:
         raise NotFoundError(
             f"the certificate cannot be read ({error.strerror})", where=str(keys[0].with_suffix(".pem"))
         ) from None
-    return load_identity(folder, asker.role, asker.name, study=study)
+    return with_way(study, load_identity(folder, asker.role, asker.name, study=study.id))
 
 
 def _folders_below(folder: Path) -> str:

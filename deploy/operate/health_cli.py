@@ -39,5 +39,5 @@ def health(study_path: Path, identity_folder: Path, name: str, role: str, endpoi
     study = load_study(study_path)
     party = Party(study=study.id, role=Role(role), name=name)
     address = endpoint or endpoint_of(study, party)
-    asyncio.run(wait_until_serving(identity_in(identity_folder, study.id), party, address, within=within))
+    asyncio.run(wait_until_serving(identity_in(identity_folder, study), party, address, within=within))
     emit({"party": party.uri, "endpoint": address, "serving": True}, f"{party} serves at {address}.")

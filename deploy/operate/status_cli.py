@@ -38,7 +38,7 @@ def status(study_path: Path, identity_folder: Path, name: str | None, endpoint: 
     if watch and wants_json():
         raise click.UsageError("--watch is for a screen; give it without --json.")
     study = load_study(study_path)
-    identity = identity_in(identity_folder, study.id)
+    identity = identity_in(identity_folder, study)
     if name not in {None, identity.party.name}:
         raise InvalidInputError(
             f"the identity is that of {identity.party}, not of {name!r}",

@@ -20,6 +20,7 @@ from veiltab.common.rpc.parties.identity import Clock, Party, utc_now
 from veiltab.common.rpc.parties.revocation import FILE
 from veiltab.common.storage.files import created_private, written_whole
 from veiltab.common.study.file import Study
+from veiltab.common.study.members import RELAYED
 from veiltab.deploy.pki.authority import (
     Authority,
     Issued,
@@ -43,7 +44,7 @@ BACKDATING = timedelta(minutes=5)
 """How long before its making a certificate becomes valid: the parties' clocks differ a little."""
 
 _NOWHERE = "localhost:0"
-"""Endpoint in the certificates of analysts and nodes, who listen nowhere."""
+"""Endpoint in the certificates of those who listen nowhere, and of the relay, which is known by its DNS name."""
 
 
 def init_pki(study: Study, out: Path, *, lifetime: timedelta = LIFETIME, clock: Clock = utc_now) -> dict[Party, Path]:
@@ -63,13 +64,17 @@ def init_pki(study: Study, out: Path, *, lifetime: timedelta = LIFETIME, clock: 
     check_no_authority(out, "Renew or add a party with `veiltab pki issue`, or give another directory.")
     parties = parties_of(study)
     for party, endpoint in parties.items():
-        names_of(party, endpoint or _NOWHERE)
+        names_of(party, _place(endpoint))
     now = clock()
     authority = new_authority(study.id, since=now - BACKDATING, until=now + max(AUTHORITY_LIFETIME, lifetime))
     out.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_private(out / "ca.key", key_pem(authority.key))
     write_private(out / "ca.pem", authority.certificate.public_bytes(Encoding.PEM))
     return {party: issue_party(study, out, party, lifetime=lifetime, clock=clock) for party in parties}
+
+
+def _place(endpoint: str | None) -> str:
+    return _NOWHERE if endpoint in {None, RELAYED} else endpoint
 
 
 def check_no_authority(out: Path, remedy: str) -> None:
@@ -112,7 +117,7 @@ def issue_party(
         raise InvalidInputError(
             "the authority has expired", where=str(pki), remedy="Make a new one with `veiltab pki init`."
         )
-    issued = authority.issue(str(party), names_of(party, known[party] or _NOWHERE), now - BACKDATING, now + lifetime)
+    issued = authority.issue(str(party), names_of(party, _place(known[party])), now - BACKDATING, now + lifetime)
     folder = pki / f"{party.role.value}-{party.name}"
     write_identity(folder, party.name, authority, issued)
     with open(pki / ISSUED, "a", encoding="utf-8", opener=created_private) as record:

@@ -8,7 +8,7 @@ import click
 
 from veiltab.common.command.cli import note
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.study.members import check_once
+from veiltab.common.study.members import RELAYED, check_once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,9 +17,11 @@ class Parties:
 
     Args:
         takes_all: whether to take every proposal, and to ask nothing.
+        has_relay: whether who is not given an endpoint is called through the relay.
     """
 
     takes_all: bool
+    has_relay: bool = False
 
     def study(self, given: str | None) -> str:
         """Return the study's id."""
@@ -43,14 +45,16 @@ class Parties:
                     f"there is no draft of {name[:60]!r}", where="--curator", remedy=f"Drafts: {', '.join(names)}."
                 )
         for port, name in enumerate(names, 7401):
-            if name not in endpoints:
+            if name not in endpoints and self.has_relay:
+                endpoints[name] = RELAYED
+            elif name not in endpoints:
                 proposal = f"{name}.example.org:{port}"
                 endpoints[name] = self._answer(f"--curator {name}=HOST:PORT", f"Curator {name}, HOST:PORT", proposal)
         return endpoints
 
     def researchers(self, given: Sequence[str]) -> dict[str, str]:
         """Return the endpoint of each researcher."""
-        proposal = "rosa=rosa.example.org:7410"
+        proposal = f"rosa={RELAYED if self.has_relay else 'rosa.example.org:7410'}"
         return _parties(given or [self._answer("--researcher", "Researcher, NAME=HOST:PORT", proposal)], "--researcher")
 
     def takes_steps(self, steps: Sequence[str], effects: Sequence[str]) -> bool:

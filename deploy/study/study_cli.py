@@ -213,6 +213,7 @@ def _missing_texts(options: Sequence[str]) -> dict[str, set[str]]:
 @click.option("--server", metavar="[NAME=]HOST:PORT", help="Where the server listens; its name is cloud by default.")
 @click.option("--curator", "curators", multiple=True, metavar="NAME=HOST:PORT", help="Where a curator listens.")
 @click.option("--researcher", "researchers", multiple=True, metavar="NAME=HOST:PORT", help="A researcher.")
+@click.option("--relay", metavar="HOST:PORT", help="A relay; curators without an endpoint are called through it.")
 @click.option("--hub", help="With drafts that have an identity: the curator to whose rows all others link.")
 @click.option(
     "--alignment",
@@ -232,6 +233,7 @@ def merge(
     server: str | None,
     curators: tuple[str, ...],
     researchers: tuple[str, ...],
+    relay: str | None,
     hub: str | None,
     alignment: str,
     yes: bool,
@@ -248,7 +250,7 @@ def merge(
     from veiltab.deploy.study.parties import Parties
 
     refuse_present(out)
-    parties = Parties(takes_all=yes)
+    parties = Parties(takes_all=yes, has_relay=relay is not None)
     drafts, problems = _drafts(paths, parties)
     if problems:
         lines = [f"  {problem}" if path is None else f"  {path}: {problem}" for path, problem in problems]
@@ -266,6 +268,7 @@ def merge(
         curators=parties.curators(curators, [draft.curator for draft in drafts]),
         researchers=parties.researchers(researchers),
         hub=hub or "",
+        relay=relay,
         alignment=alignment,
     )
     text = toml_text(merged_tables(drafts, frame))

@@ -22,6 +22,7 @@ from veiltab.play.local.asking import client_of, progress
 from veiltab.play.local.folder import new_folder
 from veiltab.play.local.processes import APPROVAL, LocalStudy, free_endpoints
 from veiltab.play.studies import adult_tables
+from veiltab.play.studies.templates import relayed
 from veiltab.researcher.client.client import Client
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.estimates.estimation import Estimate
@@ -46,6 +47,7 @@ class DemoOptions:
         max_pair_epsilon: most epsilon that a pair of parties faces, as text; None for no cap.
         canaries: rows that test the server; None lets the plan choose.
         tables: the user's own tables instead of Adult, one a curator.
+        relay: curators and researchers listen nowhere, and are called through a relay.
         partial: also run a release for a second researcher, to whom only the first curator grants anything.
     """
 
@@ -60,6 +62,7 @@ class DemoOptions:
     canaries: int | None = None
     tables: tuple[Path, ...] = ()
     partial: bool = False
+    relay: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,6 +196,8 @@ def prepare(options: DemoOptions, say: Callable[[str], None]) -> tuple[LocalStud
         paths = adult_tables.write_tables(options.out / "tables", adult_tables.assignment(options.curators))
         counts = adult_tables.truth(options.curators)
         say(f"wrote the Adult tables: {counts.sum():,} people whom every curator holds, and some whom one holds alone")
+    if options.relay:
+        text = relayed(text, free_endpoints(["relay"])["relay"])
     denial = f'[[rule]]\nresearcher = "{PARTIAL_RESEARCHER}"\ndecision = "deny"\n\n'
     policies = {name: f"{denial if name != curators[0] else ''}{APPROVAL}" for name in curators}
     local = LocalStudy.made_in(options.out, text, tables=paths, policies=policies)

@@ -97,6 +97,7 @@ _NEXT = """Next:
     help="Your own tables, one a curator, with exactly one column in common: the id.",
 )
 @click.argument("more_tables", nargs=-1, type=PATH, metavar="")
+@click.option("--relay", is_flag=True, help="Curators and researchers open no port, and are called through a relay.")
 @out_option("veiltab-demo")
 @verbose_option
 def table(
@@ -109,6 +110,7 @@ def table(
     behaviour: str,
     tables: tuple[Path, ...],
     more_tables: tuple[Path, ...],
+    relay: bool,
     out: Path,
     verbose: bool,
     **noise: Any,  # noqa: ANN401 - the options of noise, which are fields of DemoOptions
@@ -136,6 +138,7 @@ def table(
         sampling=sampling,
         tables=(*tables, *more_tables),
         partial=grant == "partial",
+        relay=relay,
         **noise,
     )
     end_parties_on_sigterm()

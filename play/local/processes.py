@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, assert_never
 
+from veiltab.common.command.parties import with_way
 from veiltab.common.errors import InvalidInputError, UnavailableError, VeiltabError, error_class
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.parties.identity import Party, Role, load_identity
 from veiltab.common.study.file import Study, load_study, study_from_bytes
+from veiltab.common.study.members import RELAYED
 from veiltab.deploy.operate.calling import endpoint_of
 from veiltab.deploy.pki.certificates import init_pki
 
@@ -91,9 +93,10 @@ class LocalStudy:
 
     @property
     def parties(self) -> list[tuple[Role, str]]:
-        """Every party: curators, server, researchers."""
+        """Every party: the relay, if there is one, curators, server, researchers."""
         study = self.study
         return [
+            *((Role.RELAY, one.name) for one in (study.relay,) if one is not None),
             *((Role.CURATOR, c.name) for c in study.curators),
             (Role.SERVER, study.server.name),
             *((Role.RESEARCHER, r.name) for r in study.researchers),
@@ -118,18 +121,20 @@ class LocalStudy:
             role.value,
             "serve",
             str(self.study_path),
-            *("--name", name),
+            *(() if role is Role.RELAY else ("--name", name)),
             *("--identity", str(self.identity_folder(role, name))),
-            *("--state", str(self.state_folder(role, name))),
-            *("--listen", self.endpoint(role, name)),
             *self.options.get((role, name), ()),
         ]
+        if role is not Role.RELAY:
+            command += ["--state", str(self.state_folder(role, name))]
+            if (endpoint := self.endpoint(role, name)) != RELAYED:
+                command += ["--listen", endpoint]
         match role:
             case Role.CURATOR:
                 command += ["--table", str(self.tables[name])]
                 if name in self.policies:
                     command += ["--policy", str(self.policies[name])]
-            case Role.SERVER | Role.RESEARCHER | Role.ANALYST | Role.NODE:
+            case Role.SERVER | Role.RESEARCHER | Role.ANALYST | Role.NODE | Role.RELAY:
                 pass
             case _:
                 assert_never(role)
@@ -176,9 +181,11 @@ class LocalStudy:
         asyncio.run(self._wait_for(role, name))
 
     async def _wait_for(self, role: Role, name: str) -> None:
+        if role is Role.RELAY:
+            return  # whoever is called through it answers once it serves
         party = Party(study=self.study.id, role=role, name=name)
         asker = (role, name) if role is Role.RESEARCHER else (Role.RESEARCHER, self.study.researchers[0].name)
-        identity = load_identity(self.identity_folder(*asker), *asker)
+        identity = with_way(self.study, load_identity(self.identity_folder(*asker), *asker))
         waiting = asyncio.create_task(
             wait_until_serving(identity, party, self.endpoint(role, name), within=_START_SECONDS)
         )

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from veiltab.common.study.members import RELAYED
 from veiltab.common.study.toml_text import toml_text
 
 _SUFFIX = "-rehearsal"
@@ -39,4 +40,16 @@ def rehearsal_of(source: bytes, endpoints: Mapping[str, str]) -> bytes:
     head["id"] = head["id"][: _LONGEST_ID - len(_SUFFIX)].rstrip("-") + _SUFFIX
     head["title"] = f"Rehearsal of {head['title']}"[:_LONGEST_TITLE]
     place_parties(study, endpoints)
+    return toml_text(study).encode()
+
+
+def relayed(source: bytes, endpoint: str) -> bytes:
+    """Return a study file whose curators and researchers are called through a relay.
+
+    Args:
+        endpoint: the relay's, host:port.
+    """
+    study = tomllib.loads(source.decode("utf-8"), parse_float=Decimal)
+    study["relay"] = {"endpoint": endpoint}
+    place_parties(study, {party["name"]: RELAYED for party in (*study["curator"], *study["researcher"])})
     return toml_text(study).encode()

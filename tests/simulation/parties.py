@@ -284,7 +284,7 @@ class PartyHost:
                 researcher = ResearcherDriver(identity, study, asked)
                 add_ResearcherServiceServicer_to_server(ResearcherServicer(researcher), registered)
                 return researcher, asked, researcher.run(), server
-            case Role.ANALYST | Role.NODE:
+            case Role.ANALYST | Role.NODE | Role.RELAY:
                 raise AssertionError("they run no service")
             case _:
                 assert_never(self.party.role)

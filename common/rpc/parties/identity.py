@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple, assert_never
+from typing import NamedTuple, Protocol, assert_never
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
 from veiltab.common.errors import InvalidInputError, NotFoundError
+from veiltab.common.rpc.way import Standing
 from veiltab.common.storage.files import check_writers
 from veiltab.common.study.naming import check_name
 
@@ -39,6 +40,7 @@ class Role(Enum):
     RESEARCHER = "researcher"
     ANALYST = "analyst"
     NODE = "node"
+    RELAY = "relay"
 
     @property
     def with_article(self) -> str:
@@ -49,7 +51,7 @@ class Role(Enum):
     def is_many(self) -> bool:
         """Whether many devices share one name."""
         match self:
-            case Role.CURATOR | Role.SERVER | Role.RESEARCHER | Role.ANALYST:
+            case Role.CURATOR | Role.SERVER | Role.RESEARCHER | Role.ANALYST | Role.RELAY:
                 return False
             case Role.NODE:
                 return True
@@ -152,6 +154,25 @@ def party_of_certificate(pem: bytes) -> PartyCertificate:
     )
 
 
+class Way(Protocol):
+    """Passes a party's connections on, unread: inside each runs the mutual TLS of the two parties."""
+
+    def target(self, peer: Party, endpoint: str) -> str:
+        """Return what gRPC is to connect to for a peer with this endpoint in the study file."""
+
+    def own_socket(self) -> str:
+        """Return where this party's server is to listen, as gRPC writes the address."""
+
+    def park(self, address: str) -> None:
+        """Wait at the relay for callers from now on, and pass them on to this address."""
+
+    def try_relay(self) -> None:
+        """Park a connection and take it back, or raise UnavailableError."""
+
+    def standing(self) -> Standing | None:
+        """Return how this party stands with its relay; None if it does not wait there."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
     """A party's own certificate and key, and the authority of its study; all PEM.
@@ -164,6 +185,7 @@ class Identity:
         key: its private key, without a passphrase; never shown.
         authority: the certificate of the study's authority.
         folder: where it was read, and may be read again once it is renewed.
+        way: how its connections leave and reach it, if not straight.
 
     Raises:
         InvalidInputError: the parts do not belong together.
@@ -173,6 +195,7 @@ class Identity:
     key: bytes = field(repr=False)
     authority: bytes
     folder: Path | None = None
+    way: Way | None = field(default=None, repr=False, compare=False)
     certificate_facts: PartyCertificate = field(init=False)
 
     def __post_init__(self) -> None:

@@ -36,6 +36,7 @@ class StudyFrame:
         researchers: name -> endpoint.
         hub: the curator to whose rows others link, if drafts have an identity; "" if they have ids.
         alignment: "tokens" or "psi".
+        relay: endpoint of the relay, if there is one.
     """
 
     id: str
@@ -47,6 +48,7 @@ class StudyFrame:
     researchers: Mapping[str, str]
     hub: str = ""
     alignment: str = "tokens"
+    relay: str | None = None
 
 
 def conflicts(drafts: Sequence[Draft]) -> tuple[Problem, ...]:
@@ -134,6 +136,7 @@ def merged_tables(
         "study": {"id": frame.id, "title": frame.title, "alignment": frame.alignment},
         "budget": {"epsilon": frame.epsilon, **delta},
         **identity,
+        **({} if frame.relay is None else {"relay": {"endpoint": frame.relay}}),
         "server": {"name": name, "endpoint": endpoint},
         "curator": [
             {"name": draft.curator, "endpoint": frame.curators[draft.curator], **_respondents(draft)}

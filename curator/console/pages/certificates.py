@@ -42,15 +42,25 @@ def shown_by(identity: Identity, folder: Path, parties: dict[Party, str]) -> dic
     context.load_cert_chain(folder / f"{identity.party.name}.pem", folder / f"{identity.party.name}.key")
     context.set_alpn_protocols(["h2"])
     with ThreadPoolExecutor(max_workers=16) as threads:
-        found = threads.map(lambda item: _shown(context, *item), parties.items())
+        found = threads.map(lambda item: _shown(identity, context, *item), parties.items())
         return dict(zip(parties, found, strict=True))
 
 
-def _shown(context: ssl.SSLContext, party: Party, endpoint: str) -> Shown:
-    host, _, port = endpoint.rpartition(":")
+def _opened(target: str) -> socket.socket:
+    """Return a connection to host:port, or to unix:PATH."""
+    host, _, port = target.rpartition(":")
+    if host != "unix":
+        return socket.create_connection((host.strip("[]"), int(port)), timeout=SECONDS)
+    plain = socket.socket(socket.AF_UNIX)
+    plain.settimeout(SECONDS)
+    plain.connect(port)
+    return plain
+
+
+def _shown(identity: Identity, context: ssl.SSLContext, party: Party, endpoint: str) -> Shown:
     try:
         with (
-            socket.create_connection((host.strip("[]"), int(port)), timeout=SECONDS) as plain,
+            _opened(identity.way.target(party, endpoint) if identity.way else endpoint) as plain,
             context.wrap_socket(plain, server_hostname=party.dns_name) as connection,
         ):
             certificate = connection.getpeercert(binary_form=True)

@@ -96,6 +96,7 @@ recode = { "b" = "bus" }
 )
 
 CHANGES: dict[str, tuple[bytes, bytes, str]] = {
+    "relay": (b"[server]", b'[relay]\nendpoint = "relay:443"\n\n[server]', "gives another relay"),
     "order of categories": (
         b'["low", "high"]',
         b'["high", "low"]',

@@ -112,7 +112,7 @@ def test_what_init_writes_is_a_study_and_names_every_key_of_its_tables() -> None
     assert study.id == "wages"
     assert [rule.owner for rule in study.attributes] == ["alice", "bob"]
     tables = {re.sub(r"\W", "", line) for line in text.splitlines() if line.startswith("[")}
-    assert set(STUDY_TABLES) - tables == {"analyst", "identity", "nodes", "question"}
+    assert set(STUDY_TABLES) - tables == {"analyst", "identity", "nodes", "question", "relay"}
     for name in tables:
         for key in STUDY_TABLES[name].keys:
             assert re.search(rf"^(# )?{key} (=|\()", text, re.MULTILINE), key

@@ -1,0 +1,1 @@
+"""Connections through a relay or a proxy: a party's forwarder, and the lines that it exchanges with a relay."""

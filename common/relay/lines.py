@@ -1,0 +1,104 @@
+"""The outer protocol of a relay: inside mutual TLS one line each way says who wants whom, and bytes follow.
+
+    PARK                 I wait here for callers      -> OK SECONDS, the interval of heartbeats
+    CALL role/name       I want this party            -> OK
+    FROM role/name       to a parked one: who calls   -> OK
+    BEAT                 to a parked one              -> BEAT
+
+Instead of OK there may be a line that says why not. Whose connection it is, its certificate says.
+"""
+
+import asyncio
+import socket
+import ssl
+from dataclasses import dataclass
+
+from veiltab.common.errors import InvalidInputError, UnavailableError
+from veiltab.common.rpc.parties.identity import Identity
+
+ALPN = "veiltab-relay"
+MOST_LINE = 128
+LINE_SECONDS = 10.0
+PIECE = 65_536
+"""Bytes of one read; twice as many wait at most between two sides, each way, beside the kernel's buffers."""
+
+CLOSE_SECONDS = 5.0
+"""Seconds that a side has to take the last bytes."""
+
+_KEEPALIVE = (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 3), ("TCP_KEEPCNT", 3))
+"""A path that is dead, as after sleep or with another address, shows within 14 seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Both directions of one connection."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    def __post_init__(self) -> None:
+        self.writer.transport.set_write_buffer_limits(high=PIECE)
+        plain = self.writer.get_extra_info("socket")
+        if plain is not None and plain.family != socket.AF_UNIX:
+            keep_alive(plain)
+
+    async def say(self, line: str) -> None:
+        """Send a line."""
+        self.writer.write(line.encode() + b"\n")
+        await self.writer.drain()
+
+    async def line(self, within: float = LINE_SECONDS) -> str:
+        """Return the next line.
+
+        Raises:
+            UnavailableError: the connection ended.
+            TimeoutError: no line came in time.
+            InvalidInputError: it is too long or not ASCII.
+        """
+        try:
+            async with asyncio.timeout(within):
+                line = await self.reader.readuntil(b"\n")
+        except asyncio.IncompleteReadError:
+            raise UnavailableError("the relay connection ended") from None
+        except asyncio.LimitOverrunError:
+            line = b""
+        if not 1 <= len(line) <= MOST_LINE or not line.isascii():
+            raise InvalidInputError("a line of a relay connection is malformed")
+        return line[:-1].decode()
+
+    async def end(self) -> None:
+        """Close it; what it does not take in time is dropped."""
+        self.writer.close()
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self.writer.wait_closed()
+        except (OSError, TimeoutError):
+            self.writer.transport.abort()
+
+
+def keep_alive(plain: socket.socket) -> None:
+    """Have the kernel find out when the other end of a TCP connection is no longer reached."""
+    plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE:
+        if hasattr(socket, name):
+            plain.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def tls_context(identity: Identity, *, is_server: bool) -> ssl.SSLContext:
+    """Return mutual TLS 1.3 with the study's authority, for the connections between a relay and a party.
+
+    Raises:
+        InvalidInputError: the identity was not read from a folder.
+    """
+    if identity.folder is None:
+        raise InvalidInputError("the identity has no folder", where=str(identity.party))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if is_server else ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(cadata=identity.authority.decode())
+    name = identity.party.name
+    context.load_cert_chain(identity.folder / f"{name}.pem", identity.folder / f"{name}.key")
+    context.set_alpn_protocols([ALPN])
+    if is_server:
+        context.num_tickets = 0
+    return context

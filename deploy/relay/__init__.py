@@ -1,0 +1,1 @@
+"""The relay: a meeting point for connections that parties opened themselves."""
