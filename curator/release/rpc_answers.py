@@ -265,7 +265,7 @@ class Answers:
             raise refusal
         with transaction(self.store.connection):
             for attribute in keys:
-                self.store.keys.record_key_given(release_id, attribute, researcher)
+                self.store.keys.record_key_given(stored.part_of or release_id, attribute, researcher)
         return keys
 
     def progress(self, release_id: str) -> Progress:

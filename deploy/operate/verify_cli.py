@@ -1,6 +1,7 @@
 """`veiltab verify`: check a release certificate, or the evidence of a curator, offline, line by line."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from veiltab.common.command.cli import PATH, emit, note
 from veiltab.common.command.rare_options import rare_options
 from veiltab.common.core.texts.spelling import escaped
 from veiltab.common.errors import IntegrityError, NotReadyError
-from veiltab.common.release.guarantees import release_card
+from veiltab.common.release.guarantees import release_card, release_test
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.certificates.release_verification import Finding, to_dict, verified
 from veiltab.common.study.file import load_study
@@ -88,12 +89,13 @@ def verify(
     elif study is None:
         raise click.UsageError("A release certificate is checked against its study file: name it by --study.")
     else:
-        certificate = ReleaseCertificate.from_text(file_text(file))
+        certificate = ReleaseCertificate.from_text(file_text(file), str(file))
         if certificate.spec.several:
             note(f"pricing {len(certificate.tables)} tables anew, and checking each: about half a minute for a hundred")
         findings = verified(certificate, study, issuer, revoked, untested=untested)
         about, kind = _about(certificate, findings), "certificate"
         plain = to_dict(certificate, findings)
+        findings = tuple(_in_short(certificate, findings))
     end, code = _verdict(kind, findings)
     lines = [f"{_MARKS[one.holds]}  {one.what}: {one.detail}" for one in findings]
     emit(plain, "\n".join([f"{end} {about}.", "", *lines]))
@@ -109,6 +111,18 @@ def _about(certificate: ReleaseCertificate, findings: Sequence[Finding]) -> str:
         return about
     reader, *_ = release_card(release).bounds
     return f"{about}, {reader.name} faces {reader.limit}"
+
+
+def _in_short(certificate: ReleaseCertificate, findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield findings, with one line in the place of those of all tables that hold, or that were not tested enough."""
+    counts = Counter(one.holds for one in findings if one.table is not None)
+    for one in findings:
+        if one.table is None:
+            yield one
+        elif number := counts.pop(one.holds, 0):
+            said = "hold" if one.holds else "were not tested enough, and nothing else fails of them"
+            detail = f"{number} of {len(certificate.tables)} tables {said}. Of the one that is tested least: "
+            yield replace(one, what="each table", detail=detail + release_test(certificate.spec).sentence)
 
 
 def _verdict(kind: str, findings: Sequence[Finding]) -> tuple[str, int]:

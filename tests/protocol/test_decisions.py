@@ -55,7 +55,7 @@ def test_a_held_request_shows_its_card_and_goes_on_once_a_person_approves(villag
     request = listed(village, "bob", release_id)
     assert (request["own"], request["purpose"], request["state"]) == ({"health": "held"}, "who is well", "requested")
     (desk,) = (bound for bound in request["card"] if bound["coalition"] == ["desk"])
-    assert (desk["epsilon"], desk["delta"], desk["per_row"]) == (4.0, 0.0, False)
+    assert (desk["other"], desk["per_row"]) == ({"epsilon": 4.0, "delta": 0.0}, False)
     assert 0 < request["root_mse"] < 0.1
     assert request["remaining"] == pytest.approx(request["budget"] - request["spent"])
     assert release_id not in village.charges("alice") + village.charges("bob")

@@ -159,32 +159,25 @@ def card_of(
 ) -> EpsilonCard:
     """Return the card of a release.
 
-    Each coalition has the better of its pure epsilon and of (epsilon, delta) by the secret order; without a delta of
-    the request, the analyst and the desk have the pure one, as it was asked for, and the other beside it.
+    Each coalition has the better of its pure epsilon and of epsilon by the secret order, all at the same delta; so none
+    has less than one of its members.
 
     Args:
-        delta: of the request; None if it asked for a pure epsilon: the advised delta then stands beside it.
+        delta: of the request; None if it asked for a pure epsilon: the advised delta then.
         pure: pure epsilon against the desk, nats, if more is known than the release's own bound.
         one_time: whether the pads are one-time pads.
         shown: the largest share of the server's noise at which its tests find that some is missing; None where nobody
             says.
     """
     at = delta or advised_delta(release.scheme.population)
-    desk = _bound(
-        release.seen_by_desk,
-        Coalition.DESK,
-        at,
-        note="rows in an order that it does not know, if the server is honest",
-        pure=pure,
-    )
-    if delta is None:
-        desk = _pure_first(desk)
+    desk = _bound(release.seen_by_desk, Coalition.DESK, at, note="", pure=pure)
+    asked = "" if delta or desk.other is None else f"; {guarantee_text(desk.other[0], None)} without a delta"
     if shown is not None:
-        desk = replace(desk, if_omitted=_if_omitted(release, at, shown, is_pure=delta is None))
+        desk = replace(desk, if_omitted=_if_omitted(release, at, shown))
     return EpsilonCard(
         bounds=(
-            replace(desk, roles=Coalition.ANALYST.roles, note="counts, if the server is honest"),
-            desk,
+            replace(desk, roles=Coalition.ANALYST.roles, note=f"counts, if the server is honest{asked}"),
+            replace(desk, note=f"rows in an order that it does not know, if the server is honest{asked}"),
             _of_server(release, at),
             _of_curators(release, at),
             Bound(
@@ -217,9 +210,7 @@ EVERYTHING = Bound(
 """What the desk, the server and a curator face together, of any releases."""
 
 
-def _if_omitted(
-    release: TwoSidedRelease, delta: Decimal, shown: Fraction, *, is_pure: bool
-) -> tuple[Decimal, Decimal] | None:
+def _if_omitted(release: TwoSidedRelease, delta: Decimal, shown: Fraction) -> tuple[Decimal, Decimal] | None:
     """Return what the desk faces if the server adds only a share of its noise; None without any noise at all.
 
     Source: docs/coalitions.md (omission by coins of its own for each row is Theorem A at the lesser probability).
@@ -228,7 +219,6 @@ def _if_omitted(
     if view is None:
         return None
     bound = _bound(view, Coalition.DESK, delta, note="")
-    bound = _pure_first(bound) if is_pure else bound
     return None if bound.epsilon is None else (bound.epsilon, bound.delta)
 
 
@@ -257,9 +247,3 @@ def _bound(
     if by_order is None or Decimal(upward(by_order)) >= Decimal(upward(purely)):
         return Bound(roles=coalition.roles, epsilon=purely, note=note)
     return Bound(roles=coalition.roles, epsilon=by_order, delta=delta, other=(purely, Decimal(0)), note=note)
-
-
-def _pure_first(bound: Bound) -> Bound:
-    if bound.other is None or bound.epsilon is None:
-        return bound
-    return replace(bound, epsilon=bound.other[0], delta=bound.other[1], other=(bound.epsilon, bound.delta))

@@ -103,8 +103,8 @@ class ReleaseCertificate:
         )
 
     @classmethod
-    def from_text(cls, text: str) -> "ReleaseCertificate":
-        """Read a file.
+    def from_text(cls, text: str, where: str = "certificate") -> "ReleaseCertificate":
+        """Read a file, which `where` names in a refusal.
 
         Raises:
             IntegrityError: it is no release certificate, or not as it was written.
@@ -117,7 +117,7 @@ class ReleaseCertificate:
         except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, VeiltabError):
             as_written = False
         if not as_written:
-            raise IntegrityError("this is not a release certificate, or it was altered", where="certificate")
+            raise IntegrityError("this is not a release certificate, or it was altered", where=where)
         return read
 
     @property

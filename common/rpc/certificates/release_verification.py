@@ -42,11 +42,13 @@ class Finding:
     Args:
         detail: what was found, in words.
         holds: whether it is as it must be; None if that was not checked, so that the whole does not hold either.
+        table: number of the table of several that is signed and complete; None if the line is about another thing.
     """
 
     what: str
     detail: str
     holds: bool | None
+    table: int | None = None
 
 
 def statement_of(one: SignedText) -> Statement:
@@ -111,7 +113,10 @@ def _findings(certificate: ReleaseCertificate, study: Study, authority: bytes | 
     release = certificate.spec
     is_same = release.study_digest == study.digest
     exact = f"the release is of study {study.id}, of exactly these bytes"
-    yield Finding(what="study", detail=exact if is_same else "the release is of another study file", holds=is_same)
+    other = "the release is of another study file; give --study the one that it is of, to check the rest"
+    yield Finding(what="study", detail=exact if is_same else other, holds=is_same)
+    if not is_same:
+        return
     if authority is None:
         yield unknown_authority(certificate.fingerprint)
     else:
@@ -149,7 +154,8 @@ def _tables(release: ReleaseSpec, certificate: ReleaseCertificate, study: Study,
         if not wrong:
             signed = f"signed by {', '.join(map(str, signers(study)))}, who state the same columns"
             (tested,) = (one for one in found if one.what == _TEST)
-            yield Finding(what=name, detail=f"{signed}; {tested.detail}", holds=tested.holds)
+            detail = f"{signed}; {tested.detail}"
+            yield Finding(what=name, detail=detail, holds=tested.holds, table=table.number)
             joint += _joint_receipts(table.statements)
     if joint:
         yield _pooled(joint)
@@ -278,9 +284,8 @@ def _kept(certificate: ReleaseCertificate) -> Finding:
     asked = f"epsilon {release.epsilon}" + (f" at delta {delta_text(release.delta)}" if release.delta else "")
     if not keeps_what_was_asked(release):
         return Finding(what="privacy", detail=f"{asked} was asked for, but the noise is too small for it", holds=False)
-    card = card_rows(release)
-    rows = "; ".join(f"{row.coalition}: {row.faces}" for row in card)
-    if not _is_same(card, certificate.card):
+    rows = ". ".join(f"{bound.name}: {bound.limit}" for bound in release_card(release).bounds)
+    if not _is_same(card_rows(release), certificate.card):
         return Finding(
             what="privacy", detail=f"another card follows from the release than the file says. {rows}", holds=False
         )

@@ -66,17 +66,20 @@ def test_each_bound_is_the_better_of_the_pure_one_and_the_certificates(
     assert not bound.per_row
 
 
-def test_a_pure_request_has_its_epsilon_first_and_the_advised_delta_beside_it() -> None:
-    view = RELEASE.seen_by(Coalition.DESK)
-    assert view is not None
-    card = card_of(RELEASE)
-    for coalition in (Coalition.ANALYST, Coalition.DESK):
-        bound = card.bound(coalition)
-        assert (bound.epsilon, bound.delta) == (view.pure_epsilon, Decimal(0))
-        assert bound.other == (order_epsilon(view, Decimal("1e-6")), Decimal("1e-6"))
-    pair = card.bound(Coalition.DESK_AND_SERVER)
-    assert pair.delta == Decimal("1e-6")
-    assert card_of(RELEASE, pure=Decimal("0.9")).bound(Coalition.DESK).epsilon == Decimal("0.9")
+def test_a_pure_request_has_every_epsilon_at_the_advised_delta_and_its_own_beside_it() -> None:
+    view, bound = RELEASE.seen_by_desk, card_of(RELEASE).bound(Coalition.DESK)
+    assert (bound.epsilon, bound.delta) == (order_epsilon(view, Decimal("1e-6")), Decimal("1e-6"))
+    assert bound.note.endswith(f"; epsilon {epsilon_text(view.pure_epsilon)} without a delta")
+
+
+@pytest.mark.parametrize(("curators", "server"), [(1, 4), (4, 1), (3, 3), (7, 7)])
+@pytest.mark.parametrize("delta", [None, Decimal("1e-6"), Decimal("0.1")])
+def test_no_coalition_faces_less_than_its_member(curators: int, server: int, delta: Decimal | None) -> None:
+    curators, server = (UNIT // 8 * part for part in (curators, server))
+    noise = TwoSidedNoise(cells=6, curator_replacement=curators, server_replacement=server)
+    of = {bound.roles: bound.epsilon or 0 for bound in card_of(shared(noise=noise), delta=delta).bounds}
+    assert of["desk",] <= of["desk", "server"]
+    assert of["analyst",] <= of["analyst", "curators"]
 
 
 @pytest.mark.parametrize(("scheme", "stage", "cells"), [("wr", None, 6), ("must.ow", 350, 6), ("wor", None, 2**40)])
@@ -118,16 +121,6 @@ def test_a_card_as_plain_data_has_no_epsilon_where_nothing_protects_and_zero_whe
     assert plain["desk", "server", "curator"]["epsilon"] is None
     assert plain["server", "curators"]["epsilon"] == 0
     assert plain["desk", "curators"]["per_row"] is True
-    assert set(plain["analyst",]) == {
-        "coalition",
-        "epsilon",
-        "delta",
-        "per_row",
-        "other",
-        "in_words",
-        "if_server_omits",
-        "note",
-    }
 
 
 def test_without_the_curators_noise_the_desk_and_the_server_see_the_raw_rows() -> None:

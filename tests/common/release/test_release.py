@@ -203,9 +203,8 @@ def test_the_guaranteed_epsilon_is_an_upper_bound_and_never_above_what_was_asked
 @given(data=st.data())
 def test_the_card_has_the_guaranteed_epsilon(any_spec: SearchStrategy[TableSpec], data: st.DataObject) -> None:
     spec = data.draw(any_spec)
-    card = epsilon_card(spec)
-    assert card.bound(Coalition.DESK).epsilon == guaranteed_epsilon(spec)
-    assert (card.bound(Coalition.DESK_AND_CURATORS).epsilon or 0) >= 0
+    desk = epsilon_card(spec).bound(Coalition.DESK)
+    assert guaranteed_epsilon(spec) in (desk.epsilon, (desk.other or (None,))[0])
 
 
 @settings(deadline=None, max_examples=30)

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from tests.common.rpc.test_release_certificate import NOW, PEM, identity
 from tests.made_receipts import made_tests
@@ -14,6 +16,7 @@ from tests.researcher.made_workload import workload_with
 from tests.worlds.parties import ALICE, BOB, CLOUD
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.errors import IntegrityError
+from veiltab.common.release.guarantees import release_card
 from veiltab.common.release.spec import ReleaseSpec, TablePlan, release_of
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.certificates.release_certificate import CertifiedTable, ReleaseCertificate
@@ -22,6 +25,7 @@ from veiltab.common.rpc.certificates.statement import LedgerHead, Statement, pub
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.rpc.parties.signing import SignedText, signed
 from veiltab.common.study.file import Study
+from veiltab.deploy.cli import veiltab
 
 RAN = (0, 1, 2, 4)
 """Numbers of the tables that have a result: all three, and the second of them a second time."""
@@ -92,6 +96,16 @@ def test_an_honest_one_holds_and_says_that_no_table_is_missing(study: Study) -> 
     assert "accept the sums over 4 tables" in found["tests of all tables"].detail
     assert one.spec.release_id not in {spec.release_id for spec in one.specs()}
     assert len(one.signed_texts()) == 2 + 4 * 3
+
+
+def test_the_command_has_one_line_for_all_tables_that_hold(study_bytes: bytes, tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_bytes(study_bytes)
+    (tmp_path / "one").write_text(certificate().to_text())
+    command = ["verify", str(tmp_path / "one"), "--study", str(tmp_path / "study.toml")]
+    short = CliRunner().invoke(veiltab, command).output
+    assert short.count("\n") == 11
+    assert "ok           each table: 4 of 4 tables hold. Of the one that is tested least: the server is tested" in short
+    assert f"analyst: {release_card(workload()).bounds[0].limit}. desk: " in short
 
 
 def without(number: int) -> Callable[[ReleaseCertificate], ReleaseCertificate]:

@@ -269,7 +269,8 @@ def test_where_the_server_samples_as_many_canaries_are_tested_as_it_can_have_pub
 
 def test_another_study_another_authority_and_too_little_noise_are_named(study: Study, study_bytes: bytes) -> None:
     honest, other_study = certificate(study), study_from_bytes(study_bytes + b"# other", "study.toml")
-    assert failures(honest, other_study) == ["study: the release is of another study file"]
+    (one,) = verified(honest, other_study, PEM)
+    assert (one.what, one.holds) == ("study", False)
     foreign = OTHER_AUTHORITY.certificate.public_bytes(Encoding.PEM)
     lines = [line for line in verified(honest, study, foreign) if not line.holds]
     assert [line.what for line in lines] == ["authority"]
@@ -323,6 +324,7 @@ def test_the_command_explains_each_line_and_fails_with_5(study: Study, study_byt
         file.write_bytes(content)
         result = CliRunner().invoke(veiltab, ["verify", str(file), *common])
         assert isinstance(result.exception, IntegrityError)
+        assert result.exception.where == str(file)
 
 
 def test_without_an_authority_that_was_given_nothing_holds(study: Study, study_bytes: bytes, tmp_path: Path) -> None:
