@@ -1,0 +1,122 @@
+"""A relay among parties that keep to its rules and parties that do not, by clients of the test's own."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from veiltab.common.command.parties import parties_of
+from veiltab.common.relay.lines import Streams, tls_context
+from veiltab.common.rpc.parties.identity import Role, load_identity
+from veiltab.common.study.file import study_from_bytes
+from veiltab.deploy.pki.certificates import init_pki
+from veiltab.deploy.relay.limits import RelayLimits
+from veiltab.deploy.relay.meeting_point import MeetingPoint
+from veiltab.deploy.relay.serving import listening
+from veiltab.play.studies.adult_tables import adult_study
+from veiltab.play.studies.templates import relayed
+
+BURST = 5
+
+
+class Place:
+    """A relay on this machine, and connections to it by the certificates of parties."""
+
+    def __init__(self, folder: Path) -> None:
+        study = study_from_bytes(relayed(adult_study(), "localhost:443"), "study.toml")
+        self._folders = {party.name: path for party, path in init_pki(study, folder / "pki").items()}
+        self._roles = {party.name: party.role for party in parties_of(study)}
+        own = load_identity(self._folders["relay"], Role.RELAY, "relay")
+        limits = RelayLimits(burst=BURST, minute=1.0, wait=0.5, handshake=5.0)
+        self.point = MeetingPoint(own, list(parties_of(study)), limits)
+        self.listener = listening("127.0.0.1:0")
+        self._opened: list[Streams] = []
+
+    async def open(self, name: str | None) -> Streams:
+        """Connect by a party's certificate; None has none."""
+        if name is None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        else:
+            identity = load_identity(self._folders[name], self._roles[name], name)
+            context = tls_context(identity, is_server=False)
+            context.check_hostname = False
+        host, port = self.listener.getsockname()
+        streams = Streams(*await asyncio.open_connection(host, port, ssl=context))
+        self._opened.append(streams)
+        return streams
+
+    async def end(self) -> None:
+        """Close every connection."""
+        for streams in self._opened:
+            await streams.end()
+
+    async def asked(self, name: str, line: str) -> tuple[Streams, str]:
+        """Connect, say a line, and return the answer."""
+        streams = await self.open(name)
+        await streams.say(line)
+        return streams, await streams.line()
+
+
+@asynccontextmanager
+async def placed(folder: Path) -> AsyncIterator[Place]:
+    place = Place(folder)
+    serving = asyncio.create_task(place.point.serve(place.listener))
+    try:
+        yield place
+    finally:
+        await place.end()
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+        place.listener.close()
+
+
+async def paired(place: Place) -> tuple[Streams, Streams]:
+    """Return both ends of a pair: Bob calls Alice."""
+    parked, said = await place.asked("alice", "PARK")
+    assert said == "OK 25"
+    calling = asyncio.create_task(place.asked("bob", "CALL curator/alice"))
+    while (line := await parked.line()) == "BEAT":
+        await parked.say("BEAT")
+    assert line == "FROM curator/bob"
+    await parked.say("OK")
+    caller, answer = await calling
+    assert answer == "OK"
+    return caller, parked
+
+
+def test_a_party_that_floods_costs_itself(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with placed(tmp_path) as place:
+            for _ in range(BURST):
+                assert (await place.asked("rosa", "CALL curator/alice"))[1] == "curator alice has no connection here"
+            with pytest.raises((AssertionError, OSError)):
+                assert (await place.asked("rosa", "CALL curator/alice"))[1].startswith("curator")
+            assert place.point.refusals["too many connections"] == 1
+            caller, callee = await paired(place)
+            caller.writer.write(b"x" * 100_000)
+            assert await callee.reader.readexactly(100_000) == b"x" * 100_000
+
+    asyncio.run(check())
+
+
+def test_what_is_no_line_or_has_no_certificate_ends_and_a_pair_ends_with_either_side(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with placed(tmp_path) as place:
+            assert (await place.asked("rosa", "SUDO curator/alice"))[1] == "this line is not known here"
+            assert (await place.asked("rosa", "CALL curator/nobody"))[1] == "the study has no such party"
+            long = await place.open("rosa")
+            long.writer.write(b"CALL " + b"a" * 200 + b"\n")
+            assert await long.reader.read() == b""
+            with pytest.raises((OSError, AssertionError)):
+                assert await (await place.open(None)).reader.read() != b""
+            caller, callee = await paired(place)
+            callee.writer.write(b"last")
+            await callee.end()
+            assert await caller.reader.read() == b"last"
+            assert place.point.refusals["no TLS with a certificate of the study"] == 1
+
+    asyncio.run(check())
