@@ -1,7 +1,6 @@
 """Conventions of every command: one JSON object with --json, errors that a person can act on, exit codes."""
 
 import json
-import os
 import sqlite3
 import sys
 from collections.abc import Callable, Mapping
@@ -17,11 +16,10 @@ import click
 
 from veiltab.common.core.texts.shown import shown
 from veiltab.common.core.texts.spelling import is_seen
-from veiltab.common.errors import ConflictError, InvalidInputError, VeiltabError
+from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.process.protection import forbid_memory_dumps
 from veiltab.common.process.restart import RestartRequest, begin_again
 from veiltab.common.storage.disk import disk_refusal, files_of
-from veiltab.common.storage.named_files import check_place
 
 EXIT_CODES = """
 Exit codes: 0 done, 2 bad input, 3 denied or over budget, 4 a party did not answer or is not ready yet, or nothing
@@ -86,50 +84,6 @@ def finite(_context: click.Context, _option: click.Parameter, value: float) -> f
 def note(message: str) -> None:
     """Print a line about progress to stderr."""
     click.echo(printable(message), err=True)
-
-
-_FORCED = "veiltab.force"
-
-force_option = click.option(
-    "--force",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=lambda context, _option, value: context.meta.update({_FORCED: value}),
-    help="Overwrite the file if it is there already.",
-)
-
-
-class NewFile(click.Path):
-    """The type of an option that names a file to write."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401 - as click has it
-        """Return the path.
-
-        Raises:
-            InvalidInputError: nothing can be written there.
-            ConflictError: a file is there, and the command line has no --force.
-        """
-        path = Path(os.fsdecode(super().convert(value, param, ctx)))
-        check_place(path)
-        refuse_present(path)
-        return path
-
-
-NEW_FILE = NewFile(dir_okay=False, path_type=Path)
-
-
-def refuse_present(path: Path) -> None:
-    """Refuse to write a file that is there already, unless the command line has --force.
-
-    Raises:
-        ConflictError: it is there.
-    """
-    if click.get_current_context().meta.get(_FORCED):
-        return
-    if path.exists() or path.is_symlink():
-        remedy = "Name another one, or move this one away; commands with --force overwrite it."
-        raise ConflictError("this file is there already", where=str(path), remedy=remedy)
 
 
 def _plain(value: object) -> object:

@@ -5,7 +5,8 @@ from typing import TypeVar
 
 import click
 
-from veiltab.common.command.cli import NEW_FILE, emit, force_option, json_text
+from veiltab.common.command.cli import emit, json_text
+from veiltab.common.command.new_files import NEW_FILE, force_option
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.named_files import check_place
 from veiltab.curator.budget.entries import percent

@@ -55,23 +55,21 @@ class NotifySettings:
     authority: Path | None
 
 
-def read_notify(fields: Fields) -> NotifySettings | None:
-    """Read the table [notify] of a policy file; None if it is not there.
+def read_notify(fields: Fields) -> NotifySettings:
+    """Read the table [notify] of a policy file.
 
     Raises:
         InvalidInputError: a key is unknown, missing or malformed.
     """
     authority = fields.text("ca", "")
     settings = NotifySettings(
-        channels=Path(fields.text("channels", None if fields.keys() else "")),
+        channels=Path(fields.text("channels")),
         events=_events(fields),
         budget=fields.number("budget") if fields.holds("budget", object) else _BUDGET,
         certificate_days=fields.integer("certificate_days", _CERTIFICATE_DAYS),
         authority=Path(authority) if authority else None,
     )
     fields.finish()
-    if not fields.keys():
-        return None
     if not 0 < settings.budget <= 1:
         raise fields.refuse("budget is a part of the budget, above 0 and at most 1", "0.8 is usual.")
     if not 1 <= settings.certificate_days <= _MOST_DAYS:

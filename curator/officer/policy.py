@@ -21,16 +21,13 @@ The policy file is a curator's own (TOML):
 A table [notify] says who is told of requests that wait; see `veiltab.curator.officer.notify_settings`.
 
 Every curator charges every release. Those that need none of its attributes come to no rule and no person; all of them
-together take at most `others_share` of its budget, and what would take more is denied.
+together take at most `others_share` of its budget, and what would take more is denied. What no rule matches is held for
+a person. With persons = 2 it is approved once two different persons have approved it.
 
-What no rule matches is held for a person. With persons = 2 it is approved once two different persons have approved it.
-
-A rule that approves and names no maximum_delta approves up to the delta of the study's budget, and never above 1/n, n
-being the number of common respondents: with a larger delta, publishing the row of one respondent would keep the
-guarantee. A request with a delta above 1/n is refused, unless a rule that matches it names a maximum_delta.
-
-A rule that approves and does not say otherwise approves up to 3 for the pairs, up to 12 for a row, and where the server
-is tested enough. What a request chooses away, a person decides about.
+A rule that approves and does not say otherwise approves up to 3 for the pairs, up to 12 for a row, where the server is
+tested enough, and up to the delta of the study's budget, never above 1/n, n being the number of common respondents:
+with a larger delta, publishing the row of one respondent would keep the guarantee. A request with a delta above 1/n is
+refused, unless a rule that matches it names a maximum_delta. What a request chooses away, a person decides about.
 
 The charge is that of the whole request, before anything of it is denied. The charge and n are known once the tables are
 aligned: a request waits until then if the decision depends on them.
@@ -42,6 +39,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.core.texts.nearest import known_names
@@ -54,9 +52,11 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.study.file import Study, read_file
 from veiltab.common.study.toml_fields import Fields
 from veiltab.common.study.toml_text import parsed_toml_text
-from veiltab.curator.officer.notify_settings import NotifySettings, read_notify
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
 from veiltab.curator.progress.release_record import GrantDecision
+
+if TYPE_CHECKING:
+    from veiltab.curator.officer.notify_settings import NotifySettings
 
 _VERDICTS = {"approve": APPROVED, "hold": HELD, "deny": DENIED}
 _DECISIONS = {verdict: decision for decision, verdict in _VERDICTS.items()}
@@ -183,7 +183,7 @@ class Policy:
     delta: Decimal | None = None
     others_share: Decimal = OTHERS_SHARE
     digest: str = ""
-    notify: NotifySettings | None = None
+    notify: "NotifySettings | None" = None
 
     def budget_within(self, study: Decimal) -> Decimal:
         """Return the epsilon that the curator spends at most: the study's, or its own if that is less."""
@@ -302,7 +302,11 @@ def load_policy(
     if not 1 <= persons <= _MOST_PERSONS:
         raise InvalidInputError(f"persons must be a whole number from 1 to {_MOST_PERSONS}", where=root.where)
     others = _others_share(root)
-    notify = read_notify(root.table("notify", required=False))
+    notify = None
+    if root.holds("notify", object):
+        from veiltab.curator.officer.notify_settings import read_notify  # noqa: PLC0415 - not where nobody wants notices
+
+        notify = read_notify(root.table("notify"))
     root.finish()
     digest = hashlib.sha256(content).hexdigest()
     return Policy(

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import NEW_FILE, emit, force_option
+from veiltab.common.command.cli import emit
+from veiltab.common.command.new_files import NEW_FILE, force_option
 from veiltab.common.command.options import repeats_option
 from veiltab.common.command.rare_options import rare_options
 from veiltab.common.core.mechanism import UNIT

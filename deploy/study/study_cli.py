@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import PATH, emit, refuse_present, wants_json
+from veiltab.common.command.cli import PATH, emit, wants_json
+from veiltab.common.command.new_files import refuse_present
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.named_files import written_as_named
 from veiltab.curator.formats.address import TableAddress

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import NEW_FILE, emit, force_option, listed, note, refuse_present
+from veiltab.common.command.cli import emit, listed, note
+from veiltab.common.command.new_files import NEW_FILE, force_option, refuse_present
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import written_whole
 from veiltab.researcher.commands.linkage_options import Linkage, linkage_option

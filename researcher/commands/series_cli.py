@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import NEW_FILE, emit, force_option, listed
+from veiltab.common.command.cli import emit, listed
+from veiltab.common.command.new_files import NEW_FILE, force_option
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.commands.linkage_options import Linkage, linkage_option
 from veiltab.researcher.commands.options_cli import confidence_option, with_client

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from tests.conftest import STUDY, Ran
-from veiltab.common.command.cli import NewFile
+from veiltab.common.command.new_files import NewFile
 from veiltab.common.privacy.cards.card import N_IS_EXACT
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.curator.budget.allowance import Allowance
@@ -141,7 +141,7 @@ def test_what_is_not_known_or_not_whole_is_bad_input(ran: Ran, args: list[str]) 
 def test_help_and_an_unknown_command_stay_light() -> None:
     script = (
         "import sys; sys.argv = ['veiltab', *sys.argv[1:]];"
-        "from veiltab.common.command.cli import NewFile, run; from veiltab.deploy.cli import veiltab;"
+        "from veiltab.common.command.cli import run; from veiltab.deploy.cli import veiltab;"
         "code = run(veiltab); heavy = {'numpy', 'pandas', 'grpc', 'scipy', 'matplotlib', 'pyarrow'} & set(sys.modules);"
         "sys.exit(f'{code} {sorted(heavy)}')"
     )

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import NEW_FILE, emit, force_option, note
+from veiltab.common.command.cli import emit, note
+from veiltab.common.command.new_files import NEW_FILE, force_option
 from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.core.numbers.rounding import bound_text
 from veiltab.common.errors import ConflictError, InvalidInputError

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from veiltab.common.collection.oracles import ORACLE_NAMES
-from veiltab.common.command.cli import NEW_FILE, PATH, emit, force_option, note
+from veiltab.common.command.cli import PATH, emit, note
+from veiltab.common.command.new_files import NEW_FILE, force_option
 from veiltab.common.errors import InvalidInputError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from veiltab.common.command.cli import NEW_FILE, force_option
+from veiltab.common.command.new_files import NEW_FILE, force_option
 from veiltab.common.errors import ConflictError, InvalidInputError
 
 
