@@ -60,8 +60,7 @@ if TYPE_CHECKING:
 
 _VERDICTS = {"approve": APPROVED, "hold": HELD, "deny": DENIED}
 _DECISIONS = {verdict: decision for decision, verdict in _VERDICTS.items()}
-_SECONDS_A_DAY = 86_400
-_MOST_PERSONS = 10
+_SECONDS_A_DAY, _MOST_PERSONS = 86_400, 10
 OTHERS_SHARE = Decimal("0.5")
 """Part of the budget that releases without a curator's own attributes may take, unless its policy says otherwise."""
 
@@ -286,7 +285,6 @@ def load_policy(
     """Read a policy file; without one, a person decides about everything.
 
     Args:
-        path: the file, if there is one.
         delta: that of the study's budget.
 
     Raises:
