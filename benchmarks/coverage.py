@@ -33,7 +33,7 @@ from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.privacy.planning.workload_prices import workload_mechanisms, workload_prices
-from veiltab.common.schemes import WithoutReplacement
+from veiltab.common.schemes.without_replacement import WithoutReplacement
 from veiltab.researcher.estimates.estimation import ReleaseDesign
 from veiltab.researcher.estimates.table_result import TableResult, fitted
 from veiltab.researcher.microdata.comparison import fractions_of

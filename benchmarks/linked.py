@@ -38,7 +38,7 @@ from veiltab.common.core.tabulation import tabulate
 from veiltab.common.privacy.planning.workload_prices import workload_mechanisms, workload_prices
 from veiltab.common.privacy.pricing.price import Price
 from veiltab.common.release.tables import Prospect, linked_tables
-from veiltab.common.schemes import WithoutReplacement
+from veiltab.common.schemes.without_replacement import WithoutReplacement
 from veiltab.common.study.file import Study, load_study
 from veiltab.play.studies.linked_tables import STUDY_FILE, truth
 from veiltab.researcher.drawing.style import ACCENT, INK, SOFT, check_picture, logarithmic, write_picture

@@ -9,7 +9,7 @@ from math import e, expm1, log, log1p, sqrt
 
 import numpy as np
 
-from veiltab.common.schemes import Poisson
+from veiltab.common.schemes.poisson import Poisson
 from veiltab.papers.experiment import Comparison, Curve, Figure, Findings, Panel, Plain, Settings, Task, Verdict
 from veiltab.papers.privacy.amplification import amplify
 from veiltab.papers.privacy.profiles import Pure

@@ -8,7 +8,7 @@ from itertools import combinations
 from statistics import fmean
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.schemes import WithoutReplacement
+from veiltab.common.schemes.without_replacement import WithoutReplacement
 from veiltab.common.study.file import Study
 
 LINKED_REPEATS = 40

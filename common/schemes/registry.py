@@ -1,20 +1,20 @@
 """The sampling schemes by name."""
 
 from dataclasses import fields
+from importlib import import_module
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.schemes.must_ow import MustOW
-from veiltab.common.schemes.must_wo import MustWO
-from veiltab.common.schemes.must_ww import MustWW
-from veiltab.common.schemes.poisson import Poisson
 from veiltab.common.schemes.scheme import Scheme
-from veiltab.common.schemes.with_replacement import WithReplacement
-from veiltab.common.schemes.without_replacement import WithoutReplacement
 
-_CLASSES: tuple[type[Scheme], ...] = (WithoutReplacement, Poisson, WithReplacement, MustOW, MustWO, MustWW)
-
-SCHEMES: dict[str, type[Scheme]] = {scheme.name: scheme for scheme in _CLASSES}
-"""wor, poisson, wr, must.ow, must.wo, must.ww."""
+SCHEMES = {
+    "wor": "without_replacement:WithoutReplacement",
+    "poisson": "poisson:Poisson",
+    "wr": "with_replacement:WithReplacement",
+    "must.ow": "must_ow:MustOW",
+    "must.wo": "must_wo:MustWO",
+    "must.ww": "must_ww:MustWW",
+}
+"""Name of a scheme -> "module:class" in this room; a module loads with the first release that its scheme samples."""
 
 
 def scheme_class(name: str) -> type[Scheme]:
@@ -25,7 +25,9 @@ def scheme_class(name: str) -> type[Scheme]:
     """
     if name not in SCHEMES:
         raise InvalidInputError(f"scheme {name!r} is not known", where="scheme", remedy=f"Known: {', '.join(SCHEMES)}.")
-    return SCHEMES[name]
+    module, _, kind = SCHEMES[name].partition(":")
+    found: type[Scheme] = getattr(import_module(f"veiltab.common.schemes.{module}"), kind)
+    return found
 
 
 def scheme_of(name: str, *, population: int, sample: int, stage: int | None = None) -> Scheme:
@@ -57,5 +59,5 @@ def check_certified(scheme: type[Scheme]) -> None:
         InvalidInputError: the scheme is not simple random.
     """
     if not scheme.is_simple_random:
-        certified = " and ".join(name for name, one in SCHEMES.items() if one.is_simple_random)
+        certified = " and ".join(name for name in SCHEMES if scheme_class(name).is_simple_random)
         raise InvalidInputError(f"a release with delta is certified for {certified}, not {scheme.name}", where="scheme")

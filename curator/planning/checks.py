@@ -20,7 +20,7 @@ from veiltab.common.release.receipts.canary_changes import most_canaries
 from veiltab.common.release.receipts.canary_plan import canaries_to_sample, most_planned, planned_canaries
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.table_spec import Column, TableSpec, requested_columns
-from veiltab.common.schemes import Scheme, SizeLaw, poisson_size, scheme_class
+from veiltab.common.schemes import Scheme, SizeLaw, scheme_class
 from veiltab.common.study.file import Study
 from veiltab.curator.progress.progress import denial_of
 from veiltab.curator.progress.release_record import CuratorRelease, Progress
@@ -246,6 +246,8 @@ def foreseen_plan(request: ReleaseRequest, *, population: int, cells: int) -> Pl
             expected = request.sample
             if expected is None:
                 expected = plan_release(population=population, cells=cells, epsilon=request.epsilon).sample
+            from veiltab.common.schemes.poisson import poisson_size  # noqa: PLC0415 - not for samples of a given size
+
             coin = hashlib.sha256(b"veiltab poisson size" + bytes.fromhex(request.release_id)).digest()
             size = poisson_size(population, expected, coin)
         case law:

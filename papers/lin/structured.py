@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from veiltab.common.privacy.pricing.price import central_limit_gamma
-from veiltab.common.schemes import WithoutReplacement
+from veiltab.common.schemes.without_replacement import WithoutReplacement
 from veiltab.papers.experiment import Curve, Figure, Panel
 from veiltab.papers.lin.curves import PAPER
 

@@ -6,7 +6,8 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.schemes import Poisson, Scheme
+from veiltab.common.schemes import Scheme
+from veiltab.common.schemes.poisson import Poisson
 from veiltab.papers.experiment import Plain, Settings, Task
 from veiltab.papers.must.calibration import corrected_scale, paper_scale
 from veiltab.papers.must.designs import BOOTSTRAP, LABELS, Design

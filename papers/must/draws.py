@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.schemes import MustOW, MustWO, MustWW, Poisson, Scheme, WithoutReplacement, WithReplacement
+from veiltab.common.schemes import Scheme
+from veiltab.common.schemes.must_ow import MustOW
+from veiltab.common.schemes.must_wo import MustWO
+from veiltab.common.schemes.must_ww import MustWW
+from veiltab.common.schemes.poisson import Poisson
+from veiltab.common.schemes.with_replacement import WithReplacement
+from veiltab.common.schemes.without_replacement import WithoutReplacement
 
 Rows = NDArray[np.int64]
 

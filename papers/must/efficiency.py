@@ -6,7 +6,13 @@ from time import perf_counter
 import numpy as np
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.schemes import MustOW, MustWO, MustWW, Poisson, Scheme, WithoutReplacement, WithReplacement
+from veiltab.common.schemes import Scheme
+from veiltab.common.schemes.must_ow import MustOW
+from veiltab.common.schemes.must_wo import MustWO
+from veiltab.common.schemes.must_ww import MustWW
+from veiltab.common.schemes.poisson import Poisson
+from veiltab.common.schemes.with_replacement import WithReplacement
+from veiltab.common.schemes.without_replacement import WithoutReplacement
 from veiltab.papers.experiment import Plain, Settings, Task
 from veiltab.papers.must.designs import BOOTSTRAP, CLASSIFICATION, LABELS, REGRESSION, Design
 from veiltab.papers.must.draws import draw

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from veiltab.common.privacy.amplification import MultiplicityLaw
-from veiltab.common.schemes import Poisson, Scheme
+from veiltab.common.schemes import Scheme
+from veiltab.common.schemes.poisson import Poisson
 from veiltab.papers.experiment import Plain, Settings, Task
 from veiltab.papers.must import classification, regression
 from veiltab.papers.must.designs import CLASSIFICATION, COMPOSITION, FIXED_SIZE, PRINTED, REGRESSION, Design, Tabulated

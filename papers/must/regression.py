@@ -12,7 +12,8 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.schemes import Poisson, Scheme
+from veiltab.common.schemes import Scheme
+from veiltab.common.schemes.poisson import Poisson
 from veiltab.papers.experiment import Plain, Settings, Task
 from veiltab.papers.must.calibration import clipped_width, corrected_scale, paper_scale
 from veiltab.papers.must.designs import LABELS, REGRESSION

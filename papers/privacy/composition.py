@@ -26,7 +26,8 @@ from veiltab.common.privacy.pricing.losses import TRANSFORM_ERROR, composed
 from veiltab.common.privacy.pricing.price import Price, certified_profile, composed_price, price
 from veiltab.common.privacy.profiles import Gaussian, GroupProfile
 from veiltab.common.privacy.shuffle import check_delta
-from veiltab.common.schemes import Poisson, Relation
+from veiltab.common.schemes import Relation
+from veiltab.common.schemes.poisson import Poisson
 from veiltab.papers.privacy.pairs import delta_of
 from veiltab.papers.privacy.profiles import Laplace, Pure
 

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from veiltab.common.core.mechanism import NoiseLaw
 from veiltab.common.core.numbers.confidence import squared_quantile
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.schemes import Scheme, WithoutReplacement
+from veiltab.common.schemes import Scheme
+from veiltab.common.schemes.without_replacement import WithoutReplacement
 
 MATRIX_LIMIT = 4096
 """Largest number of cells, or of contrasts, whose covariance matrix is built (128 MiB)."""

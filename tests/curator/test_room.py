@@ -20,7 +20,7 @@ from veiltab.common.core.domain import Symbols
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import release_of
 from veiltab.common.release.table_spec import Column, TableSpec
-from veiltab.common.schemes import SCHEMES, has_stage
+from veiltab.common.schemes import SCHEMES, has_stage, scheme_class
 from veiltab.curator.alignment.disk_needs import alignment_bytes, release_bytes
 from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.columns.shared_sample import Sampler
@@ -78,7 +78,7 @@ def test_a_release_writes_no_more_than_is_kept_for_it(
         sample=N // 2 if sampling.is_by_server else N,
         scheme=scheme,
         sampling=sampling,
-        stage=N if has_stage(SCHEMES[scheme]) else None,
+        stage=N if has_stage(scheme_class(scheme)) else None,
         canaries=1000,
         server_replacement=2**63,
     )

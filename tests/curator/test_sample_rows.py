@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from veiltab.common.core.symbols import CHUNK
-from veiltab.common.schemes.registry import SCHEMES, has_stage, scheme_of
+from veiltab.common.schemes.registry import SCHEMES, has_stage, scheme_class, scheme_of
 from veiltab.common.schemes.scheme import Scheme
 from veiltab.common.storage import partitions
 from veiltab.curator.columns import sample_rows
@@ -31,7 +31,7 @@ def tokens_of(n: int) -> NDArray[np.uint8]:
 
 
 def scheme(name: str, n: int, m: int, stage: int | None = None) -> Scheme:
-    return scheme_of(name, population=n, sample=m, stage=(stage or n) if has_stage(SCHEMES[name]) else None)
+    return scheme_of(name, population=n, sample=m, stage=(stage or n) if has_stage(scheme_class(name)) else None)
 
 
 def rows_of(drawn: Scheme, folder: Path) -> SampleRows:
@@ -98,7 +98,7 @@ TWO_STAGES = [
         (9, 101, 99),
     ]
     for name in SCHEMES
-    if (b <= n or name != "must.ow") and (m <= b or name != "must.wo") and has_stage(SCHEMES[name])
+    if (b <= n or name != "must.ow") and (m <= b or name != "must.wo") and has_stage(scheme_class(name))
 ]
 
 

@@ -16,7 +16,7 @@ from veiltab.common.privacy.cards.card import N_IS_EXACT
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import release_of
-from veiltab.common.schemes import SCHEMES, has_stage
+from veiltab.common.schemes import SCHEMES, has_stage, scheme_class
 from veiltab.common.study.file import Study
 from veiltab.researcher.estimates.estimation import Estimate
 from veiltab.researcher.estimates.uncertainty import ReleaseDesign
@@ -62,10 +62,10 @@ def test_a_report_names_the_scheme(
     study: Study, status: Status, make_spec: Make, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setitem(SCHEMES, OneRespondent.name, OneRespondent)
-    stage = 500 if has_stage(SCHEMES[name]) else None
+    stage = 500 if has_stage(scheme_class(name)) else None
     reported = replace(status, spec=release_of(make_spec(scheme=name, stage=stage)))
     page = unescape(report_page(study, reported, estimate_of(study, reported, ("sex", "salary"))))
-    assert f"{SCHEMES[name].title}, from a seed that the curators tossed" in page
+    assert f"{scheme_class(name).title}, from a seed that the curators tossed" in page
 
 
 def test_a_report_says_what_was_released_and_what_it_guarantees(study: Study, status: Status) -> None:

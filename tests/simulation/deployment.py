@@ -27,7 +27,7 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Role
-from veiltab.common.schemes.registry import SCHEMES, has_stage
+from veiltab.common.schemes.registry import SCHEMES, has_stage, scheme_class
 from veiltab.curator.columns.encryption import ColumnEncryption, PlainColumn
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
 from veiltab.curator.progress.release_record import GrantDecision
@@ -197,7 +197,7 @@ class Deployment:
             researcher = rng.choice(RESEARCHERS[: self.plan.researchers])
             lifetime = LONG_DAYS * 86_400 if long else rng.uniform(5, 60)
             scheme = rng.choice(["wor", "wor", *SCHEMES])
-            staged = has_stage(SCHEMES[scheme]) == (rng.random() < 0.95)
+            staged = has_stage(scheme_class(scheme)) == (rng.random() < 0.95)
             try:
                 return ReleaseRequest(
                     release_id=rng.randbytes(16).hex(),

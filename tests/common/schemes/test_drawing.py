@@ -10,7 +10,8 @@ from scipy.stats import chisquare
 
 from veiltab.common.core.sampling import uniform_indices
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.schemes import Scheme, poisson_size, scheme_of
+from veiltab.common.schemes import Scheme, scheme_of
+from veiltab.common.schemes.poisson import poisson_size
 
 ALPHA = 1e-4
 CASES = [("wor", None), ("wr", None), ("must.ow", 3), ("must.wo", 3), ("must.ww", 3)]

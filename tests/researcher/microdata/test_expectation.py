@@ -9,7 +9,7 @@ import pytest
 
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.privacy.planning.workload_prices import workload_mechanisms, workload_prices
-from veiltab.common.schemes import WithoutReplacement
+from veiltab.common.schemes.without_replacement import WithoutReplacement
 from veiltab.researcher.estimates.estimation import ReleaseDesign
 from veiltab.researcher.estimates.table_result import TableResult
 from veiltab.researcher.microdata.comparison import fractions_of, mean_distance

@@ -12,7 +12,7 @@ import numpy as np
 from tests.researcher.numbers.rounding import Column, Floats
 from veiltab.common.core.domain import Domain
 from veiltab.common.privacy.planning.workload_prices import workload_mechanisms, workload_prices
-from veiltab.common.schemes import WithoutReplacement
+from veiltab.common.schemes.without_replacement import WithoutReplacement
 from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign
 
 TABLES = Path(__file__).parents[3] / "docs" / "tutorial"

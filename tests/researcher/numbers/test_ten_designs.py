@@ -18,7 +18,7 @@ from veiltab.common.core.domain import Attribute, Domain, Symbols, symbol_dtype
 from veiltab.common.core.mechanism import UNIT, GammaDiagonal, TwoSidedNoise, perturb
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.tabulation import tabulate
-from veiltab.common.schemes import SCHEMES
+from veiltab.common.schemes import scheme_class
 from veiltab.common.study.coding.grids import POSITION, Grid, decade_steps, rounded
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign, TableEstimate
@@ -131,7 +131,7 @@ class Releases:
         design, key = self.design, derive(bytes(32), f"{self._name} {what}")
         domain = Domain(attributes=tuple(self._attributes[name] for name in names))
         m = design.sample or design.people
-        scheme = SCHEMES[design.scheme](population=design.people, sample=m)
+        scheme = scheme_class(design.scheme)(population=design.people, sample=m)
         everyone = np.arange(design.people)
         drawn = everyone if design.sample is None else np.asarray(scheme.draw(self._tokens, derive(key, "rows")))
         columns = [self._column(name, derive(key, name))[drawn] for name in names]
