@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack
 
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.numbers.confidence import CONFIDENCE
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     Linkage: TypeAlias = LinkageErrors | str | None
 else:
     Linkage = str | None  # what travels over HTTP
+
+
+class Choices(TypedDict, total=False):
+    """What every question may choose; see `ask`."""
+
+    confidence: float
+    linkage_error: Linkage
 
 
 class Answers(ABC):
@@ -55,14 +62,29 @@ class Answers(ABC):
 
         asked = parse_question(question, self.domain())
         if asked.independence:
-            raise InvalidInputError(
-                "a test of independence has no table of numbers",
-                where="question",
-                remedy="Ask it by release.test(...), or `veiltab researcher estimate`.",
-            )
+            remedy = "Ask it by release.test(...), or `veiltab researcher estimate`."
+            raise InvalidInputError("a test of independence has no table of numbers", where="question", remedy=remedy)
         if asked.is_of_all_tables:
             return answer_of_all(self.measured(confidence=confidence, linkage_error=linkage_error), asked)
         return answer(asked, self.table(asked.attributes, confidence=confidence, linkage_error=linkage_error))
+
+    def model(self, formula: str, **choices: Unpack[Choices]) -> "Analysis":
+        """Fit a model: linear "wage ~ age + education", logistic "wage=high ~ age", loglinear "~ age * wage"."""
+        response = formula.partition("~")[0].strip()
+        kind = "logistic" if "=" in response else "linear" if response else "loglinear"
+        return self.ask(f"{kind} {formula}", **choices)
+
+    def shares(self, of: str, given: str = "", **choices: Unpack[Choices]) -> "Analysis":
+        """Estimate shares: release.shares("wage", given="age")."""
+        return self.ask(f"share of {of}{given and f' by {given}'}", **choices)
+
+    def totals(self, of: str, **choices: Unpack[Choices]) -> "Analysis":
+        """Estimate how many people several groups have: release.totals("age=old & wage=high|top, age=young")."""
+        return self.ask(f"total of {of}", **choices)
+
+    def ratio(self, of: str, given: str, **choices: Unpack[Choices]) -> "Analysis":
+        """Compare groups with the first: release.ratio("mean of hours", given="age"), or of shares and odds."""
+        return self.ask(f"ratio of {of} by {given}", **choices)
 
     def test(self, question: str, *, level: float = 0.05) -> "IndependenceTest":
         """Test whether attributes are independent: release.test("independence of wage and education").
