@@ -336,7 +336,6 @@ def run(*arguments: str | Path) -> None:
     [
         (None, [ANA], NotFoundError, "there is no such folder"),
         (Party(study="other", role=Role.CURATOR, name="alice").uri, [ANA], ConflictError, "holds the state of"),
-        (Party(study="survey", role=Role.CURATOR, name="bob").uri, [ANA], ConflictError, "holds the state of"),
         ("", [ANA, "ana  díaz"], InvalidInputError, "the same person's"),
         ("", ["!?"], InvalidInputError, "the person's name"),
     ],
