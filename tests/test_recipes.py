@@ -141,12 +141,7 @@ def test_a_scheme_is_a_file_a_line_and_an_enum(tree: Tree) -> None:
         "class Late(WithoutReplacement):\n"
         '    name: ClassVar[str] = "late"\n',
     )
-    tree.put("common/schemes/registry.py", "(WithoutReplacement, Poisson, WithReplacement, ", "Late, ")
-    tree.put(
-        "common/schemes/registry.py",
-        "from veiltab.common.errors import InvalidInputError\n",
-        "from veiltab.common.schemes.late import Late\n",
-    )
+    tree.put("common/schemes/registry.py", "SCHEMES = {\n", '    "late": "veiltab.common.schemes.late:Late",\n')
     tree.put("protos/veiltab/v1/release.proto", "  SCHEME_MUST_WW = 6;\n", "  // A copy.\n  SCHEME_LATE = 99;\n")
     tree.generate()
     tree.check(REQUEST.format(changes='scheme="late"'))

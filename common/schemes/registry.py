@@ -7,14 +7,14 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes.scheme import Scheme
 
 SCHEMES = {
-    "wor": "without_replacement:WithoutReplacement",
-    "poisson": "poisson:Poisson",
-    "wr": "with_replacement:WithReplacement",
-    "must.ow": "must_ow:MustOW",
-    "must.wo": "must_wo:MustWO",
-    "must.ww": "must_ww:MustWW",
+    "wor": "veiltab.common.schemes.without_replacement:WithoutReplacement",
+    "poisson": "veiltab.common.schemes.poisson:Poisson",
+    "wr": "veiltab.common.schemes.with_replacement:WithReplacement",
+    "must.ow": "veiltab.common.schemes.must_ow:MustOW",
+    "must.wo": "veiltab.common.schemes.must_wo:MustWO",
+    "must.ww": "veiltab.common.schemes.must_ww:MustWW",
 }
-"""Name of a scheme -> "module:class" in this room; a module loads with the first release that its scheme samples."""
+"""Name of a scheme -> "module:class"; a module loads with the first release that its scheme samples."""
 
 
 def scheme_class(name: str) -> type[Scheme]:
@@ -26,7 +26,7 @@ def scheme_class(name: str) -> type[Scheme]:
     if name not in SCHEMES:
         raise InvalidInputError(f"scheme {name!r} is not known", where="scheme", remedy=f"Known: {', '.join(SCHEMES)}.")
     module, _, kind = SCHEMES[name].partition(":")
-    found: type[Scheme] = getattr(import_module(f"veiltab.common.schemes.{module}"), kind)
+    found: type[Scheme] = getattr(import_module(module), kind)
     return found
 
 

@@ -62,6 +62,7 @@ for room in {rooms()}:
         "veiltab.common.observe.metrics",
         "veiltab.common.observe.tracing",
         "veiltab.curator.formats.files.sheet_size",
+        "veiltab.deploy.relay.relay_metrics",
         "veiltab.researcher.api.application",
         "veiltab.researcher.api.openapi",
         "veiltab.researcher.api.report_link",

@@ -115,7 +115,7 @@ def test_tables_may_be_listed(study_path: Path) -> None:
         ("--study S --tables sex,age --tables sex --workload pairs --delta 1e-6 --population 9 --epsilon 1", "alone"),
         ("--study S --tables sex,age --tables age,sex --delta 1e-6 --population 500 --epsilon 1", "listed twice"),
         ("--study S --workload linked --delta 1e-6 --population 500 --epsilon .001", "too small for 3 tables"),
-        ("--study S --workload linked --delta 1e-6 --population 1 --epsilon 1", "fewer respondents"),
+        ("--study S --workload linked --delta 1e-6 --population 1 --epsilon 1", "epsilon is too small"),
         ("--study S --workload linked --delta 1e-6 --population 500 --epsilon 1 --cells 4", "of one table"),
         ("--study S --workload linked --advanced repeats=2 --delta 1e-6 --population 500 --epsilon 1", "given twice"),
         ("--study S --attributes sex,age --population 500 --epsilon 1 --cells 4", "the study says how many they are"),

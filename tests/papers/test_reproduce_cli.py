@@ -1,19 +1,17 @@
 import json
 from pathlib import Path
 
-import click
 import pytest
 
 from tests.conftest import Ran
 from veiltab.common.tasks.engine import InProcess
+from veiltab.deploy.cli import veiltab
 from veiltab.papers import reproduce_cli
-from veiltab.papers.reproduce_cli import reproduce
 
 
 @pytest.fixture
 def command(ran: Ran) -> Ran:
-    veiltab = click.Group(commands=[reproduce])
-    return lambda *words: ran(veiltab, "reproduce", *words)
+    return lambda *words: ran(veiltab, "lab", "reproduce", *words)
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from veiltab.researcher.cli import researcher
 from veiltab.researcher.client.client import Client
 
 NOT_CHOSEN = {"release_id", "researcher", "deadline"}
+RARE = {"scheme", "stage", "noise-split", "max-pair-epsilon", "canaries", "sampling", "pad", "sample", "repeats"}
 CHOICES: dict[str, Any] = {name: value for name, value in OTHER_REQUEST.items() if name not in NOT_CHOSEN}
 KEYWORDS = {name: str(value) if isinstance(value, Decimal) else value for name, value in CHOICES.items()}
 
@@ -110,12 +111,14 @@ def test_every_choice_is_an_option_of_the_command(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("veiltab.researcher.commands.asking_cli.status_text", lambda _: "")
     words = ["request", "study.toml", "--identity", "pki"]
     for name, value in CHOICES.items():
-        words.append(f"--{name.replace('_', '-')}")
+        option = name.replace("_", "-")
+        if option in RARE:
+            words.extend(["--advanced", f"{option}={value.value if isinstance(value, Enum) else value}"])
+            continue
+        words.append(f"--{option}")
         match value:
             case True:
                 continue
-            case Enum():
-                words.append(value.value)
             case (tuple(), *_):
                 words.extend(map(",".join, value))
             case tuple():

@@ -38,7 +38,12 @@ def test_an_estimate_with_few_rows_in_a_cell_says_so(
         counts=np.array([rows - 3 * (rows // 4), *[rows // 4] * 3], np.int64),
         study_digest=study.digest,
     )
-    release = SimpleNamespace(estimate=lambda **_: estimate, status=lambda: status, respondents=lambda: "n counts all")
+    release = SimpleNamespace(
+        domain=lambda: estimate.domain,
+        table=lambda *_, **__: estimate,
+        status=lambda: status,
+        respondents=lambda: "n counts all",
+    )
     client = SimpleNamespace(release=lambda _name: release, study=study)
     monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: nullcontext(client))
     words = ["estimate", "study.toml", "--identity", str(tmp_path), "--release", "wages"]

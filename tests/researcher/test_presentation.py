@@ -61,7 +61,7 @@ def estimate_of(study: Study, status: Status, names: tuple[str, ...]) -> Estimat
 def test_a_report_names_the_scheme(
     study: Study, status: Status, make_spec: Make, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setitem(SCHEMES, OneRespondent.name, OneRespondent)
+    monkeypatch.setitem(SCHEMES, OneRespondent.name, "tests.common.schemes.made_up:OneRespondent")
     stage = 500 if has_stage(scheme_class(name)) else None
     reported = replace(status, spec=release_of(make_spec(scheme=name, stage=stage)))
     page = unescape(report_page(study, reported, estimate_of(study, reported, ("sex", "salary"))))

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from tests.common.schemes import made_up
 from tests.common.schemes.made_up import OneRespondent
 from veiltab.common.command.cli import json_option
 from veiltab.common.core.mechanism import GammaDiagonal
@@ -46,7 +47,7 @@ METHODS = ("_check_sizes", "draw", "eta", "gamma_for", "multiplicities", "pure_e
 @pytest.fixture(params=[*SCHEMES, OneRespondent.name])
 def scheme(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Scheme:
     """Every registered scheme, and one that a test registers."""
-    monkeypatch.setitem(SCHEMES, OneRespondent.name, OneRespondent)
+    monkeypatch.setitem(SCHEMES, OneRespondent.name, "tests.common.schemes.made_up:OneRespondent")
     return sized(request.param)
 
 
@@ -168,7 +169,7 @@ def test_its_number_travels(make_spec: Make, make_request: Make, name: str) -> N
 
 
 def test_a_scheme_without_a_number_does_not_travel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(SCHEMES, OneRespondent.name, OneRespondent)
+    monkeypatch.setitem(SCHEMES, OneRespondent.name, "tests.common.schemes.made_up:OneRespondent")
     with pytest.raises(AttributeError, match="SCHEME_ONE"):
         importlib.reload(wire)
     monkeypatch.undo()
@@ -230,7 +231,8 @@ def test_a_scheme_that_leaves_a_fact_open_cannot_be_defined(fact: str) -> None:
 
 def test_the_parts_of_a_made_up_scheme_suffice(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(METHODS) == Scheme.__abstractmethods__
-    monkeypatch.setitem(SCHEMES, OneRespondent.name, partial(""))
+    monkeypatch.setattr(made_up, "Partial", partial(""), raising=False)
+    monkeypatch.setitem(SCHEMES, OneRespondent.name, "tests.common.schemes.made_up:Partial")
     assert sized(OneRespondent.name).eta == 1 / POPULATION
 
 
@@ -253,6 +255,7 @@ def test_the_parts_of_a_made_up_scheme_suffice(monkeypatch: pytest.MonkeyPatch) 
 def test_a_scheme_that_leaves_a_method_open_is_refused_everywhere(
     monkeypatch: pytest.MonkeyPatch, layer: Callable[..., object], method: str, make_spec: Make, make_request: Make
 ) -> None:
-    monkeypatch.setitem(SCHEMES, OneRespondent.name, partial(method))
+    monkeypatch.setattr(made_up, "Partial", partial(method), raising=False)
+    monkeypatch.setitem(SCHEMES, OneRespondent.name, "tests.common.schemes.made_up:Partial")
     with pytest.raises(TypeError, match="abstract"):
         layer(OneRespondent.name, make_spec, make_request)

@@ -143,6 +143,19 @@ CHANGES: dict[str, tuple[bytes, bytes, str]] = {
     "alignment": (b'alignment = "psi"\n', b"", "gives another alignment"),
     "rows left out": (b'left_out = "stated"\n', b"", "gives another left out"),
     "curators' part of the noise": (b"noise_split = 0.25", b"noise_split = 0.5", "gives another noise split"),
+    **{
+        f"floor {name}": (
+            b"canaries = 50\n",
+            f"canaries = 50\n{name} = {value}\n".encode(),
+            f"another {name}".replace("_", " "),
+        )
+        for name, value in {
+            "minimum_noise_split": "0.1",
+            "minimum_tested": '"too little"',
+            "maximum_pair_epsilon": "4",
+            "maximum_row_epsilon": "40",
+        }.items()
+    },
     "canaries": (b"canaries = 50\n", b"", "gives another canaries"),
     "pad": (b'"chacha20"', b'"otp"', "gives another pad"),
     "server's name": (b'"cloud"', b'"sky"', "gives another server"),

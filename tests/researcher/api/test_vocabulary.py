@@ -14,9 +14,8 @@ from veiltab.researcher.api.vocabulary import Parameter, parameters_of, read
 from veiltab.researcher.client.client import Client
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.questions.cost import Wish
-from veiltab.researcher.questions.question import Question
 
-RECORDS = (Client.request, Question, Wish, Release.synthesise)
+RECORDS = (Client.request, Wish, Release.synthesise)
 
 
 @pytest.mark.parametrize("record", RECORDS)

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from veiltab.common.errors import VeiltabError
-from veiltab.researcher.collection.simulation.simulate_cli import simulate
+from veiltab.deploy.cli import veiltab
 
 NAMES = {"c", "g", "c_hat", "T", "hajek", "horvitz_thompson"}
 SMALL = ("--nodes", "2000", "--distribution", "binomial:9:0.5", "--epsilon", "2", "--rate", "0.25", "--trials", "50")
@@ -17,7 +17,7 @@ FILE = "stratum,population,rate,distribution\nyoung,1200,0.05,binomial:9:0.3\nol
 
 
 def invoke(*words: str) -> Result:
-    return CliRunner().invoke(simulate, list(words))
+    return CliRunner().invoke(veiltab, ["collect", "simulate", *words])
 
 
 def run(*words: str) -> dict[str, Any]:
