@@ -36,22 +36,27 @@ PATH = click.Path(path_type=Path)
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-_JSON = "veiltab.json"
+def flag_option(flag: str, about: str) -> Callable[[Command], Command]:
+    """Return an option that no command takes as an argument: `has_flag` says whether the command line has it."""
 
-json_option = click.option(
-    "--json",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=lambda context, _option, value: context.meta.update({_JSON: value}),
-    help="Print one JSON object and nothing else; every command takes it, at any place.",
-)
+    def remember(context: click.Context, _option: click.Parameter, value: object) -> None:
+        context.meta[f"veiltab.{flag}"] = value
+
+    return click.option(flag, is_flag=True, is_eager=True, expose_value=False, callback=remember, help=about)
+
+
+def has_flag(flag: str) -> bool:
+    """Return whether the command line has a flag."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(f"veiltab.{flag}"))
+
+
+json_option = flag_option("--json", "Print one JSON object and nothing else; every command takes it, at any place.")
 
 
 def wants_json() -> bool:
     """Return whether the command line has --json."""
-    context = click.get_current_context(silent=True)
-    return context is not None and bool(context.meta.get(_JSON))
+    return has_flag("--json")
 
 
 def emit(data: Mapping[str, object], text: str) -> None:

@@ -6,19 +6,11 @@ from typing import Any
 
 import click
 
+from veiltab.common.command.cli import flag_option, has_flag
 from veiltab.common.errors import ConflictError
 from veiltab.common.storage.named_files import check_place
 
-_FORCED = "veiltab.force"
-
-force_option = click.option(
-    "--force",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=lambda context, _option, value: context.meta.update({_FORCED: value}),
-    help="Overwrite the file if it is there already.",
-)
+force_option = flag_option("--force", "Overwrite the file if it is there already.")
 
 
 class NewFile(click.Path):
@@ -46,8 +38,6 @@ def refuse_present(path: Path) -> None:
     Raises:
         ConflictError: it is there.
     """
-    if click.get_current_context().meta.get(_FORCED):
-        return
-    if path.exists() or path.is_symlink():
+    if not has_flag("--force") and (path.exists() or path.is_symlink()):
         remedy = "Name another one, or move this one away; commands with --force overwrite it."
         raise ConflictError("this file is there already", where=str(path), remedy=remedy)
