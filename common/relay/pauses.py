@@ -2,12 +2,11 @@
 
 import asyncio
 import time
-from secrets import SystemRandom
+
+from veiltab.common.rpc.waiting.retries import jittered
 
 SHORTEST, LONGEST = 0.2, 10.0
 """Seconds: the bound of the first pause, and of the longest; it doubles with each failure in between."""
-
-_jitter = SystemRandom()
 
 
 class Pauses:
@@ -25,8 +24,8 @@ class Pauses:
     def note(self, *, succeeded: bool) -> None:
         """Take note of an attempt."""
         self._failures = 0 if succeeded else self._failures + 1
-        bound = min(LONGEST, SHORTEST * 2 ** min(self._failures - 1, 16)) if self._failures else 0.0
-        self._until = time.monotonic() + _jitter.uniform(0.0, bound)
+        pause = jittered(self._failures - 1, SHORTEST, LONGEST) if self._failures else 0.0
+        self._until = time.monotonic() + pause
 
     async def wait(self) -> None:
         """Wait until the pause is over."""

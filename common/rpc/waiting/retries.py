@@ -18,6 +18,11 @@ LONGEST_PAUSE = 5.0
 _jitter = SystemRandom()
 
 
+def jittered(failures: int, first: float, largest: float) -> float:
+    """Return a pause in seconds with full jitter: its bound is `first`, doubles with each failure, and has a limit."""
+    return _jitter.uniform(0.0, min(largest, first * 2 ** min(failures, 16)))
+
+
 async def repeated(
     attempt: Callable[[float], Awaitable[Answer]],
     within: float,
@@ -46,7 +51,7 @@ async def repeated(
         try:
             return await attempt(max(0.0, end - now()))
         except (UnavailableError, NotReadyError):
-            pause = _jitter.uniform(0.0, min(largest, FIRST_PAUSE * 2 ** min(trial, 16)))
+            pause = jittered(trial, FIRST_PAUSE, largest)
             if once or now() + pause >= end:
                 raise
         await asyncio.sleep(pause)
