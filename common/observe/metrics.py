@@ -139,6 +139,17 @@ def serving_metrics(
     ProcessCollector(registry=registry)
     sink = MetricsSink(registry)
     registry.register(PartyCollector(party.study, observe))
+    with scraped(registry, address) as port:
+        yield sink, port
+
+
+@contextmanager
+def scraped(registry: CollectorRegistry, address: tuple[str, int]) -> Iterator[int]:
+    """Serve a registry's figures at a host and port; yield the port.
+
+    Raises:
+        InvalidInputError: the address cannot be bound.
+    """
     try:
         server, thread = start_http_server(address[1], address[0], registry)
     except OSError as error:
@@ -146,7 +157,7 @@ def serving_metrics(
             f"metrics cannot be served here ({error.strerror})", where="--metrics", remedy="Name another HOST:PORT."
         ) from None
     try:
-        yield sink, server.server_port
+        yield server.server_port
     finally:
         server.shutdown()
         server.server_close()

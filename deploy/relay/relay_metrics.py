@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from veiltab.common.observe.metrics import scraped
 from veiltab.common.observe.sinks import loopback_address
 from veiltab.deploy.relay.meeting_point import MeetingPoint
 
@@ -37,13 +38,7 @@ class RelayCollector(Collector):
 @contextmanager
 def relay_metrics(point: MeetingPoint, address: str) -> Iterator[int]:
     """Serve a relay's metrics at PORT or HOST:PORT; yield the port."""
-    host, port = loopback_address(address, "--metrics")
     registry = CollectorRegistry()
     registry.register(RelayCollector(point))
-    server, thread = start_http_server(port, host, registry)
-    try:
-        yield server.server_port
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with scraped(registry, loopback_address(address, "--metrics")) as port:
+        yield port
