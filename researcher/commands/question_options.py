@@ -41,11 +41,12 @@ def check_files(out: Path | None, picture: Path | None) -> None:
         check_picture(picture)
 
 
-def write_files(answer: "Analysis | TableEstimate", out: Path | None, picture: Path | None) -> None:
-    """Write an answer as a table, and draw it, where a file is named."""
+def write_files(answer: "Analysis | TableEstimate", out: Path | None, picture: Path | None) -> list[str]:
+    """Write an answer as a table, and draw it, where a file is named; return a line for each file."""
     from veiltab.researcher.estimates.table import write  # noqa: PLC0415 - not for help
 
     if out is not None:
         write(answer.frame(), out)
     if picture is not None:
         answer.plot().save(picture)
+    return [f"Written: {path}" for path in (out, picture) if path is not None]

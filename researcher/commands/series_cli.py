@@ -58,7 +58,6 @@ def series(
         waves_of[release.id] = name
         answers[name] = release.ask(question, confidence=confidence, linkage_error=linkage)
     analysis = waves.series(answers, as_changes=changes)
-    write_files(analysis, out, picture)
+    written = write_files(analysis, out, picture)
     data = {"releases": list(answers), **analysis_dict(client.study, analysis), "out": out, "plot": picture}
-    written = [f"Written: {path}" for path in (out, picture) if path is not None]
     emit(data, "\n".join((analysis.text(), f"Study: {client.study.title}.", *written)))

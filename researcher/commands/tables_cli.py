@@ -92,7 +92,7 @@ def _emit_table(
 
     known = release.status()
     respondents = release.respondents()
-    write_files(found, out, picture)
+    written = write_files(found, out, picture)
     data = {**table_dict(study, known, found, respondents), "out": out, "picture": picture}
     table = None if known.spec is None else known.spec.only_table
     card = [] if table is None else card_lines(table)
@@ -103,7 +103,7 @@ def _emit_table(
         respondents,
         *card,
         f"Study: {study.title}. Its file: {found.study_digest}.",
-        *(f"Written: {path}" for path in (out, picture) if path is not None),
+        *written,
     ]
     emit(data, "\n".join(lines))
 
@@ -139,7 +139,7 @@ def _emit_analysis(
 ) -> None:
     from veiltab.researcher.report.presentation import source_sentence
 
-    write_files(analysis, out, picture)
+    written = write_files(analysis, out, picture)
     known = release.status()
     respondents = release.respondents()
     data = {
@@ -150,7 +150,6 @@ def _emit_analysis(
         "picture": picture,
     }
     about, source = f"Study: {study.title}.", "" if found is None else source_sentence(found, known)
-    written = (f"Written: {path}" for path in (out, picture) if path is not None)
     parts = (analysis.text(), source, respondents, about, *written)
     emit(data, "\n".join(part for part in parts if part))
 
