@@ -7,6 +7,7 @@ views of other databases, is not seen.
 
 import json
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 from typing import Any
 
 from veiltab.common.extras import importing
@@ -67,6 +68,7 @@ def check_plan(where: str, query: str, plan: object) -> None:
         raise refusal(where, problem, "Write what the view does into the query, so that it can be read.")
 
 
+@lru_cache(maxsize=1)
 def _parsed(query: str) -> tuple[list[_Node], frozenset[str]]:
     """Return the statements of a query, none if DuckDB does not read it, and the names of aggregates."""
     with importing("tables", "a query"):
