@@ -2,28 +2,25 @@
 
 import asyncio
 import os
-import re
 import socket
 from base64 import b64encode
 from dataclasses import dataclass, field
+from http.client import HTTPException, HTTPResponse
 from typing import Self
-from urllib.parse import urlsplit
 
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.rpc.parties.identity import read_identity_file
 from veiltab.common.rpc.way import ProxyOption
+from veiltab.common.study.naming import check_endpoint
 
-_MOST_ANSWER = 8192
-_PROXY_PORT = 3128
 _CONNECT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proxy:
-    """An HTTP proxy: its host, its port, and the bytes of its Proxy-Authorization header, if it asks for one."""
+    """An HTTP proxy: its host:port, and the bytes of its Proxy-Authorization header, if it asks for one."""
 
-    host: str
-    port: int
+    endpoint: str
     authorisation: bytes = field(default=b"", repr=False)
 
     @classmethod
@@ -36,26 +33,23 @@ class Proxy:
         url = option.url
         if url == "environment":
             url = os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY") or ""
-        remedy = "Write it like http://proxy.example.org:3128, or environment if https_proxy is set."
+        endpoint = url.removeprefix("http://").removesuffix("/")
         try:
-            parts = urlsplit(url)
-            host, port = parts.hostname, parts.port or _PROXY_PORT
-        except ValueError:
-            raise InvalidInputError("the proxy's address is malformed", where="--proxy", remedy=remedy) from None
-        if parts.scheme != "http" or not host or parts.path.strip("/") or parts.query:
-            raise InvalidInputError("this is not an HTTP proxy", where="--proxy", remedy=remedy)
-        if parts.username is not None:
+            check_endpoint(endpoint)
+        except InvalidInputError:
             raise InvalidInputError(
-                "the proxy's address holds a user", where="--proxy", remedy="Give the user in a file, by --proxy-user."
-            )
+                "this is not an HTTP proxy",
+                where="--proxy",
+                remedy="Write http://HOST:PORT, or environment if https_proxy says so; a user stands in --proxy-user.",
+            ) from None
         if option.user is None:
-            return cls(host=host, port=port)
+            return cls(endpoint=endpoint)
         user = read_identity_file(option.user, private=True, made_by="you").strip()
         if b":" not in user or b"\n" in user:
             raise InvalidInputError(
                 "the file is not one line USER:PASSWORD", where=str(option.user), remedy="Write both, with a colon."
             )
-        return cls(host=host, port=port, authorisation=b"Proxy-Authorization: Basic " + b64encode(user) + b"\r\n")
+        return cls(endpoint=endpoint, authorisation=b"Proxy-Authorization: Basic " + b64encode(user) + b"\r\n")
 
 
 async def dialled(endpoint: str, proxy: Proxy | None) -> socket.socket:
@@ -65,44 +59,34 @@ async def dialled(endpoint: str, proxy: Proxy | None) -> socket.socket:
         UnavailableError: the proxy refuses.
         OSError: there is no connection.
     """
-    host, _, port = endpoint.rpartition(":")
-    if proxy is None:
-        return await _connected(host.strip("[]"), int(port))
-    plain = await _connected(proxy.host, proxy.port)
-    try:
-        head = f"CONNECT {endpoint} HTTP/1.1\r\nHost: {endpoint}\r\n".encode()
-        await asyncio.get_running_loop().sock_sendall(plain, head + proxy.authorisation + b"\r\n")
-        _check_answer(await _answer(plain), has_user=bool(proxy.authorisation))
-    except BaseException:
-        plain.close()
-        raise
-    return plain
-
-
-async def _connected(host: str, port: int) -> socket.socket:
-    plain = await asyncio.to_thread(socket.create_connection, (host, port), _CONNECT_SECONDS)
+    plain = await asyncio.to_thread(_connected, endpoint, proxy)
     plain.setblocking(False)  # noqa: FBT003 - the name of the standard library
     return plain
 
 
-async def _answer(plain: socket.socket) -> bytes:
-    """Return a proxy's answer to its empty line; nothing follows before this side speaks."""
-    answer = b""
-    while not answer.endswith(b"\r\n\r\n"):
-        part = await asyncio.get_running_loop().sock_recv(plain, 1024)
-        answer += part
-        if not part or len(answer) > _MOST_ANSWER:
-            raise UnavailableError("the proxy gave no answer of HTTP", remedy="Check --proxy.")
-    return answer
+def _connected(endpoint: str, proxy: Proxy | None) -> socket.socket:
+    host, _, port = (endpoint if proxy is None else proxy.endpoint).rpartition(":")
+    plain = socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS)
+    if proxy is not None:
+        try:
+            _ask(plain, endpoint, proxy.authorisation)
+        except BaseException:
+            plain.close()
+            raise
+    return plain
 
 
-def _check_answer(answer: bytes, *, has_user: bool) -> None:
-    match = re.match(rb"HTTP/1\.[01] ([0-9]{3})[ \r]", answer)
-    code = int(match[1]) if match else 0
+def _ask(plain: socket.socket, endpoint: str, authorisation: bytes) -> None:
+    """Have a proxy pass a connection on; nothing follows its answer before this side speaks."""
+    plain.sendall(f"CONNECT {endpoint} HTTP/1.1\r\nHost: {endpoint}\r\n".encode() + authorisation + b"\r\n")
+    with HTTPResponse(plain, method="CONNECT") as answer:
+        try:
+            answer.begin()
+        except HTTPException:
+            raise UnavailableError("the proxy gave no answer of HTTP", remedy="Check --proxy.") from None
+        code = answer.status
     if code == 407:
-        remedy = "Correct the file of --proxy-user." if has_user else "Give --proxy-user."
+        remedy = "Correct the file of --proxy-user." if authorisation else "Give --proxy-user."
         raise UnavailableError("the proxy answered 407", remedy=remedy)
     if not 200 <= code < 300:
-        raise UnavailableError(
-            f"the proxy answered {code or 'no HTTP'}", remedy="Ask who runs it to allow this host and port."
-        )
+        raise UnavailableError(f"the proxy answered {code}", remedy="Ask who runs it to allow this host and port.")

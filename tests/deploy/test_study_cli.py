@@ -193,6 +193,22 @@ def test_what_is_not_given_is_asked_proposed_or_refused(tables: Ran, monkeypatch
     assert load_study(Path("other.toml")).id == "study"
 
 
+def test_with_a_relay_curators_without_an_endpoint_are_called_through_it(tables: Ran) -> None:
+    drafted(tables)
+    words = ("alice.toml", "bob.toml", "--relay", "relay.example.org:443", "--curator", "bob=localhost:3", "--yes")
+    assert tables("merge", *words)[0] == 0
+    merged = load_study(Path("study.toml"))
+    assert merged.relay is not None
+    assert merged.relay.endpoint == "relay.example.org:443"
+    parties = (merged.server, *merged.curators, *merged.researchers)
+    assert [f"{party.name}={party.endpoint}" for party in parties] == [
+        "cloud=cloud.example.org:7400",
+        "alice=relay",
+        "bob=localhost:3",
+        "rosa=relay",
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

@@ -7,31 +7,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.protocol.test_linked_release import THREE
-from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World, made_world
-from veiltab.common.rpc.parties.identity import Role
-from veiltab.common.study.file import study_from_bytes
-from veiltab.deploy.pki.certificates import init_pki
-from veiltab.play.local.processes import free_endpoints
-from veiltab.play.studies.templates import relayed
-from veiltab.researcher.client.release import Release
-
-RELAY: Who = (Role.RELAY, "relay")
-PARTIES = (RELAY, ALICE, BOB, CLOUD, ROSA)
-
-
-def relayed_world(folder: Path) -> World:
-    world = made_world(folder / "plain")
-    source = relayed(world.local.study_path.read_bytes(), free_endpoints(["relay"])["relay"])
-    world.local.folder = folder
-    world.local.study_path.write_bytes(source)
-    init_pki(study_from_bytes(source, "study.toml"), folder / "pki")
-    return world
-
-
-def asked(world: World) -> Release:
-    with world.client() as client:
-        return client.request(THREE, workload="linked", epsilon=4, delta="1e-6", canaries=20, label=world.label())
+from tests.protocol.relays import PARTIES, RELAY, asked, check_ready, proxied, relayed_world
+from tests.protocol.village import FREE
+from tests.protocol.world import ALICE, BOB, CLOUD, World
 
 
 def ports(pid: int) -> set[int]:
@@ -41,10 +19,19 @@ def ports(pid: int) -> set[int]:
     return {one.laddr.port for one in connections if one.status == psutil.CONN_LISTEN}
 
 
-def check_ready(world: World, release_id: str) -> None:
-    with world.client() as client:
-        assert client.release(release_id).wait(200).state.value == "ready"
-    assert [world.charges(curator).count(release_id) for curator in ("alice", "bob")] == [1, 1]
+def endpoint(world: World) -> str:
+    assert world.local.study.relay is not None
+    return world.local.study.relay.endpoint
+
+
+def standing(world: World, *options: str) -> tuple[str, str]:
+    """Return how Alice says that she stands with the relay: parked or not, and why."""
+    own = ("--identity", world.local.identity_folder(*ALICE))
+    stands = world.command("status", world.local.study_path, *own, *options)
+    (work,) = [one for one in stands.data["work"] if one["kind"] == "relay"]
+    assert work["id"] == endpoint(world)
+    assert work["since"] > "2020"
+    return work["state"], work["waiting_for"]
 
 
 def test_a_linked_release_of_parties_that_listen_at_no_port(tmp_path: Path) -> None:
@@ -55,10 +42,41 @@ def test_a_linked_release_of_parties_that_listen_at_no_port(tmp_path: Path) -> N
             world.local.wait_for(*who)
         check_ready(world, asked(world).id)
         assert {who for who, pid in pids.items() if ports(pid)} == {RELAY, CLOUD}
-        own = ("--identity", world.local.identity_folder(*ALICE))
-        stands = world.command("status", world.local.study_path, *own)
-        (work,) = [one for one in stands.data["work"] if one["kind"] == "relay"]
-        assert work["state"] == "parked"
+        assert standing(world) == ("parked", "")
+
+
+def test_relayed_and_direct_curators_share_a_release_and_one_is_behind_a_proxy(tmp_path: Path) -> None:
+    world = relayed_world(tmp_path, direct=(BOB,))
+    local, user, door = world.local, tmp_path / "user", f"unix:{tmp_path}/door"
+    user.write_text("alice:secret\n", "utf-8")
+    user.chmod(0o600)
+    with proxied("alice:secret") as proxy, local:
+        local.launchers[ALICE] = (*local.launcher, "--proxy", proxy.url, "--proxy-user", str(user))
+        world.start(RELAY)
+        checked = {}
+        for proxy.user in ("alice:other", "alice:secret"):
+            local.options[ALICE] = ("--check",)
+            local.start(*ALICE)
+            code = local.wait_for_end(*ALICE)
+            checked[code] = world.log(ALICE)
+        assert checked.keys() == {0, 4}
+        assert "[relay]: the proxy answered 407. Correct the file of --proxy-user" in checked[4]
+        assert "curator alice can serve at unix:" in checked[0]
+        local.options[ALICE] = ("--listen", door)
+        pids = {who: local.start(*who) for who in PARTIES[1:]}
+        for who in PARTIES:
+            local.wait_for(*who)
+        with world.client() as client:
+            release = client.request(FREE, epsilon="4", label=world.label())
+        check_ready(world, release.id)
+        assert {who for who, pid in pids.items() if ports(pid)} == {BOB, CLOUD}
+        assert proxy.passed == {endpoint(world), local.endpoint(*BOB), local.endpoint(*CLOUD)}
+        proxy.user = "alice:other"
+        world.restart(RELAY)
+        refused = ("not parked", "the proxy answered 407. Correct the file of --proxy-user")
+        world.wait_until(lambda: standing(world, "--endpoint", door) == refused)
+        proxy.user = "alice:secret"
+        world.wait_until(lambda: standing(world, "--endpoint", door) == ("parked", ""), 20)
 
 
 @pytest.mark.long

@@ -10,9 +10,9 @@ import pytest
 
 from veiltab.common.command.parties import parties_of
 from veiltab.common.relay.lines import Streams, tls_context
-from veiltab.common.rpc.parties.identity import Role, load_identity
+from veiltab.common.rpc.parties.identity import Party, Role, load_identity
 from veiltab.common.study.file import study_from_bytes
-from veiltab.deploy.pki.certificates import init_pki
+from veiltab.deploy.pki.certificates import init_pki, revoke_certificates
 from veiltab.deploy.relay.limits import RelayLimits
 from veiltab.deploy.relay.meeting_point import MeetingPoint
 from veiltab.deploy.relay.serving import listening
@@ -27,7 +27,8 @@ class Place:
 
     def __init__(self, folder: Path) -> None:
         study = study_from_bytes(relayed(adult_study(), "localhost:443"), "study.toml")
-        self._folders = {party.name: path for party, path in init_pki(study, folder / "pki").items()}
+        self.study, self.pki = study, folder / "pki"
+        self._folders = {party.name: path for party, path in init_pki(study, self.pki).items()}
         self._roles = {party.name: party.role for party in parties_of(study)}
         own = load_identity(self._folders["relay"], Role.RELAY, "relay")
         limits = RelayLimits(burst=BURST, minute=1.0, wait=0.5, handshake=5.0)
@@ -118,5 +119,24 @@ def test_what_is_no_line_or_has_no_certificate_ends_and_a_pair_ends_with_either_
             await callee.end()
             assert await caller.reader.read() == b"last"
             assert place.point.refusals["no TLS with a certificate of the study"] == 1
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("name", ["alice", "bob"])
+def test_a_revocation_cuts_open_pairs_and_what_waits(tmp_path: Path, name: str) -> None:
+    async def check() -> None:
+        async with placed(tmp_path) as place:
+            caller, callee = await paired(place)
+            parked, _ = await place.asked(name, "PARK")
+            other, _ = await place.asked("rosa", "PARK")
+            revoke_certificates(place.study, place.pki, party=Party(study=place.study.id, role=Role.CURATOR, name=name))
+            async with asyncio.timeout(5):
+                assert [await one.reader.read() for one in (caller, callee)] == [b"", b""]
+                assert await parked.reader.read() == b"BEAT\n"
+            assert (await place.asked(name, "PARK"))[1] == "the certificate is revoked"
+            assert not other.reader.at_eof()
+            assert place.point.pairs == 0
+            assert {party.name for party, number in place.point.parked.items() if number} == {"rosa"}
 
     asyncio.run(check())

@@ -1,0 +1,90 @@
+"""Connections through an HTTP proxy of the tests' own."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.protocol.relays import proxied
+from veiltab.common.errors import InvalidInputError, UnavailableError
+from veiltab.common.relay.dialling import Proxy, dialled
+from veiltab.common.rpc.way import ProxyOption
+
+
+def written(folder: Path, user: str | None) -> Path | None:
+    if user is None:
+        return None
+    path = folder / "user"
+    path.write_text(user, "utf-8")
+    path.chmod(0o600)
+    return path
+
+
+def echoed(option: ProxyOption) -> bytes:
+    """Return what comes back through a proxy from one that repeats what it hears."""
+
+    async def repeat(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.readexactly(7))
+        writer.close()
+
+    async def play() -> bytes:
+        async with await asyncio.start_server(repeat, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            reader, writer = await asyncio.open_connection(sock=await dialled(f"127.0.0.1:{port}", Proxy.of(option)))
+            writer.write(b"welcome")
+            words = await reader.read()
+            writer.close()
+            return words
+
+    return asyncio.run(play())
+
+
+@pytest.mark.parametrize(("user", "given"), [("", None), ("ada:pass:word", "ada:pass:word\n")])
+def test_a_connection_goes_through_a_proxy(tmp_path: Path, user: str, given: str | None) -> None:
+    with proxied(user) as proxy:
+        assert echoed(ProxyOption(url=proxy.url, user=written(tmp_path, given))) == b"welcome"
+
+
+@pytest.mark.parametrize(
+    ("given", "says", "words"),
+    [
+        (None, b"", "the proxy answered 407. Give --proxy-user"),
+        ("ada:word", b"", "the proxy answered 407. Correct the file of --proxy-user"),
+        (None, b"HTTP/1.1 403 Forbidden\r\n\r\n", "the proxy answered 403. Ask who runs it to allow"),
+        (None, b"SSH-2.0-OpenSSH_9\r\n\r\n", "no answer of HTTP"),
+        (None, b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 100_000, "no answer of HTTP"),
+    ],
+)
+def test_what_a_proxy_refuses_is_said(tmp_path: Path, given: str | None, says: bytes, words: str) -> None:
+    with proxied("ada:pass:word", says) as proxy, pytest.raises(UnavailableError) as refused:
+        echoed(ProxyOption(url=proxy.url, user=written(tmp_path, given)))
+    assert words in str(refused.value)
+    assert "word" not in str(refused.value).replace(words, "")
+
+
+@pytest.mark.parametrize(
+    ("url", "given", "words"),
+    [
+        ("https://proxy:1", None, "not an HTTP proxy"),
+        ("http://proxy:1/path", None, "not an HTTP proxy"),
+        ("http://ada:word@proxy:1", None, "not an HTTP proxy"),
+        ("http://proxy:99999", None, "not an HTTP proxy"),
+        ("environment", None, "not an HTTP proxy"),
+        ("http://proxy:1", "ada", "not one line USER:PASSWORD"),
+        ("http://proxy:1", "ada:word\nbea:word", "not one line USER:PASSWORD"),
+    ],
+)
+def test_an_option_that_names_no_proxy_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, given: str | None, words: str
+) -> None:
+    monkeypatch.delenv("https_proxy", raising=False)
+    monkeypatch.delenv("HTTPS_PROXY", raising=False)
+    with pytest.raises(InvalidInputError, match=words):
+        Proxy.of(ProxyOption(url=url, user=written(tmp_path, given)))
+
+
+def test_the_environment_names_a_proxy_if_the_option_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    with proxied() as proxy:
+        monkeypatch.setenv("https_proxy", proxy.url)
+        assert echoed(ProxyOption(url="environment")) == b"welcome"
+        assert len(proxy.passed) == 1

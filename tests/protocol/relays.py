@@ -1,0 +1,124 @@
+"""A study whose parties are called through a relay, and an HTTP proxy of the tests' own."""
+
+import socket
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+from tests.protocol.test_linked_release import THREE
+from tests.protocol.village import RESEARCHERS
+from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World, made_world
+from veiltab.common.rpc.parties.identity import Role
+from veiltab.common.study.file import study_from_bytes
+from veiltab.deploy.pki.certificates import init_pki
+from veiltab.play.local.processes import free_endpoints
+from veiltab.play.studies.templates import relayed
+from veiltab.researcher.client.release import Release
+
+RELAY: Who = (Role.RELAY, "relay")
+PARTIES = (RELAY, ALICE, BOB, CLOUD, ROSA)
+
+
+def relayed_world(folder: Path, *, direct: tuple[Who, ...] = ()) -> World:
+    """Make a study whose curators and desks are called through a relay, apart from some."""
+    world = made_world(folder / "plain")
+    source = relayed(world.local.study_path.read_bytes(), free_endpoints(["relay"])["relay"]).decode()
+    for _, name in direct:
+        source = source.replace(
+            f'name = "{name}"\nendpoint = "relay"', f'name = "{name}"\nendpoint = "{at(world, name)}"'
+        )
+    world.local.folder = folder
+    world.local.study_path.write_text(source, "utf-8")
+    init_pki(study_from_bytes(source.encode(), "study.toml"), folder / "pki")
+    return world
+
+
+def at(world: World, name: str) -> str:
+    return world.local.endpoint(Role.RESEARCHER if name in RESEARCHERS else Role.CURATOR, name)
+
+
+def asked(world: World) -> Release:
+    with world.client() as client:
+        return client.request(THREE, workload="linked", epsilon=4, delta="1e-6", canaries=20, label=world.label())
+
+
+def check_ready(world: World, release_id: str) -> None:
+    with world.client() as client:
+        assert client.release(release_id).wait(200).state.value == "ready"
+    assert [world.charges(curator).count(release_id) for curator in ("alice", "bob")] == [1, 1]
+
+
+class HttpProxy(ThreadingHTTPServer):
+    """Passes connections on for whom it knows.
+
+    Args:
+        user: USER:PASSWORD that it asks for; empty asks for none.
+        says: what it answers instead, whatever is asked.
+    """
+
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, user: str = "", says: bytes = b"") -> None:
+        super().__init__(("127.0.0.1", 0), _Connect)
+        self.user, self.says = user, says
+        self.passed = set[str]()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Connect(BaseHTTPRequestHandler):
+    server: HttpProxy
+
+    def do_CONNECT(self) -> None:
+        if self.server.says:
+            self.wfile.write(self.server.says)
+            return
+        wanted = f"Basic {b64encode(self.server.user.encode()).decode()}" if self.server.user else None
+        if self.headers["Proxy-Authorization"] != wanted:
+            self.send_error(407)
+            return
+        host, _, port = self.path.rpartition(":")
+        try:
+            behind = socket.create_connection((host, int(port)))
+        except OSError:
+            self.send_error(502)
+            return
+        self.server.passed.add(self.path)
+        self.send_response(200)
+        self.end_headers()
+        with behind:
+            other = Thread(target=_pump, args=(behind, self.connection), daemon=True)
+            other.start()
+            _pump(self.connection, behind)
+            other.join()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def _pump(source: socket.socket, sink: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(65_536):
+            sink.sendall(data)
+    for one in (source, sink):
+        with suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def proxied(user: str = "", says: bytes = b"") -> Iterator[HttpProxy]:
+    """Run an HTTP proxy."""
+    with HttpProxy(user, says) as proxy:
+        thread = Thread(target=proxy.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield proxy
+        finally:
+            proxy.shutdown()
+            thread.join()
