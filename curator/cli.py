@@ -19,7 +19,6 @@ _PLACES = {
     "audit": "veiltab.curator.evidence.audit_cli:audit",
     "check": "veiltab.curator.cli:check",
     "console": "veiltab.curator.console.cli:console",
-    "console-link": "veiltab.curator.console.cli:console_link",
     "deny": "veiltab.curator.commands.requests_cli:deny",
     "evidence": "veiltab.curator.evidence.export_cli:evidence",
     "ledger": "veiltab.curator.commands.ledger_cli:ledger",

@@ -33,8 +33,7 @@ _GROUPS = {
         "server": "Run the cloud server.",
         "relay": "Pass on connections between parties that accept none.",
         "researcher serve": "Run a researcher's service.",
-        "status": "Show what a party is doing and what it waits for.",
-        "health": "Ask whether a party serves.",
+        "status": "Show what a party is doing, or ask whether one serves.",
     },
     "Researcher": {
         "plan": "Which error an epsilon gives, which epsilon an error needs, which sample size is best.",
@@ -55,7 +54,6 @@ _PLACES = {
     "researcher": "veiltab.researcher.cli:researcher",
     "verify": "veiltab.deploy.operate.verify_cli:verify",
     "status": "veiltab.deploy.operate.status_cli:status",
-    "health": "veiltab.deploy.operate.health_cli:health",
     "collect": "veiltab.researcher.collection.cli:collect",
     "node": "veiltab.node.cli:node",
     "relay": "veiltab.deploy.relay.relay_cli:relay",

@@ -6,7 +6,6 @@ from veiltab.common.command.lazy_group import LazyGroup
 from veiltab.common.command.options import ServeOptions, serve_options
 
 _PLACES = {
-    "access-log": "veiltab.researcher.commands.downloads_cli:access_log",
     "certificate": "veiltab.researcher.commands.downloads_cli:certificate",
     "estimate": "veiltab.researcher.commands.tables_cli:estimate",
     "http": "veiltab.researcher.api.api_cli:http",

@@ -46,6 +46,20 @@ def parties_in(study: Study, *roles: Role) -> list[Party]:
     return [party for party in parties_of(study) if party.role in roles]
 
 
+def named_party(study: Study, text: str, where: str) -> Party:
+    """Read role/name.
+
+    Args:
+        where: the option that was given.
+    """
+    role, _, name = text.partition("/")
+    if role not in {known.value for known in Role}:
+        raise InvalidInputError(
+            "the party was not written as role/name", where=where, remedy="Write it like curator/alice or server/cloud."
+        )
+    return Party(study=study.id, role=Role(role), name=name)
+
+
 def desk_of(study: Study, party: Party) -> Party:
     """Return the researcher whose service a researcher or an analyst asks.
 

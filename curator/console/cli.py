@@ -18,21 +18,14 @@ from veiltab.curator.formats.source_options import optional_table_options
 from veiltab.curator.officer.opened import open_state
 from veiltab.curator.officer.persons import person_name
 
-_PERSONS = click.option(
-    "--person", "persons", multiple=True, help="Who may enter and decide; each gets a link of their own."
-)
-_READERS = click.option(
-    "--reader", "readers", multiple=True, help="Who may enter and read everything, but decide nothing."
-)
-
 
 @click.command(
     epilog='Example: veiltab curator console study.toml --state state --person "Ana Diaz" --person "Ben Ode"'
 )
 @study_argument
 @state_option
-@_PERSONS
-@_READERS
+@click.option("--person", "persons", multiple=True, help="Who may enter and decide; each gets a link of their own.")
+@click.option("--reader", "readers", multiple=True, help="Who may enter and read everything, but decide nothing.")
 @click.option(
     "--identity",
     "identity_folder",
@@ -41,6 +34,7 @@ _READERS = click.option(
 )
 @optional_table_options
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, help="Of 127.0.0.1; by default a free one.")
+@click.option("--links", is_flag=True, help="Print new links of the console that runs, and end no session.")
 def console(
     study_path: Path,
     state_folder: Path,
@@ -49,11 +43,17 @@ def console(
     identity_folder: Path | None,
     table: TableAddress | None,
     port: int,
+    links: bool,
 ) -> None:
     """Show what waits for a person in a browser on this machine, beside the running service.
 
-    Prints one link for each person; it works once, for ten minutes. `veiltab curator console-link` prints more.
+    Prints one link for each person; it works once, for ten minutes. With --links it prints more, of the console on this
+    state folder that began last.
     """
+    rights, folder = _rights(persons, readers), LinkFolder(state_folder / "console")
+    if links:
+        print_links({name: folder.leave(name, decides=decides) for name, decides in rights.items()})
+        return
     with importing("console", "the console"):
         from veiltab.common.web.application import serve_console
         from veiltab.curator.check.inspection import inspect_table
@@ -61,7 +61,6 @@ def console(
         from veiltab.curator.console.curator_console import curator_console
         from veiltab.curator.console.journal import AuditJournal
 
-    rights = _rights(persons, readers)
     with open_state(study_path, state_folder, None) as standing:
         served = curator_console(
             Books(standing, study_path),
@@ -69,21 +68,7 @@ def console(
             identity=_identity(standing.study, standing.name, identity_folder),
             inspect=None if table is None else partial(inspect_table, table, standing.study, standing.name),
         )
-        serve_console(served, rights, port=port, folder=_link_folder(state_folder))
-
-
-@click.command(epilog='Example: veiltab curator console-link --state state --person "Ana Diaz" --reader "Eva Roth"')
-@state_option
-@_PERSONS
-@_READERS
-def console_link(state_folder: Path, persons: tuple[str, ...], readers: tuple[str, ...]) -> None:
-    """Print new links of the console that runs, without ending any session.
-
-    Each works once, for ten minutes. Of several consoles on one state folder it is the one that began last.
-    """
-    folder = _link_folder(state_folder)
-    links = {name: folder.leave(name, decides=decides) for name, decides in _rights(persons, readers).items()}
-    print_links(links)
+        serve_console(served, rights, port=port, folder=folder)
 
 
 def _rights(persons: Sequence[str], readers: Sequence[str]) -> dict[str, bool]:
@@ -95,10 +80,6 @@ def _rights(persons: Sequence[str], readers: Sequence[str]) -> dict[str, bool]:
     deciding, reading = (tuple(map(person_name, names)) for names in (persons, readers))
     check_persons([*deciding, *reading])
     return dict.fromkeys(deciding, True) | dict.fromkeys(reading, False)
-
-
-def _link_folder(state_folder: Path) -> LinkFolder:
-    return LinkFolder(state_folder / "console")
 
 
 def _identity(study: Study, name: str, folder: Path | None) -> Identity | None:

@@ -1,4 +1,4 @@
-"""`veiltab curator notify`: try whether notices arrive, and list those that were made."""
+"""`veiltab curator notify`: list the notices that were made, and try whether they arrive."""
 
 import asyncio
 
@@ -18,38 +18,33 @@ from veiltab.curator.officer.requests import moment
 _SHOWN = 50
 
 
-@click.group()
-def notify() -> None:
-    """Try the notices of the policy's table [notify], and list them.
-
-    Example: veiltab curator notify test study.toml --state state --policy policy.toml
-    """
-
-
-@notify.command(epilog="Example: veiltab curator notify test study.toml --state state --policy policy.toml")
+@click.command(epilog="Example: veiltab curator notify study.toml --state state --policy policy.toml --test")
 @policy_option
 @with_standing
+@click.option("--last", type=click.IntRange(min=1), default=_SHOWN, show_default=True, help="Only so many, the newest.")
+@click.option("--test", is_flag=True, help="Send a notice that says it is a test by every channel of the policy now.")
 @click.pass_context
-def test(context: click.Context, standing: OpenedState) -> None:
-    """Send a notice that says it is a test by every channel now; the exit code is 4 if one does not take it."""
-    look = "veiltab curator notify list study.toml --state STATE"
+def notify(context: click.Context, standing: OpenedState, last: int, test: bool) -> None:
+    """List the newest notices of the policy's table [notify], and whether each channel took them.
+
+    With --test the exit code is 4 if a channel does not take the test.
+    """
+    if test:
+        _send_test(context, standing)
+    else:
+        deliveries = Outbox(standing.store.connection).latest(last)
+        lines = [_line(one) for one in deliveries] or ["There are no notices."]
+        emit({"deliveries": [_plain(one) for one in deliveries]}, "\n".join(lines))
+
+
+def _send_test(context: click.Context, standing: OpenedState) -> None:
+    look = "veiltab curator notify study.toml --state STATE"
     facts = notice_facts(Kind.TEST, standing.study.id, standing.name, "this is a test of the notices", look)
-    notice = Notice(kind=Kind.TEST, subject="", facts=facts)
-    problems = asyncio.run(_problems(_settings(standing), notice))
+    problems = asyncio.run(_problems(_settings(standing), Notice(kind=Kind.TEST, subject="", facts=facts)))
     lines = [f"{channel}: {problem or 'sent'}" for channel, problem in problems.items()]
     emit({"channels": {name: {"problem": problem} for name, problem in problems.items()}}, "\n".join(lines))
     if any(problems.values()):
         context.exit(UnavailableError.exit_code)
-
-
-@notify.command("list", epilog="Example: veiltab curator notify list study.toml --state state")
-@with_standing
-@click.option("--last", type=click.IntRange(min=1), default=_SHOWN, show_default=True, help="Only so many, the newest.")
-def list_notices(standing: OpenedState, last: int) -> None:
-    """List the newest notices, and whether each channel took them."""
-    deliveries = Outbox(standing.store.connection).latest(last)
-    lines = [_line(one) for one in deliveries] or ["There are no notices."]
-    emit({"deliveries": [_plain(one) for one in deliveries]}, "\n".join(lines))
 
 
 def _settings(standing: OpenedState) -> NotifySettings:

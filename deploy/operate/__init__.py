@@ -1,1 +1,1 @@
-"""Looking at parties that run: status, health, configuration, certificates and evidence."""
+"""Looking at parties that run: status, configuration, certificates and evidence."""

@@ -17,7 +17,7 @@ def endpoint_of(study: Study, party: Party) -> str:
     if party not in serving:
         known = ", ".join(other.name for other in serving if other.role is party.role)
         raise InvalidInputError(
-            f"the study has no {party} that serves", where="--name", remedy=f"Known: {known or 'none'}."
+            f"the study has no {party} that serves", where="--serves", remedy=f"Known: {known or 'none'}."
         )
     return serving[party]
 

@@ -7,46 +7,54 @@ from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from veiltab.common.command.cli import emit, wants_json
 from veiltab.common.command.options import identity_option, study_argument
+from veiltab.common.command.parties import named_party
 from veiltab.common.core.numbers.rounding import downward
-from veiltab.common.errors import DeniedError, InvalidInputError, VeiltabError
+from veiltab.common.errors import DeniedError, VeiltabError
+from veiltab.common.observe.span_messages import PartyStatus, status_from_proto
 from veiltab.common.observe.status import Budget, Observation, Work
 from veiltab.common.privacy.cards.guarantee_text import delta_text
+from veiltab.common.rpc.channel import call, connect
+from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.study.file import load_study
 from veiltab.deploy.operate.calling import endpoint_of, identity_in
-
-if TYPE_CHECKING:
-    from veiltab.common.observe.span_messages import PartyStatus
+from veiltab.v1.status_pb2 import GetStatusRequest
+from veiltab.v1.status_pb2_grpc import StatusServiceStub
 
 _EVERY_SECONDS = 1.0
+_WITHIN = click.FloatRange(min=0, min_open=True, max=3600)
 
 
 @click.command(epilog="Example: veiltab status study.toml --identity pki/curator-alice --watch")
 @study_argument
 @identity_option
-@click.option("--name", help="The party's name, if it is to be checked: the identity says which party it is.")
+@click.option("--serves", "who", metavar="ROLE/NAME", help="Ask this party, or another, only whether it serves.")
+@click.option("--within", default=5.0, show_default=True, type=_WITHIN, help="Seconds to keep asking that.")
 @click.option("--endpoint", metavar="HOST:PORT", help="HOST:PORT of the party, if not the study file's.")
 @click.option("--watch", is_flag=True, help="Refresh it on the screen until Ctrl-C.")
-def status(study_path: Path, identity_folder: Path, name: str | None, endpoint: str | None, watch: bool) -> None:
-    """Show what a running party is doing and what it waits for; ask with its own certificate."""
-    if watch and wants_json():
-        raise click.UsageError("--watch is for a screen; give it without --json.")
+def status(
+    study_path: Path, identity_folder: Path, who: str | None, within: float, endpoint: str | None, watch: bool
+) -> None:
+    """Show what a running party is doing and what it waits for; ask with its own certificate.
+
+    With --serves any party of the study answers that serves the caller: exit code 0 if it serves, 4 if it does not
+    answer, 3 if it refuses the caller.
+    """
+    if watch and (who or wants_json()):
+        raise click.UsageError("--watch is for a screen; give it without --json and --serves.")
     study = load_study(study_path)
     identity = identity_in(identity_folder, study)
-    if name not in {None, identity.party.name}:
-        raise InvalidInputError(
-            f"the identity is that of {identity.party}, not of {name!r}",
-            where="--name",
-            remedy="Give the folder of that party's identity.",
-        )
-    address = endpoint or endpoint_of(study, identity.party)
-    if watch:
+    party = named_party(study, who, "--serves") if who else identity.party
+    address = endpoint or endpoint_of(study, party)
+    if who:
+        asyncio.run(wait_until_serving(identity, party, address, within=within))
+        emit({"party": party.uri, "endpoint": address, "serving": True}, f"{party} serves at {address}.")
+    elif watch:
         with suppress(KeyboardInterrupt):
             asyncio.run(_watch(identity, address))
     else:
@@ -54,7 +62,7 @@ def status(study_path: Path, identity_folder: Path, name: str | None, endpoint: 
         emit(_as_dict(status), "\n".join(lines(status, time.time())))
 
 
-async def _ask(identity: Identity, address: str) -> "PartyStatus":
+async def _ask(identity: Identity, address: str) -> PartyStatus:
     answers = _answers(identity, address, every=0.0)
     answer = await anext(answers)
     await answers.aclose()
@@ -63,13 +71,8 @@ async def _ask(identity: Identity, address: str) -> "PartyStatus":
     return answer
 
 
-async def _answers(identity: Identity, address: str, *, every: float) -> "AsyncGenerator[PartyStatus | VeiltabError]":
+async def _answers(identity: Identity, address: str, *, every: float) -> AsyncGenerator[PartyStatus | VeiltabError]:
     """Ask every second; yield the party's status, or why there is none."""
-    from veiltab.common.observe.span_messages import status_from_proto
-    from veiltab.common.rpc.channel import call, connect
-    from veiltab.v1.status_pb2 import GetStatusRequest
-    from veiltab.v1.status_pb2_grpc import StatusServiceStub
-
     channel = connect(identity, identity.party, address)
     try:
         stub = StatusServiceStub(channel)
@@ -97,7 +100,7 @@ async def _watch(identity: Identity, address: str) -> None:
             live.update(Text("\n".join([*shown, "", clock])), refresh=True)
 
 
-def lines(status: "PartyStatus", now: float) -> list[str]:
+def lines(status: PartyStatus, now: float) -> list[str]:
     """Return a status for people, line by line.
 
     Args:
@@ -161,7 +164,7 @@ def _remaining(seconds: float) -> str:
     return f"good for {duration(seconds)}" if seconds >= 0 else "EXPIRED: renew it with `veiltab pki issue`"
 
 
-def _as_dict(status: "PartyStatus") -> dict[str, object]:
+def _as_dict(status: PartyStatus) -> dict[str, object]:
     seen = status.observation
     return {
         "party": status.party.uri,

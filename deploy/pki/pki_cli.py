@@ -6,8 +6,9 @@ from pathlib import Path
 import click
 
 from veiltab.common.command.cli import PATH, emit
+from veiltab.common.command.parties import named_party
 from veiltab.common.errors import InvalidInputError, NotFoundError
-from veiltab.common.rpc.parties.identity import Party, Role, party_of_certificate, utc_now
+from veiltab.common.rpc.parties.identity import party_of_certificate, utc_now
 from veiltab.common.rpc.parties.revocation import FILE
 from veiltab.common.study.file import load_study
 from veiltab.deploy.pki.certificates import LIFETIME, init_pki, issue_party, revoke_certificates
@@ -60,7 +61,7 @@ def issue(study: Path, directory: Path, who: str, days: int) -> None:
     Example: veiltab pki issue study.toml --pki pki --party curator/alice
     """
     loaded = load_study(study)
-    party = _party(loaded.id, who)
+    party = named_party(loaded, who, "--party")
     folder = issue_party(loaded, directory, party, lifetime=timedelta(days=days))
     emit({"party": party.uri, "directory": folder}, f"{party}: {folder}. Restart it with the new certificate.")
 
@@ -103,7 +104,7 @@ def revoke(study: Path, directory: Path, who: str | None, serial: str | None) ->
     loaded = load_study(study)
     if (who is None) == (serial is None):
         raise InvalidInputError("name either a party or a serial number", where="--party, --serial")
-    party = None if who is None else _party(loaded.id, who)
+    party = None if who is None else named_party(loaded, who, "--party")
     revoked = revoke_certificates(loaded, directory, party=party, serial=None if serial is None else _serial(serial))
     emit(
         {"revoked": [f"{number:x}" for number in revoked], "list": directory / FILE},
@@ -135,15 +136,3 @@ def _serial(text: str) -> int:
         return int(text, 16)
     except ValueError:
         raise InvalidInputError("the serial number is not hexadecimal", where="--serial") from None
-
-
-def _party(study: str, who: str) -> Party:
-    """Read role/name."""
-    role, _, name = who.partition("/")
-    if role not in {known.value for known in Role}:
-        raise InvalidInputError(
-            "the party was not written as role/name",
-            where="--party",
-            remedy="Write it like curator/alice or server/cloud.",
-        )
-    return Party(study=study, role=Role(role), name=name)

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -83,14 +84,47 @@ def request(
 @click.command(epilog="Example: veiltab researcher status study.toml --identity pki/researcher-rosa --release wages")
 @with_client
 @click.option("--release", "release_name", help=f"{RELEASE}; by default all are listed.")
-def status(client: "Client", release_name: str | None) -> None:
+@click.option("--accesses", is_flag=True, help="Show which analyst asked for what, and when; for the researcher alone.")
+def status(client: "Client", release_name: str | None, accesses: bool) -> None:
     """Show releases, and the parties that they wait for."""
-    found = [client.status(release_name)] if release_name else client.releases()
-    if release_name:
-        emit(status_dict(found[0]), status_text(found[0]))
+    if accesses:
+        _show_accesses(client, release_name)
+    elif release_name:
+        found = client.status(release_name)
+        emit(status_dict(found), status_text(found))
     else:
-        text = "\n".join(status_text(one) for one in found) or "No releases yet."
-        emit({"releases": [status_dict(one) for one in found]}, text)
+        every = client.releases()
+        text = "\n".join(status_text(one) for one in every) or "No releases yet."
+        emit({"releases": [status_dict(one) for one in every]}, text)
+
+
+def _show_accesses(client: "Client", release_name: str | None) -> None:
+    """Show what analysts asked for, of one release or at all."""
+    labels = {status.release_id: status.label for status in client.releases()}
+    only = None if release_name is None else client.status(release_name).release_id
+    accesses = [access for access in client.accesses() if only in {None, access.release_id}]
+    data = [
+        {
+            "analyst": access.analyst,
+            "subject": access.subject.value,
+            "release": access.release_id or None,
+            "label": labels.get(access.release_id) or None,
+            "times": access.times,
+            "first": _instant(access.first).isoformat(),
+            "last": _instant(access.last).isoformat(),
+        }
+        for access in accesses
+    ]
+    lines = [
+        f"{_instant(access.first):%Y-%m-%d %H:%M:%S} to {_instant(access.last):%H:%M:%S} UTC  {access.analyst}"
+        f"  {access.times}x {access.subject.value}  {access.release_id}  {labels.get(access.release_id, '')}".rstrip()
+        for access in accesses
+    ]
+    emit({"accesses": data}, "\n".join(lines) or "No analyst has asked for anything.")
+
+
+def _instant(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def _planning_hint(attributes: Sequence[str], tables: Sequence[Sequence[str]], choices: Mapping[str, Any]) -> str:

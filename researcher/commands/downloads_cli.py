@@ -1,6 +1,5 @@
-"""`veiltab researcher synthesise`, `certificate` and `access-log`: what a release leaves behind."""
+"""`veiltab researcher synthesise` and `certificate`: what a release leaves behind."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -133,33 +132,3 @@ def certificate(client: "Client", release_name: str, out: Path) -> None:
     with written_whole(out) as file:
         file.write(release.certificate().encode())
     emit({"release": release.id, "certificate": out}, f"Certificate: {out}")
-
-
-@click.command(epilog="Example: veiltab researcher access-log study.toml --identity pki/researcher-rosa")
-@with_client
-def access_log(client: "Client") -> None:
-    """Show which analyst asked for what of which release, and when; for the researcher alone."""
-    accesses = client.accesses()
-    labels = {status.release_id: status.label for status in client.releases()}
-    data = [
-        {
-            "analyst": access.analyst,
-            "subject": access.subject.value,
-            "release": access.release_id or None,
-            "label": labels.get(access.release_id) or None,
-            "times": access.times,
-            "first": _instant(access.first).isoformat(),
-            "last": _instant(access.last).isoformat(),
-        }
-        for access in accesses
-    ]
-    lines = [
-        f"{_instant(access.first):%Y-%m-%d %H:%M:%S} to {_instant(access.last):%H:%M:%S} UTC  {access.analyst}"
-        f"  {access.times}x {access.subject.value}  {access.release_id}  {labels.get(access.release_id, '')}".rstrip()
-        for access in accesses
-    ]
-    emit({"accesses": data}, "\n".join(lines) or "No analyst has asked for anything.")
-
-
-def _instant(seconds: int) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)

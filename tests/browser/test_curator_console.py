@@ -107,7 +107,8 @@ def test_a_reader_comes_by_a_new_link_and_sees_no_form(
 ) -> None:
     asked = ask(study, "Income by region, once more")
     seats[ANA].wait_for(f"/releases/{asked}", "Your decision")
-    answer = study.command("curator", "console-link", "--state", study.local.state_folder(*ALICE), "--reader", EVA)
+    place = (study.local.study_path, "--state", study.local.state_folder(*ALICE))
+    answer = study.command("curator", "console", *place, "--links", "--reader", EVA)
     assert answer.code == 0, answer.text
     with chromium.new_context() as context:
         eva = take_seat(context, answer.data["links"][EVA])

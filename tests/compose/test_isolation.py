@@ -118,7 +118,7 @@ def _health_of_alice(stack: Stack, caller: str) -> str:
     command += ["--volume", f"{stack.folder}/pki/{caller}:/identity:ro", stack.image]
     try:
         return stack.engine.run(
-            *command, "health", "/study.toml", "--identity", "/identity", "--name", "alice", "--role", "curator"
+            *command, "status", "/study.toml", "--identity", "/identity", "--serves", "curator/alice"
         )
     except UnavailableError as error:
         return error.problem

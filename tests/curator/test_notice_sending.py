@@ -231,36 +231,35 @@ def test_notices_are_tried_and_listed(tmp_path: Path, study_bytes: bytes) -> Non
     store = curator_state(tmp_path / "state")
     at = [str(tmp_path / "study.toml"), "--state", str(tmp_path / "state")]
 
-    def run(command: str, *options: str) -> Any:  # noqa: ANN401 - a result
-        named = ["--policy", str(policy)] if command == "test" else []
-        return CliRunner().invoke(veiltab, ["curator", "notify", command, *at, *named, *options])
+    def run(*options: str) -> Any:  # noqa: ANN401 - a result
+        return CliRunner().invoke(veiltab, ["curator", "notify", *at, "--policy", str(policy), *options])
 
     policy.write_text("")
-    assert isinstance(run("test").exception, InvalidInputError)
+    assert isinstance(run("--test").exception, InvalidInputError)
     policy.write_text(to(tmp_path, webhook=f"json://127.0.0.1:{server.port}", away="json://127.0.0.1:1"))
     with serving(server):
-        result = run("test", "--json")
+        result = run("--test", "--json")
     assert result.exit_code == 4
     assert json.loads(result.output) == {
         "channels": {"webhook": {"problem": ""}, "away": {"problem": "it cannot be reached, or refuses"}}
     }
     assert json.loads(server.posts[0][1])["message"].startswith("event: test")
-    assert run("list").output == "There are no notices.\n"
+    assert run().output == "There are no notices.\n"
     outbox = Outbox(store.connection)
     outbox.add(NOTICE, ["email", "webhook"], 100)
     outbox.set_sent(outbox.due("webhook", 100)[0], 101)
     outbox.set_failed(outbox.due("email", 100)[0], "the mail server answers 451", 100)
-    first, second = run("list").output.splitlines()
+    first, second = run().output.splitlines()
     assert first.endswith("email waits until 1970-01-01T00:02:10+00:00 after 1 attempts: the mail server answers 451")
     assert second.endswith(f"it waits  {ID}  webhook sent 1970-01-01T00:01:41+00:00")
     outbox.set_failed(outbox.due("email", 130)[0], "still", 10**9)
-    plain = json.loads(run("list", "--json").output)["deliveries"]
+    plain = json.loads(run("--json").output)["deliveries"]
     assert [(one["channel"], one["due"], one["attempts"]) for one in plain] == [
         ("email", None, 2),
         ("webhook", None, 0),
     ]
-    assert "given up after 2 attempts: still" in run("list").output
+    assert "given up after 2 attempts: still" in run().output
     outbox.add(AGAIN, ["webhook"], 100)
     outbox.set_dropped(outbox.due("webhook", 100)[0])
-    assert run("list").output.endswith("webhook dropped: not needed any more\n")
+    assert run().output.endswith("webhook dropped: not needed any more\n")
     store.close()

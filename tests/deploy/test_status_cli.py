@@ -150,15 +150,6 @@ def test_a_party_that_does_not_run(ask: Ran) -> None:
     assert err.rstrip().endswith("A curator answers once it has read its table.")
 
 
-def test_a_name_is_taken_as_every_command_takes_it(ask: Ran, port: int) -> None:
-    assert ask("--endpoint", f"localhost:{port}", "--name", "alice")[0] == 0
-    code, _, err = ask("--endpoint", f"localhost:{port}", "--name", "bob")
-    assert code == 2
-    assert "--name: the identity is that of curator alice of study survey, not of 'bob'" in err.replace(
-        "curator alice, not", "curator alice of study survey, not"
-    )
-
-
 @pytest.mark.long
 def test_watching_redraws_until_interrupted(folder: Path, port: int) -> None:
     script = (

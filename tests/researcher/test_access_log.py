@@ -192,7 +192,7 @@ def test_a_long_record_is_read_in_parts(desk: Desk, monkeypatch: pytest.MonkeyPa
 
 def test_the_command_shows_who_asked_for_what(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     client_of(desk, ROSA, monkeypatch)
-    words = ["access-log", "study.toml", "--identity", "pki"]
+    words = ["status", "study.toml", "--identity", "pki", "--accesses"]
     nothing = CliRunner().invoke(researcher, words, standalone_mode=False)
     assert "No analyst has asked for anything." in nothing.output
     log = AccessLog(desk.store.connection, clock=lambda: MIDNIGHT)

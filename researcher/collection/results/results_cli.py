@@ -1,4 +1,4 @@
-"""`veiltab collect estimate`, `report`, `adapt`: the results of a closed round."""
+"""`veiltab collect estimate` and `adapt`: the results of a closed round."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -52,7 +52,9 @@ estimator_option = click.option(
 )
 @estimator_option
 @confidence_option
+@click.option("--balance", is_flag=True, help="Add what a sample with each value reported equally often would hold.")
 @click.option("--out", type=NEW_FILE, help="Also write the table here (.csv, .parquet or .json).")
+@click.option("--report", "page", type=NEW_FILE, help="Also write one self-contained HTML page with the picture.")
 @force_option
 def estimate(
     rounds: "Rounds",
@@ -60,18 +62,24 @@ def estimate(
     others: tuple[str, ...],
     estimator: str | None,
     confidence: float,
+    balance: bool,
     out: Path | None,
+    page: Path | None,
 ) -> None:
     """Estimate how many nodes hold each value, with standard errors and intervals; the round must be closed.
 
     Several rounds are combined with weights that make the sum of the variances least; a node that answered them all
     paid all their epsilons.
     """
+    from veiltab.common.web.document import write_page
     from veiltab.researcher.collection.guarantee import bounds, centre, centre_text
     from veiltab.researcher.collection.results.results import values_frame, values_records
+    from veiltab.researcher.collection.results.round_report import report_page
     from veiltab.researcher.estimates.table import check_table_path, write
     from veiltab.researcher.frequency.frequencies import estimate as estimated
 
+    if others and (balance or page is not None):
+        raise InvalidInputError("a page and a balanced sample are of one round", where="--with", remedy="Leave it out.")
     if out is not None:
         check_table_path(out)
     known, counted = rounds.result(round_id)
@@ -106,10 +114,15 @@ def estimate(
         "card": [{"round": one, **bound.as_dict()} for one, bound in card],
         "together": paid or None,
         "out": out,
+        "report": page,
     }
+    balanced: list[str] = []
+    if balance:
+        data["balance"], balanced = _balance(counted, frequencies)
     lines = [
         frame.to_string(index=False, float_format=lambda number: f"{number:.5g}"),
         "",
+        *balanced,
         (
             f"{frequencies.estimator} over {sum(sum(status.reports) for status in statuses)} reports of"
             f" {frequencies.population} nodes{f', {len(statuses)} rounds together' if more else ''}. Intervals at"
@@ -121,28 +134,11 @@ def estimate(
         *(weight_text(status) for status in statuses),
         f"Study: {rounds.study.title}.",
         *([] if out is None else [f"Written: {out}"]),
+        *([] if page is None else [f"Report: {page}"]),
     ]
+    if page is not None:
+        write_page(report_page(rounds.study, known, counted, estimator, confidence), page)
     emit(data, "\n".join(lines))
-
-
-@click.command(epilog=f"Example: veiltab collect report {CONNECTION} --round ID --out age.html")
-@with_rounds
-@round_option
-@estimator_option
-@confidence_option
-@click.option("--out", required=True, type=NEW_FILE, help="HTML file to write.")
-@force_option
-def report(rounds: "Rounds", round_id: str, estimator: str | None, confidence: float, out: Path) -> None:
-    """Write one self-contained HTML page with the picture, the guarantee and every number."""
-    from veiltab.common.web.document import write_page
-    from veiltab.researcher.collection.results.round_report import report_page
-
-    if out.suffix.lower() not in {".html", ".htm"}:
-        raise InvalidInputError(
-            "the report's name does not end in .html", where=str(out), remedy="End its name in .html."
-        )
-    write_page(report_page(rounds.study, *rounds.result(round_id), estimator, confidence), out)
-    emit({"round": round_id, "report": out}, f"Report: {out}")
 
 
 def _combined(parts: "Sequence[tuple[RoundStatus, Tally]]", estimator: str | None, confidence: float) -> "Frequencies":
@@ -175,34 +171,28 @@ def _together_text(paid: "dict[str, Decimal | None]") -> str:
     return f"{said}; the counts alone guarantee ({bound_text(paid['epsilon'])}, {bound_text(paid['delta'] or 0)})."
 
 
-@click.command(epilog=f"Example: veiltab collect balance {CONNECTION} --round ID")
-@with_rounds
-@round_option
-def balance(rounds: "Rounds", round_id: str) -> None:
-    """Say what a sample of the reports with each value equally often would hold, and how far it is from balance.
+def _balance(tally: "Tally", frequencies: "Frequencies") -> tuple[dict[str, object], list[str]]:
+    """Return what a sample of the reports with each value equally often would hold, and its lines.
 
     Thinning reports costs no privacy. But reports are randomised: that each value is reported as often does not mean
     that as many of the nodes hold it.
     """
-    from veiltab.researcher.frequency.balancing import balance as balanced
-    from veiltab.researcher.frequency.frequencies import estimate as estimated
+    from veiltab.researcher.frequency.balancing import balance
 
-    _, tally = rounds.result(round_id)
-    frequencies = estimated(tally)
-    found = balanced(tally, frequencies.shares(frequencies.projected))
+    sample = balance(tally, frequencies.shares(frequencies.projected))
     rows = [
         {"value": label, "kept": kept, "held": held, "bias": bias}
         for label, kept, held, bias in zip(
-            tally.labels, found.kept_shares.tolist(), found.value_shares.tolist(), found.bias.tolist(), strict=True
+            tally.labels, sample.kept_shares.tolist(), sample.value_shares.tolist(), sample.bias.tolist(), strict=True
         )
     ]
     lines = [f"{'value':<24}{'reports kept':>14}{'nodes that hold it':>20}"]
     lines += [f"{row['value']:<24}{row['kept']:>14.1%}{row['held']:>20.1%}" for row in rows]
     lines.append(
-        f"{found.each} reports of each value, {found.size} in all. Balanced nodes would hold each value in"
-        f" {1 / tally.values:.1%}; the farthest is {abs(found.bias).max():.1%} off."
+        f"{sample.each} reports of each value, {sample.size} in all. Balanced nodes would hold each value in"
+        f" {1 / tally.values:.1%}; the farthest is {abs(sample.bias).max():.1%} off."
     )
-    emit({"round": round_id, "each": found.each, "size": found.size, "values": rows}, "\n".join(lines))
+    return {"each": sample.each, "size": sample.size, "values": rows}, lines
 
 
 def _check_no_tokens(path: Path) -> None:

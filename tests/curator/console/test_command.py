@@ -93,7 +93,8 @@ def test_a_person_enters_by_the_link_once(running: Running) -> None:
 
 
 def new_links(state: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "veiltab", "curator", "console-link", "--state", str(state), *options]
+    place = ["study.toml", "--state", str(state), "--links"]  # links need no study file
+    command = [sys.executable, "-m", "veiltab", "curator", "console", *place, *options]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

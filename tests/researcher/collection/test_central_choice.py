@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.deploy.cli import veiltab
 from veiltab.researcher.collection.central_choice import choose_centrally
 from veiltab.researcher.collection.plan_cli import plan
 from veiltab.researcher.collection.shuffling import certificate_of
@@ -58,7 +59,9 @@ def test_what_cannot_be_asked_for_is_refused() -> None:
 @pytest.mark.long
 def test_a_plan_says_the_guarantee_of_every_candidate() -> None:
     sizes = ["--domain", "100", "--epsilon", "2", "--population", "50000"]
-    found = json.loads(CliRunner().invoke(plan, [*sizes, "--json"], catch_exceptions=False).stdout)
+    found = json.loads(
+        CliRunner().invoke(veiltab, ["--json", "collect", "plan", *sizes], catch_exceptions=False).stdout
+    )
     assert len(found["candidates"]) == 4
     for one in found["candidates"]:
         guarantee = one["guarantee"]
@@ -66,7 +69,9 @@ def test_a_plan_says_the_guarantee_of_every_candidate() -> None:
         assert set(guarantee) == keys
         assert 0 < guarantee["epsilon"] <= guarantee["epsilon_if_participation_is_known"] < 0.04
     central = [*sizes, "--rate", "0.5", "--central-epsilon", "0.02"]
-    chosen = json.loads(CliRunner().invoke(plan, [*central, "--json"], catch_exceptions=False).stdout)
+    chosen = json.loads(
+        CliRunner().invoke(veiltab, ["--json", "collect", "plan", *central], catch_exceptions=False).stdout
+    )
     assert all(0.0199 < one["guarantee"]["epsilon"] <= 0.02 for one in chosen["candidates"][:1])
     text = CliRunner().invoke(plan, central, catch_exceptions=False).stdout
     assert "the epsilon of a report, of the counts" in text

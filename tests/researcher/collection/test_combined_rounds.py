@@ -129,9 +129,10 @@ def test_what_cannot_be_combined_is_refused(
 
 
 def test_a_balanced_sample_is_described(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    found = json.loads(asked(["balance", "--round", "ab", "--json"], monkeypatch, tmp_path).stdout)
+    words = ["estimate", "--balance", "--round"]
+    found = json.loads(asked([*words, "ab", "--json"], monkeypatch, tmp_path).stdout)["balance"]
     assert (found["each"], found["size"]) == (50, 200)
     assert sum(row["held"] for row in found["values"]) == pytest.approx(1)
-    assert "50 reports of each value, 200 in all" in asked(["balance", "--round", "ab"], monkeypatch, tmp_path).stdout
+    assert "50 reports of each value, 200 in all" in asked([*words, "ab"], monkeypatch, tmp_path).stdout
     with pytest.raises(InvalidInputError, match="does not name one value"):
-        asked(["balance", "--round", "cd"], monkeypatch, tmp_path)
+        asked([*words, "cd"], monkeypatch, tmp_path)

@@ -15,7 +15,7 @@ from veiltab.common.study.file import Study
 from veiltab.deploy.cli import veiltab
 from veiltab.deploy.pki.certificates import init_pki
 
-CLOUD = ("--name", "cloud", "--role", "server")
+CLOUD = ("--serves", "server/cloud")
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, study: Study, study_bytes: 
 
 def ask(folder: Path, who: str, *args: str) -> Result:
     at = [str(folder / "study.toml"), "--identity", str(folder / "pki" / who)]
-    return CliRunner().invoke(veiltab, ["health", *at, *args])
+    return CliRunner().invoke(veiltab, ["status", *at, *args])
 
 
 def while_serving(folder: Path, study: Study, peers: list[tuple[Role, str]], asking: Callable[[str], Result]) -> Result:
@@ -58,15 +58,15 @@ def test_who_is_no_peer_is_refused(folder: Path, study: Study) -> None:
     assert isinstance(result.exception, DeniedError)
 
 
-def test_nobody_at_the_endpoint_is_no_health(folder: Path) -> None:
+def test_nobody_at_the_endpoint_serves_nothing(folder: Path) -> None:
     result = ask(folder, "researcher-rosa", *CLOUD, "--endpoint", "localhost:1", "--within", "0.3")
     assert isinstance(result.exception, UnavailableError)
     assert UnavailableError.exit_code == 4
 
 
-@pytest.mark.parametrize("args", [("--name", "cloud", "--role", "curator"), ("--name", "zoe", "--role", "researcher")])
-def test_a_party_that_the_study_lacks_is_named(folder: Path, args: tuple[str, ...]) -> None:
-    result = ask(folder, "researcher-rosa", *args)
+@pytest.mark.parametrize("who", ["curator/cloud", "researcher/zoe"])
+def test_a_party_that_the_study_lacks_is_named(folder: Path, who: str) -> None:
+    result = ask(folder, "researcher-rosa", "--serves", who)
     assert isinstance(result.exception, InvalidInputError)
     assert "the study has no" in result.exception.problem
 
@@ -74,7 +74,7 @@ def test_a_party_that_the_study_lacks_is_named(folder: Path, args: tuple[str, ..
 def test_no_heavy_module_is_loaded_for_a_health_check() -> None:
     # It runs every few seconds beside every party.
     code = (
-        "import sys, veiltab.deploy.cli, veiltab.deploy.operate.health_cli;"
+        "import sys, veiltab.deploy.cli, veiltab.deploy.operate.status_cli;"
         "print({'pandas', 'scipy', 'pyarrow'} & {*sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
