@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.web.document import table
-from veiltab.researcher.drawing.shown import Unit
+from veiltab.researcher.drawing.shown import Unit, at_level
 from veiltab.researcher.estimates.table import free_name
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class Analysis:
 
     def footnotes(self) -> list[str]:
         """Return what stands below the numbers, a sentence each."""
-        measured = f"Intervals at {100 * self.confidence:g}%, each on its own."
+        measured = f"Intervals {at_level(self.confidence, self.remarks)}, each on its own."
         modelled = "Values of a model, not of a measurement: no intervals."
         facts = "; ".join(f"{name} {value:.4g}" for name, value in self.facts.items())
         return [measured if self.is_measured else modelled, *([f"{facts}."] if facts else []), *self.remarks]

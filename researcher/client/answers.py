@@ -100,6 +100,5 @@ class Answers(ABC):
 
 
 def weighting(linkage_error: Linkage) -> tuple[str, ...]:
-    """Return the attribute by which tables are weighted, or none."""
-    rates = None if linkage_error is None or isinstance(linkage_error, str) else linkage_error.rates
-    return () if rates is None else (rates.attribute,)
+    """Return the attributes that tables must have for what is to be done about links."""
+    return () if linkage_error is None or isinstance(linkage_error, str) else linkage_error.attributes

@@ -98,7 +98,7 @@ def _emit_table(
     card = [] if table is None else card_lines(table)
     lines = [
         str(found),
-        *said_of_links(found),
+        *(one for one in said_of_links(found) if one not in found.remarks),
         source_sentence(found, known),
         respondents,
         *card,

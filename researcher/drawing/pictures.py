@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.researcher.drawing.shown import ShownAnalysis, ShownTable, Unit
+from veiltab.researcher.drawing.shown import ShownAnalysis, ShownTable, Unit, at_level, is_covered
 from veiltab.researcher.drawing.style import ACCENT, INK, SOFT, WIDE, Picture, Sheet, draw, draw_figure
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _intervals(  # noqa: PLR0913 - one call draws one panel
         ms=4.6,
         elinewidth=1.7,
         zorder=3,
-        label=f"raw estimate with {100 * estimate.confidence:g}% interval",
+        label=f"raw estimate, interval {at_level(estimate.confidence, estimate.remarks)}",
     )
     projected = 100 * estimate.projected[shown]
     marks = axes.plot(projected, at, "D", mfc="white", mec=ACCENT, mew=1.3, ms=7.5, zorder=2, label="projected")
@@ -226,7 +226,7 @@ def _quantities(axes: "Axes", analysis: ShownAnalysis, labels: list[str], sheet:
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="both", color=SOFT, linewidth=0.6)
     axes.spines["left"].set_visible(False)
-    axes.set_title(wrapped(analysis.title, 100 * sheet.letters // WIDE.letters), loc="left", fontsize=11, color=INK)
+    _title(axes, analysis, sheet)
     axes.set_xlabel(_AXES[analysis.unit])
 
 
@@ -258,9 +258,17 @@ def _curves(figure: "Figure", analysis: ShownAnalysis, sheet: Sheet) -> None:
     axes.grid(axis="both", color=SOFT, linewidth=0.6)
     axes.set_xlabel(wrapped(analysis.along, sheet.letters))
     axes.set_ylabel(_AXES[analysis.unit])
-    axes.set_title(wrapped(analysis.title, 100 * sheet.letters // WIDE.letters), loc="left", fontsize=11, color=INK)
+    _title(axes, analysis, sheet)
     if others:
         axes.legend(frameon=False, fontsize=10)
+
+
+def _title(axes: "Axes", analysis: ShownAnalysis, sheet: Sheet) -> None:
+    """Put what was asked above the panel, and that its intervals are not covered, if they are not."""
+    lines = [wrapped(analysis.title, 100 * sheet.letters // WIDE.letters)]
+    if not is_covered(analysis.remarks):
+        lines.append(f"intervals {at_level(analysis.confidence, analysis.remarks)}")
+    axes.set_title("\n".join(lines), loc="left", fontsize=11, color=INK)
 
 
 def _places(axes: "Axes", texts: Sequence[str]) -> NDArray[np.float64]:

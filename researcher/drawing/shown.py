@@ -1,6 +1,6 @@
 """What tables and pictures show of an estimate and of an analysis; they know nothing of how these were made."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Protocol, Self
 
@@ -10,6 +10,19 @@ from numpy.typing import NDArray
 from veiltab.common.core.domain import Domain
 
 Floats = NDArray[np.float64]
+
+NOT_COVERED = "NOT COVERED"
+"""Words of a remark on what intervals do not know of."""
+
+
+def is_covered(remarks: Sequence[str]) -> bool:
+    """Return whether the intervals of a result hold the truth as often as their confidence says."""
+    return not any(NOT_COVERED in one for one in remarks)
+
+
+def at_level(confidence: float, remarks: Sequence[str]) -> str:
+    """Return what stands behind the word interval: "at 95%", or that they are not covered."""
+    return f"{'' if is_covered(remarks) else f'{NOT_COVERED} '}at {100 * confidence:g}%"
 
 
 class ShownTable(Protocol):
@@ -42,6 +55,10 @@ class ShownTable(Protocol):
     @property
     def confidence(self) -> float:
         """Of each interval (probability)."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was done to the table, a sentence each."""
 
     @property
     def released_counts(self) -> NDArray[np.int64] | None:
@@ -125,6 +142,10 @@ class ShownAnalysis(Protocol):
     @property
     def confidence(self) -> float:
         """Of each interval (probability)."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the reader must know, a sentence each."""
 
     @property
     def leaves_range(self) -> bool:

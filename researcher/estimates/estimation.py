@@ -15,6 +15,7 @@ from veiltab.common.core.mechanism import invert
 from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.privacy.planning.planning import FEW_ROWS, FEWEST_ROWS
+from veiltab.researcher.drawing.shown import at_level
 from veiltab.researcher.estimates.projection import project_to_simplex
 from veiltab.researcher.estimates.uncertainty import (
     CovarianceTerms,
@@ -169,8 +170,8 @@ class TableEstimate(ABC):
         """Return the text table: one line a cell, and below it what the numbers are."""
         remarks = (FEW_ROWS,) if self.has_few_rows else ()
         error = f"Expected root-mean-square distance of all cells: {self.root_mse:.5f}."
-        below = f"{error} Intervals at {self.confidence:.0%}."
-        return "\n".join([self.frame().to_string(index=False), "", below, *remarks])
+        below = f"{error} Intervals {at_level(self.confidence, self.remarks)}."
+        return "\n".join([self.frame().to_string(index=False), "", below, *remarks, *self.remarks])
 
     def _repr_html_(self) -> str:
         from veiltab.researcher.estimates.table import to_html  # noqa: PLC0415 - not for results in text

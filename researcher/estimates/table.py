@@ -17,7 +17,7 @@ from veiltab.common.core.texts.cells import plain_cell
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.storage.named_files import check_place, written_as_named
-from veiltab.researcher.drawing.shown import ShownTable
+from veiltab.researcher.drawing.shown import ShownTable, at_level
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,7 +153,7 @@ def to_html(estimate: ShownTable) -> str:
     first, cells = len(estimate.domain.names), estimate.domain.cells
     note = (
         f"{estimate.population:,} respondents, {estimate.sample:,} noisy rows. "
-        f"Intervals at {100 * estimate.confidence:g}%."
+        f"Intervals {at_level(estimate.confidence, estimate.remarks)}."
         + (f" The {len(shown)} largest of {cells:,} cells; frame() has all." if len(shown) < cells else "")
     )
     return table(headings, rows, numeric=set(range(first, len(headings)))) + f"<p>{escape(note)}</p>"

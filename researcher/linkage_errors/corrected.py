@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Self
 
+import numpy as np
+
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.uncertainty import MATRIX_LIMIT
@@ -69,7 +71,7 @@ class CorrectedEstimate(DerivedEstimate):
         domain: the attributes; cells in C order.
         confidence: probability that one cell's interval holds its true fraction.
         study_digest: SHA-256 of the study file, as of every TableEstimate.
-        observed: the table as it was measured, over `domain`.
+        observed: the table as it was measured, over `domain`, and over the attributes by which a leg has shares.
         legs: whose attributes come by links.
         end: of the ranges of shares; None for the hull of both, or where there is no range.
     """
@@ -80,15 +82,20 @@ class CorrectedEstimate(DerivedEstimate):
     @property
     def raw(self) -> Floats:
         """P_hat, shape (K,): unbiased to first order, sums to 1, possibly negative (probabilities)."""
-        return self._correction.table
+        return self.observed.domain.summed(self._correction.table, self.domain.names)
 
     def marginal(self, names: Sequence[str]) -> Self:
         """Return the estimate of a subset of the attributes: the correction of the observed marginal is the same.
 
+        But where the shares go by an attribute, the whole table is corrected, then summed.
+
         Raises:
             InvalidInputError: an unknown or repeated attribute, or none.
         """
+        self.domain.subset(names)
         part = self.observed.marginal(names)
+        if any(leg.error.by for leg in self.legs):
+            return replace(self, domain=part.domain, design=part.design)
         kept = (replace(leg, names=tuple(name for name in part.domain.names if name in leg.names)) for leg in self.legs)
         return replace(
             self, domain=part.domain, design=part.design, observed=part, legs=tuple(leg for leg in kept if leg.names)
@@ -103,11 +110,7 @@ class CorrectedEstimate(DerivedEstimate):
 
     def transported(self, contrasts: Floats) -> Floats:
         """Return the contrasts of the observed table that have the errors of contrasts of this one."""
-        return self._correction.transported(contrasts)
-
-    def expanded(self, contrasts: Floats) -> Floats:
-        """Return the contrasts: both tables have the same cells."""
-        return contrasts
+        return self._correction.transported(self.expanded(contrasts))
 
     @property
     def plain(self) -> TableEstimate:
@@ -117,7 +120,7 @@ class CorrectedEstimate(DerivedEstimate):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What was corrected."""
-        return (*correction_text(self.legs), _ALIKE)
+        return (*correction_text(self.legs), *([] if all(leg.error.by for leg in self.legs) else [_ALIKE]))
 
     def contrast_covariance(self, contrasts: Floats) -> Floats:
         """Return the (c, c) covariance of c linear combinations of cells, given as rows of shape (c, K).
@@ -132,23 +135,31 @@ class CorrectedEstimate(DerivedEstimate):
                 remedy="Analyse each of `ends`, or ask the release, which takes the hull of both.",
             )
         moved = self.transported(contrasts)
-        along = contrasts @ (self._correction.slopes.T * [leg.error.sd for leg in self.legs])
-        found = self.observed.contrast_covariance(moved) + along @ along.T
+        whole = self.observed.domain
+        deviations = np.concatenate([np.zeros(0), *(leg.shares(whole)[1].reshape(-1) for leg in self.legs)])
+        along = self.expanded(contrasts) @ (self._correction.slopes.T * deviations)
+        found: Floats = self.observed.contrast_covariance(moved) + along @ along.T
         # Whoever a wrong link brings, like or unlike, was drawn.
-        drawn = [(axes, leg.error.share) for (axes, _), leg in zip(self._mixing, self.legs, strict=True)]
-        return found + relinking_covariance(moved, self.projected, self.domain.shape, drawn, self.population)
+        drawn = [(axes, leg.shares(whole)[0]) for (axes, _), leg in zip(self._mixing, self.legs, strict=True)]
+        table = (
+            self.projected
+            if self.domain == whole
+            else replace(self, domain=whole, design=self.observed.design).projected
+        )
+        found += relinking_covariance(moved, table, whole.shape, drawn, self.population)
+        return found
 
     @cached_property
     def _correction(self) -> Correction:
-        return Correction(self.observed.raw, self.domain.shape, self._mixing)
+        return Correction(self.observed.raw, self.observed.domain.shape, self._mixing)
 
     @cached_property
     def _mixing(self) -> tuple[Mixing, ...]:
-        places = self.domain.names.index
+        whole = self.observed.domain
         return tuple(
             (
-                tuple(map(places, leg.names)),
-                leg.error.share if self.end != "least" or leg.error.least is None else leg.error.least,
+                tuple(map(whole.names.index, leg.names)),
+                leg.shares(whole)[0] if self.end != "least" or leg.error.least is None else leg.error.least,
             )
             for leg in self.legs
         )

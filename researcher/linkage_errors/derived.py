@@ -14,12 +14,20 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.core.domain import Domain
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.uncertainty import CovarianceTerms
 from veiltab.researcher.linkage_errors.inversion import Floats
 
 _BLOCK = 64
 """Cells whose errors are computed together."""
+
+
+def cells_of(domain: Domain, names: Sequence[str]) -> NDArray[np.intp]:
+    """Return the cell, in the domain of some attributes, that each cell of a domain belongs to."""
+    part = domain.subset(names)
+    codes = dict(zip(domain.names, np.unravel_index(np.arange(domain.cells), domain.shape), strict=True))
+    return np.ravel_multi_index([codes[name] for name in part.names], part.shape)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -40,9 +48,9 @@ class DerivedEstimate(TableEstimate):
     def transported(self, contrasts: Floats) -> Floats:
         """Return the contrasts of the observed table that have the errors of contrasts of this one: L J."""
 
-    @abstractmethod
     def expanded(self, contrasts: Floats) -> Floats:
         """Return contrasts over the cells of the observed table that say of each cell here the same."""
+        return contrasts[:, cells_of(self.observed.domain, self.domain.names)]
 
     @property
     def ends(self) -> "Sequence[DerivedEstimate]":

@@ -3,11 +3,12 @@
 A wrong link of leg j gives a row of the hub the attributes A_j of a random person. With a share l_j of wrong links the
 table T, a distribution over all attributes, is expected to become
 
-    K_j T = (1 - l_j) T + l_j (margin of A_j) x (T without A_j).
+    O = K_j T = (1 - l_j) T + l_j (margin of A_j) x (T without A_j),
 
-K_j keeps both margins, so it is undone by (T - l_j (margin of A_j) x (T without A_j)) / (1 - l_j). The legs of a star
-fail independently; their operators commute, and are undone one after the other. A leg whose attributes are all of the
-table, or none of it, changes nothing.
+in which l_j may be another one in each category of an attribute of the hub. K_j keeps the table without A_j, and as the
+margin of A_j in T is that of O / (1 - l_j), scaled to 1, T = (O - l_j (margin of A_j) x (O without A_j)) / (1 - l_j).
+The legs of a star fail independently; their operators commute, and are undone one after the other. A leg whose
+attributes are all of the table, or none of it, changes nothing.
 
 Source: Neter, Maynes, Ramanathan, The effect of mismatching on the measurement of response errors (1965); Chambers,
 Regression analysis of probability-linked data (2009): wrong links that are exchangeable.
@@ -20,14 +21,23 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Shape = tuple[int, ...]
-Mixing = tuple[tuple[int, ...], float]
-"""The axes of a leg's attributes, and its share of wrong links, at least 0 and below 1."""
+Mixing = tuple[tuple[int, ...], float | Floats]
+"""The axes of a leg's attributes, and its share of wrong links, at least 0 and below 1; or an array of such shares that
+broadcasts to the table and has size 1 along these axes."""
+
+_STEP = 1e-30
+"""Of a slope: it is imaginary, so that nothing cancels."""
 
 
-def _margins(table: Floats, axes: tuple[int, ...]) -> tuple[Floats, Floats]:
-    """Return the margin of some axes and the table without them, each with axes of size 1 for the others."""
+def _margins(table: Floats, axes: tuple[int, ...], weights: float | Floats = 1.0) -> tuple[Floats, Floats]:
+    """Return the margin of some axes and the table without them, each with axes of size 1 for the others.
+
+    Args:
+        weights: of the margin, which is scaled to the sum 1.
+    """
     others = tuple(axis for axis in range(table.ndim) if axis not in axes)
-    return table.sum(axis=others, keepdims=True), table.sum(axis=axes, keepdims=True)
+    own = (table * weights).sum(axis=others, keepdims=True)
+    return own / own.sum(), table.sum(axis=axes, keepdims=True)
 
 
 def mixed(table: Floats, shape: Shape, legs: Sequence[Mixing]) -> Floats:
@@ -49,16 +59,11 @@ class Correction:
     """
 
     def __init__(self, observed: Floats, shape: Shape, legs: Sequence[Mixing]) -> None:
-        self._shape, self._legs = shape, tuple(legs)
-        self._margins: list[tuple[Floats, Floats]] = []
-        found = observed.reshape(shape)
-        for axes, share in self._legs:
-            own, rest = _margins(found, axes)
-            self._margins.append((own, rest))
-            found = (found - share * own * rest) / (1 - share)
+        self._legs, self._linked = tuple(legs), observed.reshape(shape)
+        self._seen, found = self._undone(self._legs)
         self.table: Floats = found.reshape(-1)
         self.slopes: Floats = self._slopes()
-        """dP/dl_j of each leg, shape (legs, K): (P - (margin of A_j) x (P without A_j)) / (1 - l_j)."""
+        """dP/dl of each share, one leg after the other, shape (shares, K)."""
 
     def transported(self, contrasts: Floats) -> Floats:
         """Return the contrasts of O that have, to first order, the errors of contrasts of P: L dP/dO.
@@ -69,22 +74,35 @@ class Correction:
         Returns:
             Shape (c, K); but for a constant each, as errors of a table sum to 0.
         """
-        found = contrasts.reshape(-1, *self._shape)
+        found = contrasts.reshape(-1, *self._linked.shape)
         every = tuple(range(1, found.ndim))
-        for (axes, share), (own, rest) in zip(reversed(self._legs), reversed(self._margins), strict=True):
-            ours = tuple(axis + 1 for axis in axes)
-            by_own = (found * rest).sum(axis=tuple(axis for axis in every if axis not in ours), keepdims=True)
-            by_rest = (found * own).sum(axis=ours, keepdims=True)
-            found = (found - share * (by_own + by_rest)) / (1 - share)
+        for (axes, share), seen in zip(reversed(self._legs), reversed(self._seen), strict=True):
+            ours, right = tuple(axis + 1 for axis in axes), 1 / (1 - share)
+            own, rest = _margins(seen, axes, right)
+            found = found * right
+            by_own = (found * share * rest).sum(axis=tuple(axis for axis in every if axis not in ours), keepdims=True)
+            by_rest = (found * share * own).sum(axis=ours, keepdims=True)
+            by_own = by_own - (by_own * own).sum(axis=every, keepdims=True)
+            found = found - by_rest - by_own * right / (seen * right).sum()
         return found.reshape(len(contrasts), -1)
 
+    def _undone(self, legs: Sequence[Mixing]) -> tuple[list[Floats], Floats]:
+        """Return the table before each leg is undone, and after all."""
+        seen, found = list[Floats](), self._linked
+        for axes, share in legs:
+            seen.append(found)
+            own, rest = _margins(found, axes, 1 / (1 - share))
+            found = (found - share * own * rest) / (1 - share)
+        return seen, found
+
     def _slopes(self) -> Floats:
-        table = self.table.reshape(self._shape)
-        found = np.zeros((len(self._legs), table.size))
-        for slope, (axes, share) in zip(found, self._legs, strict=True):
-            own, rest = _margins(table, axes)
-            slope[:] = ((table - own * rest) / (1 - share)).reshape(-1)
-        return found
+        found = list[Floats]()
+        for place, (axes, share) in enumerate(self._legs):
+            for step in np.eye(np.size(share)) * _STEP * 1j:
+                moved = [*self._legs]
+                moved[place] = (axes, share + step.reshape(np.shape(share)))
+                found.append(self._undone(moved)[1].imag.reshape(-1) / _STEP)
+        return np.array(found).reshape(-1, self._linked.size)
 
 
 def relinking_covariance(

@@ -2,11 +2,15 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.core.domain import Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.match_rates import MatchRates, rates_of
 
@@ -29,6 +33,9 @@ class LinkError:
         sd: standard deviation of the share's own error, 0 to MOST.
         least: share of those that bring a random person, if it is not known how many do: from `least` to `share`, the
             others being of people who are like the right one. None if all do.
+        by: the attribute of the hub whose categories have shares of their own, of which `share` is the largest; "" for
+            one share.
+        of: category -> its share, of every category of that attribute.
 
     Raises:
         InvalidInputError: numbers out of range.
@@ -37,6 +44,8 @@ class LinkError:
     share: float
     sd: float = 0.0
     least: float | None = None
+    by: str = ""
+    of: Mapping[str, "LinkError"] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # NaN fails every comparison.
@@ -59,6 +68,9 @@ class LinkError:
     @property
     def text(self) -> str:
         """The share in words."""
+        if self.by:
+            least = min(one.share for one in self.of.values())
+            return f"shares of {least:g} to {self.share:g} by {self.by}"
         shares = f"{self.share:g}" if self.least is None else f"{self.least:g} to {self.share:g}"
         return f"a share of {shares}" + (f", standard deviation {self.sd:g}" if self.sd else "")
 
@@ -75,6 +87,25 @@ class Leg:
     names: tuple[str, ...]
     error: LinkError
 
+    def shares(self, domain: Domain) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the shares of wrong links and their standard deviations, each of a shape that broadcasts to a table.
+
+        Raises:
+            InvalidInputError: the table lacks the attribute whose categories have shares, or they are of others.
+        """
+        if not self.error.by:
+            return np.array(self.error.share), np.array(self.error.sd)
+        (attribute,) = domain.subset([self.error.by]).attributes
+        if set(self.error.of) != set(attribute.categories):
+            raise InvalidInputError(
+                f"the shares of wrong links with {self.curator} are not those of the categories of {attribute.name}",
+                where=_WHERE,
+                remedy=f"Give one for each of {', '.join(attribute.categories)}.",
+            )
+        shape = [-1 if name == attribute.name else 1 for name in domain.names]
+        rows = [self.error.of[category] for category in attribute.categories]
+        return np.reshape([one.share for one in rows], shape), np.reshape([one.sd for one in rows], shape)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkageErrors:
@@ -90,6 +121,13 @@ class LinkageErrors:
     hub: str = ""
     rates: MatchRates | None = None
 
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that every table must have: those of match rates, and of shares by category."""
+        every = [self.of] if isinstance(self.of, LinkError) else self.of.values()
+        rates = [] if self.rates is None else [self.rates.attribute]
+        return tuple(dict.fromkeys([*rates, *(one.by for one in every if one.by)]))
+
     def legs(self, owners: Mapping[str, str], names: Sequence[str]) -> tuple[Leg, ...]:
         """Return the legs of a table, in the order of the study; those without wrong links are left out.
 
@@ -98,7 +136,8 @@ class LinkageErrors:
             names: the attributes of the table.
 
         Raises:
-            InvalidInputError: of more than two curators no hub is known, or a curator's share is not known.
+            InvalidInputError: of more than two curators no hub is known, a curator's share is not known, or shares are
+                by an attribute that is not the hub's.
         """
         curators = list(dict.fromkeys(owners.values()))
         if len(curators) > 2 and not self.hub:
@@ -109,6 +148,13 @@ class LinkageErrors:
             )
         hub = self.hub or curators[0]
         of = {curator: self._of(curator) for curator in curators if curator != hub}
+        strange = [error.by for error in of.values() if error.by and owners.get(error.by) != hub]
+        if strange:
+            raise InvalidInputError(
+                f"shares of wrong links are given by {strange[0]}, which is not an attribute of {hub}",
+                where=_WHERE,
+                remedy=f"Give them by an attribute of {hub}, with which all others are linked.",
+            )
         legs = (
             Leg(curator=curator, names=tuple(name for name in names if owners[name] == curator), error=error)
             for curator, error in of.items()
@@ -218,7 +264,8 @@ def read_report(path: Path) -> LinkError | dict[str, LinkError]:
     """Read a report: {"lambda": share, "lambda_chance": share by chance, "sd": its standard deviation}.
 
     Args:
-        path: a JSON file: this record, or curator -> such a record; other keys of a record are not read.
+        path: a JSON file: this record; or {"by": attribute, "rows": {category: {"lambda", "sd"}}}; or curator -> such a
+            record; other keys of a record are not read.
 
     Raises:
         InvalidInputError: it cannot be read, or is no such report.
@@ -229,7 +276,7 @@ def read_report(path: Path) -> LinkError | dict[str, LinkError]:
         raise InvalidInputError("this is no JSON", where=str(path)) from error
     if not isinstance(data, dict) or not data:
         raise _no_report(str(path))
-    if "lambda" in data:
+    if "lambda" in data or "rows" in data:
         return _record(data, str(path))
     return {curator: _record(one, f"{path}: {curator[:60]}") for curator, one in data.items()}
 
@@ -260,17 +307,27 @@ def _read(path: Path) -> str:
         raise InvalidInputError("this is no JSON", where=str(path)) from error
 
 
-def _record(data: object, where: str) -> LinkError:
+def _record(data: object, where: str, *, is_row: bool = False) -> LinkError:
     if not isinstance(data, dict):
         raise _no_report(where)
+    if "rows" in data:
+        return _by_category(data, where)
     try:
         return LinkError(
             share=_share(data, "lambda", where),
             sd=_share(data, "sd", where),
-            least=_share(data, "lambda_chance", where),
+            least=None if is_row else _share(data, "lambda_chance", where),
         )
     except InvalidInputError as error:
         raise InvalidInputError(error.problem, where=where, remedy="Ask the curators for the report again.") from error
+
+
+def _by_category(data: dict[str, Any], where: str) -> LinkError:
+    by, rows = data.get("by"), data["rows"]
+    if not isinstance(by, str) or not by or not isinstance(rows, dict) or not rows:
+        raise _no_report(where)
+    of = {name: _record(row, f"{where}: {name[:60]}", is_row=True) for name, row in rows.items()}
+    return LinkError(share=max(one.share for one in of.values()), sd=max(one.sd for one in of.values()), by=by, of=of)
 
 
 def _share(data: dict[str, Any], name: str, where: str) -> float:
@@ -285,7 +342,8 @@ def _no_report(where: str) -> InvalidInputError:
         "this is no report of links",
         where=where,
         remedy='It has the numbers "lambda", "lambda_chance" and "sd", or a record of them for each curator, as'
-        " `veiltab curator linkage --for-researcher FILE` writes it.",
+        ' `veiltab curator linkage --for-researcher FILE` writes it; or {"by": ATTRIBUTE, "rows": {CATEGORY:'
+        ' {"lambda": SHARE, "sd": SD}}}.',
     )
 
 

@@ -30,6 +30,12 @@ def linked_results(
     found = []
     for table in tables:
         legs = tuple(leg for leg in errors.legs(owners, table.names) if len(leg.names) < len(table.names))
+        if any(leg.error.by for leg in legs):
+            raise InvalidInputError(
+                "shares of wrong links by category are undone in tables that were measured, and not in a model",
+                where="linkage error",
+                remedy="Ask for a table that was measured with their attribute, or give one share.",
+            )
         ranges = [leg.error for leg in legs if leg.error.least is not None]
         if ranges:
             raise InvalidInputError(

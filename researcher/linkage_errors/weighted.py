@@ -32,7 +32,7 @@ from veiltab.common.linkage.match_rates import MatchRates
 from veiltab.common.study.file import Study
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.uncertainty import MATRIX_LIMIT
-from veiltab.researcher.linkage_errors.derived import DerivedEstimate
+from veiltab.researcher.linkage_errors.derived import DerivedEstimate, cells_of
 from veiltab.researcher.linkage_errors.hull import uncorrected
 from veiltab.researcher.linkage_errors.inversion import Floats
 
@@ -153,10 +153,6 @@ class WeightedEstimate(DerivedEstimate):
         moved: Floats = (wide - _group_means(wide, self.observed.raw, self._group)[:, self._group]) * self._ratios
         return moved
 
-    def expanded(self, contrasts: Floats) -> Floats:
-        """Return contrasts over the cells of the observed table that say of each cell here the same."""
-        return contrasts[:, self._cells]
-
     @property
     def ends(self) -> "Sequence[WeightedEstimate]":
         """The weighted tables at both ends of the shares of wrong links."""
@@ -224,18 +220,7 @@ class WeightedEstimate(DerivedEstimate):
     @cached_property
     def _group(self) -> NDArray[np.intp]:
         """Group of each cell of the observed table."""
-        return np.array(self.groups)[self._cells_of([self.rates.attribute])]
-
-    @cached_property
-    def _cells(self) -> NDArray[np.intp]:
-        """The cell of this table that each cell of the observed one belongs to."""
-        return self._cells_of(self.domain.names)
-
-    def _cells_of(self, names: Sequence[str]) -> NDArray[np.intp]:
-        """Return the cell, in the domain of some attributes, that each cell of the observed table belongs to."""
-        domain, part = self.observed.domain, self.observed.domain.subset(names)
-        codes = dict(zip(domain.names, np.unravel_index(np.arange(domain.cells), domain.shape), strict=True))
-        return np.ravel_multi_index([codes[name] for name in part.names], part.shape)
+        return np.array(self.groups)[cells_of(self.observed.domain, [self.rates.attribute])]
 
     @cached_property
     def _ratios(self) -> Floats:

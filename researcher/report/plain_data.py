@@ -3,6 +3,8 @@
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from veiltab.researcher.drawing.shown import is_covered
+
 if TYPE_CHECKING:
     from veiltab.common.release.table_spec import TableSpec
     from veiltab.common.study.file import Study
@@ -80,6 +82,7 @@ def table_dict(study: "Study", status: "Status", found: "TableEstimate", respond
         "study_digest": found.study_digest,
         "codebook": found.domain.codebook,
         "confidence": found.confidence,
+        "covered": is_covered(found.remarks),
         "cells": to_records(found),
         "root_mse": found.root_mse,
         "few_rows": found.has_few_rows,
@@ -105,6 +108,7 @@ def analysis_dict(study: "Study", analysis: "Analysis") -> dict[str, object]:
         "title": analysis.title,
         "unit": analysis.unit.value,
         "confidence": analysis.confidence,
+        "covered": is_covered(analysis.remarks),
         "measured": analysis.is_measured,
         "study_digest": analysis.study_digest,
         "rows": analysis.records(),

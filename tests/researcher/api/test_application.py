@@ -91,6 +91,7 @@ def test_wrong_links_are_undone_where_a_program_asks_for_it(reader: Program) -> 
     asked = {"question": "share of salary given sex", "linkage_error": "0.1:0"}
     shares = reader.ask("/v1/releases/wages/analysis", params=asked).json()
     assert any(remark.startswith("Corrected for wrong links") for remark in shares["remarks"])
+    assert [one["covered"] for one in (plain, found, shares)] == [True, False, False]
     whole = expected.reshape(2, 2)
     for row, share in zip(shares["rows"], (whole / whole.sum(axis=1, keepdims=True)).ravel(), strict=True):
         assert row["estimate"] == pytest.approx(share)

@@ -1,25 +1,29 @@
 """Wrong links are undone exactly, in stars too, and errors pass on as the slopes say."""
 
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
 import pytest
 
-from veiltab.researcher.linkage_errors.inversion import Correction, Floats, mixed, relinking_covariance
+from veiltab.researcher.linkage_errors.inversion import Correction, Floats, Mixing, mixed, relinking_covariance
 
 SHAPE = (3, 4, 2, 3)
 LEGS = (((1,), 0.07), ((2, 3), 0.2))
+BY_CATEGORY = (((1,), np.reshape([0.02, 0.3, 0.1], (3, 1, 1, 1))), ((2, 3), 0.2))
+"""The first leg has another share in each category of the hub's attribute."""
 RNG = np.random.default_rng(20)
 TABLE: Floats = RNG.dirichlet(np.ones(72))
 
 
-def test_what_wrong_links_make_of_a_table_is_undone_exactly() -> None:
-    linked = mixed(TABLE, SHAPE, LEGS)
+@pytest.mark.parametrize("legs", [LEGS, BY_CATEGORY])
+def test_what_wrong_links_make_of_a_table_is_undone_exactly(legs: Sequence[Mixing]) -> None:
+    linked = mixed(TABLE, SHAPE, legs)
     assert np.abs(linked - TABLE).max() > 0.001
-    assert np.abs(Correction(linked, SHAPE, LEGS).table - TABLE).max() < 1e-15
+    assert np.abs(Correction(linked, SHAPE, legs).table - TABLE).max() < 1e-15
     # Legs commute.
-    assert np.abs(mixed(TABLE, SHAPE, LEGS[::-1]) - linked).max() < 1e-16
-    assert np.abs(Correction(linked, SHAPE, LEGS[::-1]).table - TABLE).max() < 1e-15
+    assert np.abs(mixed(TABLE, SHAPE, legs[::-1]) - linked).max() < 1e-16
+    assert np.abs(Correction(linked, SHAPE, legs[::-1]).table - TABLE).max() < 1e-15
 
 
 def test_a_star_of_two_legs_is_the_sum_of_who_is_right() -> None:
@@ -54,22 +58,26 @@ def test_attributes_of_one_curator_stay_as_they_are() -> None:
     assert (Correction(observed, SHAPE, []).table == observed).all()
 
 
-def test_errors_of_the_table_and_of_the_shares_pass_on_by_the_slopes() -> None:
+@pytest.mark.parametrize("legs", [LEGS, BY_CATEGORY])
+def test_errors_of_the_table_and_of_the_shares_pass_on_by_the_slopes(legs: Sequence[Mixing]) -> None:
     step, contrasts = 1e-6, RNG.normal(size=(5, 72))
     error = RNG.normal(size=72)
     error -= error.mean()
-    centre = Correction(mixed(TABLE, SHAPE, LEGS), SHAPE, LEGS)
-    observed = mixed(TABLE, SHAPE, LEGS)
-    up, down = (Correction(observed + side * step * error, SHAPE, LEGS).table for side in (1, -1))
+    observed = mixed(TABLE, SHAPE, legs) + 0.001 * error
+    centre = Correction(observed, SHAPE, legs)
+    up, down = (Correction(observed + side * step * error, SHAPE, legs).table for side in (1, -1))
     assert centre.transported(contrasts) @ error == pytest.approx(contrasts @ (up - down) / (2 * step), abs=1e-8)
-    for leg, slope in enumerate(centre.slopes):
+    steps = [(leg, one) for leg, (_, share) in enumerate(legs) for one in step * np.eye(np.size(share))]
+    assert len(steps) == len(centre.slopes)
+    for (leg, one), slope in zip(steps, centre.slopes, strict=True):
+        axes, share = legs[leg]
         up, down = (
             Correction(
-                observed, SHAPE, [(axes, share + side * step * (leg == n)) for n, (axes, share) in enumerate(LEGS)]
+                observed, SHAPE, [*legs[:leg], (axes, share + side * one.reshape(np.shape(share))), *legs[leg + 1 :]]
             ).table
             for side in (1, -1)
         )
-        assert slope == pytest.approx((up - down) / (2 * step), abs=1e-8)
+        assert slope == pytest.approx((up - down) / (2 * step), abs=1e-7)
 
 
 def test_the_draw_of_wrong_links_adds_what_a_count_person_by_person_says() -> None:

@@ -1,10 +1,12 @@
 """Shares of wrong links: what is read, what is refused, and whose attributes they concern."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.linkage_errors.linkage_error import (
     LinkageErrors,
@@ -100,11 +102,34 @@ def test_the_files_of_several_curators_make_one_report(tmp_path: Path) -> None:
         links_of("estimated", files)
 
 
+def test_a_report_may_have_a_row_for_each_category(tmp_path: Path) -> None:
+    rows = {"f": {"lambda": 0.01, "sd": 0.002}, "m": {"lambda": 0.04, "sd": 0}}
+    report = tmp_path / "links.json"
+    report.write_text(json.dumps({"bank": {"by": "sex", "rows": rows}}))
+    found = links_of("estimated", report)
+    assert found is not None
+    assert found.attributes == ("sex",)
+    sex = Attribute(name="sex", categories=("m", "f"))
+    domain = Domain(attributes=(sex, Attribute(name="wage", categories=("0", "1", "2"))))
+    (leg,) = found.legs({"sex": "registry", "wage": "bank"}, domain.names)
+    shares, deviations = leg.shares(domain)
+    assert (shares.tolist(), deviations.tolist()) == ([[0.04], [0.01]], [[0.0], [0.002]])
+    assert leg.error.text == "shares of 0.01 to 0.04 by sex"
+    other = Domain(attributes=(replace(sex, categories=("m", "f", "x")), domain.attributes[1]))
+    with pytest.raises(InvalidInputError, match="not those of the categories of sex"):
+        leg.shares(other)
+    with pytest.raises(InvalidInputError, match="by sex, which is not an attribute of registry"):
+        found.legs({"wage": "registry", "sex": "bank"}, ("wage", "sex"))
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "",
         "{",
+        '{"by": "sex", "rows": {}}',
+        '{"rows": {"f": {"lambda": 0.1, "sd": 0}}}',
+        '{"by": "sex", "rows": {"f": {"lambda": 0.1}}}',
         "[]",
         "{}",
         "3",

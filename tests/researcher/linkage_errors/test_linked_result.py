@@ -10,6 +10,7 @@ from veiltab.common.study.file import Study
 from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.estimates.table_result import TableResult, fitted
+from veiltab.researcher.linkage_errors.corrected import CorrectedEstimate
 from veiltab.researcher.linkage_errors.inversion import Correction, mixed
 from veiltab.researcher.linkage_errors.linkage_error import LinkageErrors, LinkError
 from veiltab.researcher.linkage_errors.linked_result import LinkedResult, linked_results
@@ -139,3 +140,23 @@ def test_a_release_corrects_what_it_measured_and_what_it_models(study: Study) ->
     assert remarks == ("Corrected for wrong links: of the links with bob a share of 0.1.",)
     with pytest.raises(InvalidInputError, match="no estimate of its wrong links"):
         release.ask("mean of age", linkage_error="estimated")
+
+
+def test_shares_by_category_are_undone_in_the_whole_table_that_is_then_summed(study: Study) -> None:
+    release = linked_release(study)
+    sexes = study.domain(["sex"]).attributes[0].categories
+    of = {sex: LinkError(share=share) for sex, share in zip(sexes, (0.05, 0.2), strict=True)}
+    links = LinkageErrors(of=LinkError(share=0.2, by="sex", of=of))
+    observed = release.estimate(["sex", "salary"]).raw.reshape(2, -1)
+    right = np.array([[0.95], [0.8]])
+    salaries = (observed / right).sum(axis=0) / (observed / right).sum()
+    slowly = (observed - (1 - right) * observed.sum(axis=1, keepdims=True) * salaries) / right
+    whole = release.table(["sex", "salary"], linkage_error=links)
+    assert whole.raw == pytest.approx(slowly.reshape(-1), abs=1e-15)
+    alone = release.estimate(["salary"], linkage_error=links)
+    assert alone.raw == pytest.approx(salaries, abs=1e-15)
+    sums = np.tile(np.eye(len(salaries)), 2)
+    assert isinstance(whole, CorrectedEstimate)
+    assert alone.covariance() == pytest.approx(whole.contrast_covariance(sums), rel=1e-9, abs=1e-18)
+    with pytest.raises(InvalidInputError, match="and not in a model"):
+        release.synthesise(rows=10, linkage_error=links)

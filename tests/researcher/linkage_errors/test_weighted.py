@@ -20,6 +20,7 @@ from tests.researcher.linkage_errors.test_corrected import QUESTIONS as EVERY
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.match_rates import MatchRates
 from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
 from veiltab.researcher.linkage_errors.weighted import WeightedEstimate, pooled_categories, weighted
 from veiltab.researcher.questions.question import Question, answer
@@ -150,7 +151,12 @@ def test_categories_that_may_be_empty_are_pooled_and_not_covered() -> None:
     with pytest.raises(InvalidInputError, match="does not tell the categories of age from empty ones"):
         groups(40, 30, 20, 10, gamma=2)
     linked = np.outer([3000, 3000, 2900, 0], [0.2, 0.3, 0.5]).astype(np.int64)
-    said = weighed(released(linked, 200, np.random.default_rng(3)), RATES).remarks
+    table = weighed(released(linked, 200, np.random.default_rng(3)), RATES)
+    said = table.remarks
+    for shown in (table, conditional_shares(table, ["age"])):
+        assert "Intervals NOT COVERED at 95%" in str(shown)
+        assert "Intervals NOT COVERED at 95%" in shown._repr_html_()
+        assert "NOT COVERED at 95%" in shown.plot().svg
     assert "3, 4 are pooled, as the release does not tell some from empty ones" in said[0]
     assert said[1] == "Pooled categories have one weight: what that hides is NOT COVERED by these intervals."
 
