@@ -12,7 +12,7 @@ import click
 from veiltab.common.command.cli import PATH, listed, note
 from veiltab.common.command.config import ENVIRONMENT, KEYS, read_party_file
 from veiltab.common.command.parties import load_party
-from veiltab.common.command.rare_options import RARE_NAMES
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.process.protection import keep_files_private
 from veiltab.common.process.signals import end_at_interrupt
@@ -22,6 +22,7 @@ from veiltab.common.study.file import Study
 
 study_argument = click.argument("study_path", metavar="STUDY.toml", type=PATH)
 name_option = click.option("--name", required=True, help="This party's name in the study file.")
+checked_name_option = click.option("--name", hidden=True, help="The party's name, if it is to be checked.")
 identity_option = click.option(
     "--identity",
     "identity_folder",
@@ -90,13 +91,13 @@ def _read_config(context: click.Context, _option: click.Parameter, path: Path | 
     if path is None:
         return
     known = {parameter.name for parameter in context.command.params}
-    known |= getattr(context.command.callback, RARE_NAMES, set())
     values, problems = read_party_file(path, [name for name, key in KEYS.items() if key.parameter in known])
     for _, problem in problems[1:]:
         note(f"veiltab: {problem}")
     if problems:
         raise problems[0][1]
-    context.default_map = {KEYS[name].parameter: value for name, value in values.items()}
+    named = {KEYS[name].parameter: value for name, value in values.items()}
+    context.default_map = {**named, **(context.default_map or {})}
 
 
 _SERVE = (
@@ -188,6 +189,13 @@ def serve_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_options
 
 
+def wrong_name(known: str, said: str) -> InvalidInputError:
+    """Return the refusal of a --name that a folder's party does not have."""
+    return InvalidInputError(
+        f"{known} is not that of {said!r}", where="--name", remedy="Give that party's folder, or leave --name out."
+    )
+
+
 def connected(
     argument: str, connect: Callable[[Path, Path], AbstractContextManager[object]]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -200,9 +208,12 @@ def connected(
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
         @study_argument
+        @checked_name_option
         @identity_option
         @functools.wraps(command)
-        def with_connection(study_path: Path, identity_folder: Path, **options: object) -> None:
+        def with_connection(study_path: Path, identity_folder: Path, name: str | None, **options: object) -> None:
+            if name is not None and not (identity_folder / f"{name}.pem").exists():
+                raise wrong_name(f"the identity in {identity_folder}", name)
             with connect(study_path, identity_folder) as connection:
                 command(**{argument: connection}, **options)
 

@@ -1,48 +1,47 @@
-"""Options that few people need: behind one of the command, as KEY=VALUE."""
+"""Options that few people need: the help names them behind one of the command, as KEY=VALUE."""
 
-import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
-Command = Callable[..., Any]
-
-RARE_NAMES = "rare_names"
-"""The attribute of a command's function that has the names of its rare parameters: a file of options sets them too."""
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def rare_options(
-    flag: str, *options: Command, about: str = "Rarely needed"
-) -> Callable[[Command], Callable[..., None]]:
-    """Give a command options that are written KEY=VALUE after one of its own, and that stand in its help.
+    flag: str, *options: Callable[[click.Command], click.Command], about: str = "Rarely needed"
+) -> Callable[[Command], Command]:
+    """Give a command options that its help lists behind one of its own; it takes them by their own names too.
 
     Args:
-        flag: the option, such as --advanced; repeated for each.
-        options: as click.option makes them; each is read, and passed to the command, as if it were the command's own.
+        flag: the option, such as --advanced; repeated for each KEY=VALUE.
+        options: as click.option makes them.
         about: how the help introduces them.
     """
-    rare = click.Command("rare", add_help_option=False)
+    holder = click.Command("rare", add_help_option=False)
     for option in options:
-        option(rare)
-    listed = "; ".join(f"{one.opts[0][2:]}: {(one.help or '').rstrip('.')}" for one in _options(rare))
+        option(holder)
+    rare = {one.opts[0][2:]: one for one in holder.params if isinstance(one, click.Option)}
+    for one in rare.values():
+        one.hidden = True
 
-    def decorated(command: Command) -> Callable[..., None]:
-        @functools.wraps(command)
-        def with_rare(*arguments: Any, words: tuple[str, ...], **values: Any) -> Any:  # noqa: ANN401 - click's
-            outer = click.get_current_context()
-            try:
-                read = rare.make_context(flag, [f"--{word}" for word in words], default_map=outer.default_map)
-            except click.UsageError as error:
-                raise click.UsageError(f"{flag}: {error.format_message()}", outer) from None
-            return command(*arguments, **read.params, **values)
+    def take(context: click.Context, _option: click.Parameter, words: tuple[str, ...]) -> None:
+        given: dict[str, Any] = {}
+        for key, _, value in (word.partition("=") for word in words):
+            if key not in rare:
+                raise click.NoSuchOption(key, f"{flag}: No such key {key!r}.", rare, context)
+            name = str(rare[key].name)
+            given[name] = [*given.get(name, ()), value] if rare[key].multiple else value
+        context.default_map = {**(context.default_map or {}), **given}
 
-        setattr(with_rare, RARE_NAMES, {one.name for one in rare.params})
-        help_text = f"{about}, repeated for each. {listed}."
-        return click.option(flag, "words", multiple=True, metavar="KEY=VALUE", help=help_text)(with_rare)
+    listed = "; ".join(f"{key}: {(one.help or '').rstrip('.')}" for key, one in rare.items())
+    text = f"{about}, repeated for each. {listed}."
+    take_option = click.option(
+        flag, multiple=True, is_eager=True, expose_value=False, callback=take, metavar="KEY=VALUE", help=text
+    )
+
+    def decorated(command: Command) -> Command:
+        vars(command).setdefault("__click_params__", []).extend(reversed(rare.values()))
+        return take_option(command)
 
     return decorated
-
-
-def _options(command: click.Command) -> list[click.Option]:
-    return [one for one in command.params if isinstance(one, click.Option)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from veiltab.common.command.cli import note
-from veiltab.common.command.options import state_option, study_argument
+from veiltab.common.command.options import checked_name_option, state_option, study_argument, wrong_name
 from veiltab.common.command.rare_options import rare_options
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.tasks.engine_options import ENGINE_OPTIONS, EngineOptions
@@ -70,10 +70,15 @@ def with_standing(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the state of the curator whose folder its options name, as its argument `standing`."""
 
     @study_argument
+    @checked_name_option
     @state_option
     @functools.wraps(command)
-    def opened(study_path: Path, state_folder: Path, policy_path: Path | None = None, **options: object) -> None:
+    def opened(
+        study_path: Path, state_folder: Path, name: str | None, policy_path: Path | None = None, **options: object
+    ) -> None:
         with open_state(study_path, state_folder, policy_path) as standing:
+            if name not in {None, standing.name}:
+                raise wrong_name(f"the state of curator {standing.name}", name)
             table = standing.store.served.served_table()
             for said in (standing.store.served.served_policy().note, "" if table is None else table.note):
                 if said:

@@ -50,7 +50,8 @@ def test_another_folder_than_a_curator_s_is_refused_with_the_nearest_that_is_one
 
 def test_where_nothing_waits_for_a_person_approve_all_says_what_to_look_at(terminal: Terminal) -> None:
     terminal.store().close()
-    code, out, err = terminal.run("approve", "--all", "--person", "Ana Diaz")
+    assert "--name: the state of curator alice is not that of 'bob'" in terminal.run("requests", "--name", "bob")[2]
+    code, out, err = terminal.run("approve", "--all", "--person", "Ana Diaz", "--name", "alice")
     assert (code, out) == (4, "")
     assert "no request waits for a person. `veiltab curator requests` lists what has arrived" in err
 

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from veiltab.common.command.config import KEYS, read_party_file
-from veiltab.common.command.options import ServeOptions, serve_options
+from veiltab.common.command.options import ServeOptions, connected, serve_options
 from veiltab.common.errors import InvalidInputError
 
 Write = Callable[[str], Path]
@@ -158,6 +159,14 @@ def test_what_nobody_gives_is_asked_for(write: Write) -> None:
     result = CliRunner().invoke(serve, ["--config", str(write('study = "s.toml"\nname = "cloud"\n'))])
     assert result.exit_code == 2
     assert "--identity" in result.output
+
+
+def test_a_name_is_that_of_the_identity(tmp_path: Path) -> None:
+    (tmp_path / "rosa.pem").touch()
+    asked = click.command()(connected("message", lambda *_: nullcontext("it"))(click.echo))
+    said = [CliRunner().invoke(asked, ["s", "--identity", str(tmp_path), "--name", one]) for one in ("rosa", "rosi")]
+    assert said[0].output == "it\n"
+    assert f"--name: the identity in {tmp_path} is not that of 'rosi'" in str(said[1].exception)
 
 
 def test_a_file_with_a_mistake_starts_nothing(write: Write) -> None:

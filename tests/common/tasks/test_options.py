@@ -73,8 +73,12 @@ def test_what_contradicts_itself_is_refused() -> None:
 def test_a_command_gets_what_was_chosen_behind_one_option() -> None:
     rare = rare_options("--advanced", *ENGINE_OPTIONS)
     command = click.command()(rare(lambda **read: click.echo(EngineOptions(**read))))
-    both = "--advanced dask=tls://a:1 --advanced dask-identity=client"
+    both = "--advanced dask=tls://a:1 --dask-identity client"
     chosen = EngineOptions(dask="tls://a:1", dask_identity=Path("client"))
     assert [CliRunner().invoke(command, one).output for one in ("", both)] == [f"{EngineOptions()}\n", f"{chosen}\n"]
-    for words, said in (("workers=-1", "x>=0"), ("wokers=1", "--advanced: No such option '--wokers'")):
+    assert CliRunner().invoke(command, both, default_map={"dask": "tls://b:2"}).output == f"{chosen}\n"
+    for words, said in (
+        ("workers=-1", "x>=0"),
+        ("wokers=1", "No such key 'wokers'. Did you mean 'workers'?"),
+    ):
         assert said in CliRunner().invoke(command, ["--advanced", words]).output
