@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from tests.common.linkage.old_rule import Row, hub_links
+from tests.common.linkage.small_links import Row, hub_links
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.match_rates import MatchRates, changed_rows, geometric, rates_of
 
