@@ -98,6 +98,7 @@ def synthesise(
         "model": known.model,
         "graph": known.graph,
         "report": page,
+        "lost": known.coarse,
     }
     lines = [
         *(f"Written: {file}" for file in files),
@@ -108,7 +109,7 @@ def synthesise(
             else []
         ),
         WARNING,
-        *(said for said in (known.remark, known.links) if said),
+        *(said for said in (known.remark, known.links, *known.coarse) if said),
         *([] if page is None else [f"Report: {page}"]),
     ]
     emit(data, "\n".join(lines))

@@ -22,7 +22,7 @@ import numpy as np
 
 from veiltab.common.core.domain import Domain
 from veiltab.researcher.model.measurement import Floats
-from veiltab.researcher.model.row_drawing import Rows, Symbols, Uniforms
+from veiltab.researcher.model.row_drawing import Rows, Symbols
 from veiltab.researcher.numbers.points import numbers_of
 
 GROUPS = 16
@@ -40,7 +40,7 @@ SWEEPS = 20
 _UP = (np.arange(PARTS) + 0.5) / PARTS
 """Probability of being rounded up, in the middle of each part."""
 
-_LEAST = 1e-12
+_LEAST = 1e-9
 
 
 class DrawnNumbers:
@@ -70,19 +70,30 @@ class DrawnNumbers:
         self._places = np.tile(_places(self._points).ravel(), GROUPS)
         self._digits = 2 - floor(log10(np.diff(self._points).min()))
 
-    def drawn(self, rows: Rows, uniforms: Uniforms) -> Floats:
+    def drawn(self, rows: Rows, uniforms: Floats) -> Floats:
         """Return a number for each row, shape (rows,), to a hundredth of the shortest step or finer.
 
         Args:
             rows: symbols, shape (rows, attributes).
+            uniforms: a uniform number for each row, shape (rows,), in [0, 1].
 
         Returns:
             float64; NaN where the row says that it is missing.
         """
-        drawn = np.interp(self._kinds(rows) + uniforms.numbers(len(rows)), self._chances, self._places)
+        drawn = np.interp(self._kinds(rows) + np.minimum(uniforms, 1 - _LEAST), self._chances, self._places)
         drawn = drawn.round(self._digits).clip(self._points[0], self._points[-1])
         numbers: Floats = np.where(rows[:, self._axis] < len(self._points), drawn, np.nan)
         return numbers
+
+    def points_of(self, rows: Rows) -> Floats:
+        """Return the point of each row, shape (rows,), NaN where it says that the number is missing."""
+        return np.append(self._points, np.nan)[np.minimum(rows[:, self._axis], len(self._points))]
+
+    def rounding(self, numbers: Floats) -> float:
+        """Return the most that rounding may have added to the variance of some numbers: mean step^2 / 4."""
+        known = numbers[~np.isnan(numbers)]
+        places = np.searchsorted(self._points, known, side="right").clip(1, len(self._points) - 1) - 1
+        return float(np.mean(np.diff(self._points)[places] ** 2)) / 4 if len(known) else 0.0
 
     def _kinds(self, rows: Rows) -> Symbols:
         """Return the group and the point of each row as one number, group by group."""

@@ -10,7 +10,10 @@ from veiltab.common.core.domain import Domain
 WARNING = "Rows are drawn from a model and are not people."
 """What every file and every page of microdata says first."""
 
-DRAWN = "between the points beside the point that the model drew, so that means and variances are those of the release"
+DRAWN = (
+    "between the points beside the point that the model drew, so that means, variances and covariances are those of the"
+    " release"
+)
 """How numbers became those of a file."""
 
 RELATION = "substitution of one respondent's whole row"
@@ -33,6 +36,7 @@ class Provenance:
         replicates: M, how often the release was played again; 0 for a file without intervals.
         copies: files that stand for the replicates; 0 for one file with weights.
         unjoined: pairs of attributes that no played truth joins directly, for want of room.
+        coarse: what is lost of numbers whose steps are long, a sentence for each number and pair.
         links: which wrong links were undone before the model was fitted, as sentences; empty if none were.
     """
 
@@ -50,6 +54,7 @@ class Provenance:
     replicates: int
     copies: int
     unjoined: int
+    coarse: tuple[str, ...] = ()
     links: str = ""
 
     @property

@@ -19,6 +19,7 @@ import numpy as np
 from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
+from veiltab.researcher.drawing.shown import NOT_COVERED
 from veiltab.researcher.microdata.replicate_weights import student_quantile
 from veiltab.researcher.model.measurement import Floats
 
@@ -43,7 +44,7 @@ class WithReplicates:
         replicates: M.
         effective_share: of the rows that the weights leave, 1 / (N sum w^2) with sum w = 1, on average (0..1).
         confidence: probability that an interval holds the truth.
-        remark: what the file says of its intervals; empty if nothing.
+        remark: what the file says of its intervals, and of which attributes no table knows; empty if nothing.
     """
 
     table: "pd.DataFrame"
@@ -71,32 +72,22 @@ def with_replicates(
     Args:
         frame: with replicate weights, as `Microdata.frame` makes it or a package reads the file.
         function: of the rows and of a weight for each (some are 0): a number, a Series or a mapping of numbers. It is
-            called once, once a replicate, and 20 times more.
+            called once, once a replicate, 20 times more, and once without each attribute, to see which it takes.
         confidence: probability that an interval holds the truth.
 
     Raises:
         InvalidInputError: no replicate weights, numbers that are not finite or differ in count, or a confidence
             outside (0, 1).
     """
-    with importing("researcher", "a data frame"):
-        import pandas as pd  # noqa: PLC0415 - not where the extra is missing
-
     if not 0.0 < confidence < 1.0:
         raise InvalidInputError(f"the confidence is {confidence}, not between 0 and 1")
     weight, *others = _columns(frame)
 
-    def numbers(weights: Floats) -> "pd.Series[float]":
-        found = function(frame, weights)
-        series = pd.Series(found if isinstance(found, Mapping | pd.Series) else np.atleast_1d(found), dtype=np.float64)
-        if not np.isfinite(series).all():
-            raise InvalidInputError("the function gives a number that is not finite")
-        return series
-
     base = frame[weight].to_numpy(np.float64)
     groups = np.arange(len(frame)) % GROUPS
-    estimate = numbers(base)
-    replicates = [numbers(frame[name].to_numpy(np.float64)) for name in others]
-    without = [numbers(base * (groups != group)) for group in range(GROUPS)]
+    estimate = _numbers(function, frame, base)
+    replicates = [_numbers(function, frame, frame[name].to_numpy(np.float64)) for name in others]
+    without = [_numbers(function, frame, base * (groups != group)) for group in range(GROUPS)]
     if any(len(one) != len(estimate) for one in (*replicates, *without)):
         raise InvalidInputError("the function gives a different count of numbers for different weights")
     played = np.mean((np.array(replicates) - estimate.to_numpy()) ** 2, axis=0)
@@ -105,11 +96,44 @@ def with_replicates(
     half = student_quantile((1 + confidence) / 2, len(others)) * se
     squares = [float(np.mean(frame[name].to_numpy(np.float64) ** 2)) for name in others]
     return WithReplicates(
-        table=pd.DataFrame({"estimate": estimate, "se": se, "low": estimate - half, "high": estimate + half}),
+        table=estimate.to_frame("estimate").assign(se=se, low=estimate - half, high=estimate + half),
         replicates=len(others),
         effective_share=float(np.mean(1 / np.array(squares))),
         confidence=confidence,
-        remark=str(frame.attrs.get("replicates", {}).get("remark", "")),
+        remark=f"{frame.attrs.get('replicates', {}).get('remark', '')} {_beyond_tables(function, frame, base)}".strip(),
+    )
+
+
+def _numbers(
+    function: Callable[["pd.DataFrame", Floats], Any], frame: "pd.DataFrame", weights: Floats
+) -> "pd.Series[float]":
+    with importing("researcher", "a data frame"):
+        import pandas as pd  # noqa: PLC0415 - not where the extra is missing
+
+    found = function(frame, weights)
+    series = pd.Series(found if isinstance(found, Mapping | pd.Series) else np.atleast_1d(found), dtype=np.float64)
+    if not np.isfinite(series).all():
+        raise InvalidInputError("the function gives a number that is not finite")
+    return series
+
+
+def _beyond_tables(function: Callable[["pd.DataFrame", Floats], Any], frame: "pd.DataFrame", weights: Floats) -> str:
+    """Say which attributes a function takes, if no table that was measured has all of them; else nothing."""
+    tables = [set(names) for names in frame.attrs.get("tables", ())]
+    whole, taken = _numbers(function, frame, weights), set[str]()
+    for name in set().union(*tables) & set(frame.columns):
+        try:
+            found = _numbers(function, frame.drop(columns=name), weights)
+        except Exception:  # noqa: BLE001 - a function of an attribute may fail in any way without it
+            taken.add(name)
+        else:
+            taken |= set() if found.equals(whole) else {name}
+    if not tables or any(taken <= table for table in tables):
+        return ""
+    together = ", ".join(name for name in frame.columns if name in taken)
+    return (
+        f"No table was measured that has {together} together: a share of all of them, or a model of more than pairs of"
+        f" them, is {NOT_COVERED}. Ask for such a table."
     )
 
 

@@ -24,7 +24,7 @@ from veiltab.common.tasks.engine import InProcess, in_order
 from veiltab.common.tasks.pool import Pool
 from veiltab.researcher.estimates.table import labelled
 from veiltab.researcher.estimates.table_result import TableResult, fitted
-from veiltab.researcher.microdata.drawn_numbers import DrawnNumbers
+from veiltab.researcher.microdata.drawn_together import DrawnTogether
 from veiltab.researcher.microdata.files import Chunk, Weights, copy_paths, write_rows
 from veiltab.researcher.microdata.provenance import Provenance, weight_columns
 from veiltab.researcher.microdata.replays import played_errors
@@ -70,12 +70,16 @@ class Microdata:
     Args:
         tables: as they were measured, to which the model is fitted.
         model: that the rows are drawn from.
+        first: rows of the file, its first CHUNK at most.
+        numbers: draws its numbers.
         errors: D_i of each replicate (replays.py).
     """
 
     domain: Domain
     tables: tuple[TableResult, ...]
     model: Model
+    first: Rows
+    numbers: DrawnTogether
     errors: tuple[Mapping[Axes, Floats], ...]
     provenance: Provenance
 
@@ -88,23 +92,18 @@ class Microdata:
     def chunks(self) -> Iterator[Rows]:
         """Yield the rows as symbols of shape (rows, attributes); the same at every call."""
         secret, rows = _secret(self.provenance.seed), self.provenance.rows
-        for start in range(0, rows, CHUNK):
+        yield self.first
+        for start in range(CHUNK, rows, CHUNK):
             yield self.model.sample(min(CHUNK, rows - start), derive(secret, f"rows {start}"))
 
     def rows(self) -> Rows:
         """Return all rows, shape (rows, attributes)."""
         return np.concatenate(list(self.chunks()))
 
-    @cached_property
-    def _numbers(self) -> Mapping[int, DrawnNumbers]:
-        axes = [axis for axis, attribute in enumerate(self.domain.attributes) if attribute.number]
-        first = next(self.chunks()) if axes else None
-        return {} if first is None else {axis: DrawnNumbers(self.domain, axis, first) for axis in axes}
-
     def _with_numbers(self, rows: Rows, what: str) -> Chunk:
         """Return rows, and the numbers of each column of numbers, drawn for them."""
-        keys = {axis: derive(_secret(self.provenance.seed), f"numbers {axis} {what}") for axis in self._numbers}
-        return rows, {axis: numbers.drawn(rows, Uniforms(keys[axis])) for axis, numbers in self._numbers.items()}
+        key = derive(_secret(self.provenance.seed), f"numbers {what}")
+        return rows, self.numbers.drawn(rows, Uniforms(key))
 
     def file_chunks(self, copy: int | None = None) -> Iterator[Chunk]:
         """Yield the rows of the file, or of a copy, and their numbers; the same at every call."""
@@ -272,11 +271,15 @@ def synthesise(  # noqa: PLR0913 - one argument a choice
     tables = _tables_of(domain, tables, status.release_id)
     model = fitted(domain, tables)
     secret, count = _secret(seed), copies or replicates
+    first = model.sample(min(CHUNK, rows), derive(secret, "rows 0"))
+    numbers = DrawnTogether(domain, first)
     replays = [Replay(tables=tables, model=model, key=derive(secret, f"replay {one}")) for one in range(count)]
     return Microdata(
         domain=domain,
         tables=tables,
         model=model,
+        first=first,
+        numbers=numbers,
         errors=tuple(_played(replays, progress)),
         provenance=Provenance(
             study_digest=status.study_digest,
@@ -293,6 +296,7 @@ def synthesise(  # noqa: PLR0913 - one argument a choice
             replicates=count,
             copies=copies,
             links=" ".join(dict.fromkeys(remark for one in tables for remark in one.remarks)),
+            coarse=numbers.losses,
             unjoined=sum(model.wider.containing(pair) is None for pair in combinations(range(len(domain.names)), 2)),
         ),
     )

@@ -133,6 +133,7 @@ def _what(report: MicrodataReport) -> str:
         " be taken out of it: it is analysed as it is.</p>\n"
         f"<p><strong>Kept:</strong> {report.provenance.preserved}</p>\n"
         f"<p><strong>Not kept:</strong> {report.provenance.lost}</p>\n"
+        f"{''.join(f'<p>{escape(said)}</p>' for said in report.provenance.coarse)}\n"
         f"{_links(report.provenance.links)}"
         "<p>For a number that is published with an interval, use the measured table itself where there is one"
         " (<code>veiltab researcher estimate</code>), or the replicate weights of the file: without them its rows do"

@@ -11,6 +11,7 @@ from tests.researcher.microdata import made_linked
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.researcher.microdata import synthesis
 from veiltab.researcher.microdata.drawn_numbers import PARTS, DrawnNumbers, part_law
+from veiltab.researcher.microdata.drawn_together import DrawnTogether
 from veiltab.researcher.microdata.files import write_rows
 from veiltab.researcher.microdata.synthesis import Microdata, synthesise
 from veiltab.researcher.model.measurement import Floats
@@ -57,7 +58,7 @@ LAWS: dict[str, Callable[[np.random.Generator, Rows, Rows], Floats]] = {
 @pytest.mark.parametrize("law", LAWS)
 def test_means_slopes_and_variances_are_those_of_the_numbers(law: str) -> None:
     numbers, rows = people(LAWS[law])
-    drawn = DrawnNumbers(DOMAIN, 0, rows).drawn(rows, Uniforms(law.encode()))
+    drawn = DrawnNumbers(DOMAIN, 0, rows).drawn(rows, Uniforms(law.encode()).numbers(PEOPLE))
     points = POINTS[rows[:, 0]]
     design = np.stack([np.ones(PEOPLE), rows[:, 1] == 1, rows[:, 1] == 2, rows[:, 2]], axis=1)
 
@@ -77,7 +78,7 @@ def test_means_slopes_and_variances_are_those_of_the_numbers(law: str) -> None:
 def test_a_number_lies_in_the_steps_beside_its_point() -> None:
     _, rows = people(LAWS["smooth"])
     rows[:100, 0] = len(POINTS)
-    drawn = DrawnNumbers(DOMAIN, 0, rows).drawn(rows, Uniforms(b""))
+    drawn = DrawnNumbers(DOMAIN, 0, rows).drawn(rows, Uniforms(b"").numbers(PEOPLE))
     assert np.isnan(drawn[:100]).all()
     ends = np.r_[POINTS[0], POINTS, POINTS[-1]]
     symbols = rows[100:, 0]
@@ -96,10 +97,35 @@ def test_the_law_has_the_shares_of_the_points(shares: list[float]) -> None:
 @pytest.mark.parametrize("rows", [0, 1, 5])
 def test_few_rows_get_numbers_too(rows: int) -> None:
     _, some = people(LAWS["smooth"])
-    drawn = DrawnNumbers(DOMAIN, 0, some[:rows]).drawn(some, Uniforms(b""))
+    drawn = DrawnNumbers(DOMAIN, 0, some[:rows]).drawn(some, Uniforms(b"").numbers(PEOPLE))
     assert np.isfinite(drawn).all()
     every = np.array([[len(POINTS), 0, 0]])
-    assert np.isnan(DrawnNumbers(DOMAIN, 0, every).drawn(every, Uniforms(b""))).all()
+    assert np.isnan(DrawnNumbers(DOMAIN, 0, every).drawn(every, np.array([0.5]))).all()
+
+
+@pytest.mark.parametrize(("correlation", "scale"), [(0.8, 4.0), (-0.7, 16.0), (0.0, 4.0)])
+def test_numbers_have_the_covariances_of_their_points_and_say_what_steps_hide(correlation: float, scale: float) -> None:
+    random = np.random.default_rng(4)
+    normals = random.normal(size=(2, PEOPLE))
+    normals[1] = correlation * normals[0] + np.sqrt(1 - correlation**2) * normals[1]
+    numbers = (30 + scale * normals).clip(0, 100)
+    attributes = [Attribute(name=name, categories=LABELS, number=f"bob {name}") for name in ("x", "y")]
+    domain = Domain(attributes=(*attributes, *DOMAIN.attributes[1:]))
+    rows = np.stack([rounded(numbers[0], random), rounded(numbers[1], random), *np.zeros((2, PEOPLE), np.int64)], 1)
+    together = DrawnTogether(domain, rows)
+    drawn = np.stack([*together.drawn(rows, Uniforms(b"more")).values()])
+    points, alone = POINTS[rows[:, :2].T], DrawnNumbers(domain, 0, rows).drawn(rows, Uniforms(b"").numbers(PEOPLE))
+    wanted = np.cov(points)[0, 1]
+    assert np.cov(drawn)[0, 1] == pytest.approx(wanted, abs=0.05 * abs(wanted) + 0.03 * scale**2)
+    assert np.cov(drawn)[0, 1] == pytest.approx(np.cov(numbers)[0, 1], abs=0.1 * scale**2)
+    assert drawn[0].std() == pytest.approx(alone.std(), rel=0.02)
+    names = [said.split(" is ")[0] for said in together.losses]
+    if scale == 4:
+        assert names == [f"The standard deviation of {name}" for name in ("x", "y")]
+        least, most = (float(word.strip(":")) for word in together.losses[0].split("may be ")[1].split(" ")[:3:2])
+        assert least <= 4 <= most
+    else:
+        assert names == []
 
 
 @pytest.fixture
@@ -126,6 +152,9 @@ def test_a_file_has_the_numbers_of_the_frame(made: Microdata, tmp_path: Path, su
     assert frame["wage"].isna().mean() == pytest.approx(made.model.marginal(["wage"])[2], abs=0.01)
     assert frame["wage"].dropna().between(0, 10, inclusive="neither").mean() > 0.9
     assert made.provenance.facts(made.domain)["numbers"]["columns"] == ["wage"]
+    assert [said[:34] for said in made.provenance.facts(made.domain)["coarse"]] == [
+        "The standard deviation of wage is "
+    ]
     frame_again = made.frame()
     pd.testing.assert_frame_equal(frame, frame_again)
 

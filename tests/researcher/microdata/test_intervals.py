@@ -49,6 +49,22 @@ def test_names_are_kept_and_the_effective_share_is_said() -> None:
     assert "worth 50% of the rows" in str(found).replace("49%", "50%").replace("51%", "50%")
 
 
+def test_a_function_of_attributes_that_no_table_has_together_is_not_covered() -> None:
+    rng = np.random.default_rng(5)
+    frame = FRAME.assign(**{name: rng.integers(0, 2, 40) for name in ("a", "b", "c", "d")})
+    frame.attrs["tables"] = [["a", "b"], ["b", "c"], ["a", "c", "d"]]
+
+    def said(*names: str) -> str:
+        return with_replicates(frame, lambda rows, w: np.average(rows[[*names]].all(axis=1), weights=w)).remark
+
+    assert said("a", "b", "c").startswith("No table was measured that has a, b, c together: a share of all of them")
+    assert "b, d together" in said("d", "b")
+    assert "NOT COVERED" in said("b", "d")
+    assert said("a", "b") == said("d", "c", "a") == said("b") == ""
+    every = with_replicates(frame, lambda rows, w: np.average(rows.sum(axis=1), weights=w))
+    assert "a, b, c, d together" in str(every)
+
+
 def test_columns_are_those_that_the_file_names() -> None:
     frame = FRAME.rename(columns={"weight": "weight_", "replicate_1": "replicate__1", "replicate_2": "replicate__2"})
     assert with_replicates(frame, lambda _, weights: weights.mean()).table["estimate"][0] == 1
