@@ -104,11 +104,7 @@ class _Roles(LazyGroup):
 @click.group(cls=_Roles, places=_PLACES, help=_HELP, epilog=EXIT_CODES)
 @click.version_option(package_name="veiltab")
 @json_option
-@click.option(
-    "--proxy",
-    metavar="http://HOST:PORT",
-    help='Call others through this HTTP proxy; "environment": that of https_proxy.',
-)
+@click.option("--proxy", metavar="http://HOST:PORT|environment", help="Call others through an HTTP proxy.")
 @click.option("--proxy-user", type=PATH, help="File with USER:PASSWORD for the proxy, which its owner alone may read.")
 @click.pass_context
 def veiltab(context: click.Context, proxy: str | None, proxy_user: Path | None) -> None:
@@ -119,6 +115,6 @@ def veiltab(context: click.Context, proxy: str | None, proxy_user: Path | None) 
 def main() -> None:
     """Run the command line."""
     keep_freed_memory()
-    if sys.argv[2:3] == ["serve"]:
+    if "serve" in sys.argv[2:8]:  # --json and --proxy may stand before
         do_without_pandas()
     sys.exit(run(veiltab))

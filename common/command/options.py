@@ -121,9 +121,7 @@ _SERVE = (
         help="Serve metrics for Prometheus; a PORT alone is the loopback interface's. Needs the extra metrics.",
     ),
     click.option("--verbose", is_flag=True, help="Log every step, not only refusals."),
-    click.option(
-        "--check", is_flag=True, help="Start, up to listening, say what was found, and end; call nobody but the relay."
-    ),
+    click.option("--check", is_flag=True, help="Start, up to listening, say what was found, and end; try the relay."),
 )
 
 

@@ -124,9 +124,6 @@ def with_way(study: Study, identity: Identity, proxy: ProxyOption | None = None)
         proxy = context.meta.get(PROXY)
     if study.relay is None and proxy is None:
         return identity
-    from veiltab.common.relay.forwarder import forwarder  # noqa: PLC0415 - not for parties that are called straight
+    from veiltab.common.relay.forwarder import Forwarder  # noqa: PLC0415 - not for parties that are called straight
 
-    relay = None
-    if study.relay is not None:
-        relay = (Party(study=study.id, role=Role.RELAY, name=study.relay.name), study.relay.endpoint)
-    return replace(identity, way=forwarder(identity, relay, proxy))
+    return replace(identity, way=Forwarder(identity, study.relay, proxy))

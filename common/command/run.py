@@ -1,20 +1,13 @@
-"""Runs a party: its RPC server beside its own work, until a signal stops it."""
+"""Starts a party: its RPC server, bound to its address, beside its own work."""
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Sequence
-from contextlib import suppress
-from functools import partial
 
-from veiltab.common.command.cli import note
 from veiltab.common.command.options import ServeOptions
-from veiltab.common.errors import InvalidInputError, VeiltabError
-from veiltab.common.process.memory import give_back_freed_memory
-from veiltab.common.process.protection import allow_open_files
-from veiltab.common.process.restart import RestartRequest
-from veiltab.common.process.signals import PartySignals
-from veiltab.common.rpc.parties.identity import Identity, Party, load_identity
-from veiltab.common.rpc.parties.revocation import FILE, RevocationList
-from veiltab.common.rpc.server import PartyServer, Registration, build_server
+from veiltab.common.command.running import run_party
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.rpc.parties.identity import Identity, Party
+from veiltab.common.rpc.server import Registration, build_server
 from veiltab.common.rpc.waiting.changes import Changes
 from veiltab.common.study.members import RELAYED
 
@@ -41,9 +34,7 @@ def serve_party(  # noqa: PLR0913, PLR0917 - what a party consists of
     address = options.listen or (f"[::]:{endpoint.rpartition(':')[2]}" if way is None else way.own_socket())
     if way is not None and not address.startswith("unix:"):
         raise InvalidInputError(
-            f"{identity.party} is called through the relay, and listens at no port",
-            where="--listen",
-            remedy="Leave it out, or write unix:PATH.",
+            "this party is called through the relay", where="--listen", remedy="Leave it out, or write unix:PATH."
         )
 
     async def main() -> None:
@@ -60,75 +51,3 @@ def serve_party(  # noqa: PLR0913, PLR0917 - what a party consists of
         from veiltab.common.command.checking import say_ready  # noqa: PLC0415 - not for parties that serve
 
         say_ready(identity, address)
-
-
-async def run_party(
-    identity: Identity,
-    server: PartyServer,
-    work: Coroutine[object, object, None],
-    check_files: Callable[[], object] = lambda: None,
-    changes: Changes | None = None,
-) -> None:
-    """Serve and work until SIGTERM or SIGINT; a failure of either ends both and is raised.
-
-    SIGHUP stops it in the same order and then restarts it with the files that are there by then; a SIGTERM in the
-    meantime ends it for good. Call it in the main thread.
-
-    Args:
-        identity: the party's own.
-        work: what it does beside that.
-        check_files: reads what it would start with, beside its identity; if it refuses that, there is no restart.
-        changes: what its answers wait for; at the end they wait no more.
-
-    Raises:
-        RestartRequest: after SIGHUP.
-    """
-    allow_open_files()
-    stopped = asyncio.Event()
-    with PartySignals(stop=stopped.set, may_restart=partial(_can_load_anew, identity, check_files)) as signals:
-        tasks = [asyncio.create_task(work), asyncio.create_task(_serve(identity.party, server, stopped, changes))]
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            if not task.done():
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
-    for task in tasks:
-        if not task.cancelled():
-            _raise_first(task)
-    if signals.restart:
-        raise RestartRequest
-
-
-async def _serve(party: Party, server: PartyServer, stopped: asyncio.Event, changes: Changes | None) -> None:
-    """Serve until `stopped`, then stop in order."""
-    trimming = asyncio.create_task(give_back_freed_memory())
-    try:
-        async with server:
-            note(f"{party} serves {f'on port {server.port}' if server.port > 1 else 'at a socket'}")
-            await stopped.wait()
-            if changes is not None:
-                changes.close()
-    finally:
-        trimming.cancel()
-
-
-def _can_load_anew(identity: Identity, check_files: Callable[[], object]) -> bool:
-    """Return whether the party could begin again with the files that lie there; if not, say why."""
-    try:
-        check_files()
-        if identity.folder is not None:
-            load_identity(identity.folder, identity.party.role, identity.party.name, study=identity.party.study)
-            RevocationList(identity.folder / FILE, (identity.folder / "ca.pem").read_bytes())
-    except VeiltabError as error:
-        note(f"{identity.party} does not begin again: {error}")
-        return False
-    return True
-
-
-def _raise_first(task: "asyncio.Task[None]") -> None:
-    error: BaseException | None = task.exception()
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if error is not None:
-        raise error

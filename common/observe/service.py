@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from importlib.metadata import version
 
 from veiltab.common.errors import DeniedError
@@ -43,14 +44,4 @@ class StatusServicer(status_pb2_grpc.StatusServiceServicer):
     def _connection(self) -> Observation:
         """Return how the party stands with its relay, if others call it through one."""
         standing = None if self._way is None else self._way.standing()
-        if standing is None:
-            return Observation()
-        work = Work(
-            kind="relay",
-            id=standing.endpoint,
-            about="",
-            state="parked" if standing.parked else "not parked",
-            waiting_for=standing.trouble,
-            since=standing.since,
-        )
-        return Observation(work=(work,))
+        return Observation(work=(Work(kind="relay", about="", **asdict(standing)),) if standing else ())

@@ -37,11 +37,8 @@ class Proxy:
         try:
             check_endpoint(endpoint)
         except InvalidInputError:
-            raise InvalidInputError(
-                "this is not an HTTP proxy",
-                where="--proxy",
-                remedy="Write http://HOST:PORT, or environment if https_proxy says so; a user stands in --proxy-user.",
-            ) from None
+            remedy = "Write http://HOST:PORT, or environment if https_proxy says so; a user stands in --proxy-user."
+            raise InvalidInputError("this is not an HTTP proxy", where="--proxy", remedy=remedy) from None
         if option.user is None:
             return cls(endpoint=endpoint)
         user = read_identity_file(option.user, private=True, made_by="you").strip()

@@ -6,31 +6,26 @@ starts with the first connection that needs it.
 """
 
 import asyncio
-import logging
-import ssl
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine
-from functools import partial
-from pathlib import Path
+from collections.abc import Coroutine
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from veiltab.common.errors import InvalidInputError, UnavailableError, VeiltabError
+from veiltab.common.errors import InvalidInputError, UnavailableError
+from veiltab.common.relay.attempts import FAILURES, Attempts, in_words
 from veiltab.common.relay.dialling import Proxy, dialled
 from veiltab.common.relay.lines import LINE_SECONDS, PIECE, Streams, tls_context
-from veiltab.common.relay.pauses import Pauses
 from veiltab.common.relay.splice import splice
-from veiltab.common.rpc.parties.identity import Identity, Party
+from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.rpc.way import ProxyOption, Standing
 from veiltab.common.storage.temporary import TemporaryFolder
-from veiltab.common.study.members import RELAYED
+from veiltab.common.study.members import RELAYED, RelayMember
 
 SPARE = 2
 """Connections that a party keeps parked."""
 
 _DIAL_SECONDS = 10.0
-_OWN, _RELAY = "own", "the relay"
-_log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
@@ -38,22 +33,24 @@ class Forwarder:
     """The way of a party's connections; see `Way`, which it is.
 
     Args:
-        relay: the study's relay and its endpoint; None if it has none.
+        relay: the study's; None if it has none.
         proxy: passes every connection that this party opens.
+
+    Raises:
+        InvalidInputError: the option names no proxy.
     """
 
-    def __init__(self, identity: Identity, relay: tuple[Party, str] | None, proxy: Proxy | None) -> None:
+    def __init__(self, identity: Identity, relay: RelayMember | None, proxy: ProxyOption | None) -> None:
         self._identity = identity
         self._relay = relay
-        self._proxy = proxy
+        self._proxy = None if proxy is None else Proxy.of(proxy)
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._folder: TemporaryFolder | None = None
         self._targets: dict[tuple[Party, str], str] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._parking = Attempts("the relay")
         self._parked = 0
         self._since: int | None = None
-        self._troubles: dict[str, str] = {}
 
     def target(self, peer: Party, endpoint: str) -> str:
         """Return the socket of a peer that is relayed, or behind the proxy; else the endpoint.
@@ -63,30 +60,21 @@ class Forwarder:
         """
         if endpoint.startswith("unix:") or (endpoint != RELAYED and self._proxy is None):
             return endpoint
-        path = self._path(str(len(self._targets)))
         with self._lock:
             if (peer, endpoint) not in self._targets:
-                serve = asyncio.start_unix_server(
-                    partial(self._passed_on, peer, endpoint, Pauses(), asyncio.Lock()), path, limit=PIECE
-                )
-                self._in_loop(serve)
-                self._targets[peer, endpoint] = f"unix:{path}"
+                address = self._address(str(len(self._targets)))
+                self._in_loop(self._listen(peer, endpoint, address.removeprefix("unix:"))).result()
+                self._targets[peer, endpoint] = address
             return self._targets[peer, endpoint]
 
     def own_socket(self) -> str:
         """Return the address of the socket at which this party's server is to listen."""
-        return f"unix:{self._path(_OWN)}"
+        return self._address("own")
 
     def park(self, address: str) -> None:
         """Wait at the relay for callers, and pass them on to the server at this address."""
         self._since = int(time.time())
-        path = address.removeprefix("unix:")
-
-        async def begin() -> None:
-            for _ in range(SPARE):
-                self._keep(self._park(path))
-
-        self._in_loop(begin())
+        self._work = self._in_loop(self._park(address.removeprefix("unix:")))
 
     def try_relay(self) -> None:
         """Park a connection and take it back.
@@ -94,174 +82,113 @@ class Forwarder:
         Raises:
             UnavailableError: says why that failed.
         """
-
-        async def attempt() -> None:
-            streams, _ = await self._outer("PARK")
-            await streams.end()
-
         try:
-            self._in_loop(attempt())
-        except _FAILURES as error:
-            raise UnavailableError(_words(error), where="[relay]") from None
+            streams, _ = self._in_loop(self._outer("PARK")).result()
+        except FAILURES as error:
+            raise UnavailableError(in_words(error), where="[relay]") from None
+        self._in_loop(streams.end()).result()
 
     def standing(self) -> Standing | None:
         """Return how this party stands with the relay; None if it does not wait there."""
         if self._since is None or self._relay is None:
             return None
-        trouble = self._troubles.get(_RELAY, "")
-        return Standing(endpoint=self._relay[1], parked=self._parked, since=self._since, trouble=trouble)
+        state = "parked" if self._parked else "not parked"
+        return Standing(id=self._relay.endpoint, state=state, since=self._since, waiting_for=self._parking.trouble)
 
-    def _path(self, name: str) -> str:
+    def _address(self, name: str) -> str:
         if self._folder is None:
             self._folder = TemporaryFolder()
         path = str(self._folder.path / name)
         if len(path.encode()) > 100:
             raise InvalidInputError(
-                "the path of the temporary files is too long for a socket",
-                where=str(Path(path).parent),
-                remedy="Set TMPDIR to a shorter one, such as /tmp.",
+                "this path is too long for a socket", where=path, remedy="Set TMPDIR to a shorter one, such as /tmp."
             )
-        return path
+        return f"unix:{path}"
 
-    def _in_loop(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Run something short in the forwarder's thread, and return what it returns."""
+    def _in_loop(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
+        """Run something in the forwarder's thread."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            threading.Thread(target=_run, args=(self._loop,), name="veiltab-relay", daemon=True).start()
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+            threading.Thread(target=self._loop.run_forever, name="veiltab-relay", daemon=True).start()
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    async def _listen(self, peer: Party, endpoint: str, path: str) -> None:
+        """Pass on to a peer what connects to a socket. One call is made at a time, and soon after a failure none."""
+        attempts, turn = Attempts(str(peer)), asyncio.Lock()
 
-    async def _passed_on(  # noqa: PLR0913, PLR0917 - the first four are the peer's
-        self,
-        peer: Party,
-        endpoint: str,
-        pauses: Pauses,
-        turn: asyncio.Lock,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-    ) -> None:
-        """Pass one connection on to a peer. One call is made at a time, and soon after one that failed none."""
-        local = Streams(reader, writer)
-        async with turn:
-            remote = None
-            if not pauses.are_on:
-                remote = await self._attempt(partial(self._reached, peer, endpoint), str(peer))
-                pauses.note(succeeded=remote is not None)
-        if remote is None:
-            await local.end()
-        else:
-            await splice(local, remote)
+        async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            local = Streams(reader, writer)
+            async with turn:
+                remote = None if attempts.pause else await attempts.made(self._reached(peer, endpoint))
+            if remote is None:
+                await local.end()
+            else:
+                await splice(local, remote)
+
+        await asyncio.start_unix_server(pass_on, path, limit=PIECE)
 
     async def _reached(self, peer: Party, endpoint: str) -> Streams:
         if endpoint == RELAYED:
             streams, _ = await self._outer(f"CALL {peer.role.value}/{peer.name}")
             return streams
         async with asyncio.timeout(_DIAL_SECONDS):
-            plain = await dialled(endpoint, self._proxy)
-            return Streams(*await asyncio.open_connection(sock=plain, limit=PIECE))
+            return await Streams.on(await dialled(endpoint, self._proxy))
 
     async def _outer(self, line: str) -> tuple[Streams, str]:
         """Return a connection to the relay that has said OK to a line, and what it said beside that."""
         if self._relay is None:
             raise InvalidInputError("the study has no [relay]")
-        relay, endpoint = self._relay
+        party = Party(study=self._identity.party.study, role=Role.RELAY, name=self._relay.name)
         async with asyncio.timeout(_DIAL_SECONDS):
-            plain = await dialled(endpoint, self._proxy)
-            context = tls_context(self._identity, is_server=False)
-            streams = Streams(
-                *await asyncio.open_connection(sock=plain, ssl=context, server_hostname=relay.dns_name, limit=PIECE)
-            )
+            plain = await dialled(self._relay.endpoint, self._proxy)
+            streams = await Streams.on(plain, tls_context(self._identity, is_server=False), party.dns_name)
         try:
             await streams.say(line)
             word, _, rest = (await streams.line(2 * LINE_SECONDS)).partition(" ")
             if word != "OK":
-                raise _answered(f"{word} {rest}")  # noqa: TRY301 - the connection ends whatever the cause
+                raise UnavailableError(f"the relay answered: {word} {rest}")  # noqa: TRY301 - it ends whatever the cause
         except BaseException:
             streams.writer.transport.abort()
             raise
         return streams, rest
 
     async def _park(self, path: str) -> None:
-        """Keep one connection parked, for ever."""
-        pauses = Pauses()
-        while True:
-            called = await self._attempt(partial(self._called, path), _RELAY)
-            pauses.note(succeeded=called is not None)
-            if called is None:
-                await pauses.wait()
-            else:
-                self._keep(splice(*called))
+        """Keep connections parked, for ever."""
+        room = asyncio.Semaphore(SPARE)
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await room.acquire()
+                await asyncio.sleep(self._parking.pause)
+                parked = await self._parking.made(self._outer("PARK"))
+                if parked is None:
+                    room.release()
+                else:
+                    group.create_task(self._serve(path, room, *parked))
 
-    async def _called(self, path: str) -> tuple[Streams, Streams]:
-        """Park a connection until somebody calls; return it and one to the own server."""
-        remote, seconds = await self._outer("PARK")
+    async def _serve(self, path: str, room: asyncio.Semaphore, remote: Streams, seconds: str) -> None:
+        """Wait at a parked connection until somebody calls, and pass that on to the own server."""
         self._count(1)
-        try:
-            # Twice the interval, and a moment: one heartbeat may be late.
-            patience = 2 * float(seconds) + LINE_SECONDS
-            while (line := await remote.line(patience)) == "BEAT":
-                await remote.say("BEAT")
-            if not line.startswith("FROM "):
-                raise _answered(line)  # noqa: TRY301 - as above
-            local = Streams(*await asyncio.open_unix_connection(path, limit=PIECE))
-            await remote.say("OK")
-        except BaseException:
+        local = await self._parking.made(self._called(path, remote, seconds))
+        self._count(-1)
+        room.release()
+        if local is None:
             remote.writer.transport.abort()
-            raise
-        finally:
-            self._count(-1)
-        return remote, local
+        else:
+            await splice(remote, local)
+
+    async def _called(self, path: str, remote: Streams, seconds: str) -> Streams:
+        """Return a connection to the own server once somebody calls at a parked one."""
+        # Twice the interval, and a moment: one heartbeat may be late.
+        patience = 2 * float(seconds) + LINE_SECONDS
+        while (line := await remote.line(patience)) == "BEAT":
+            await remote.say("BEAT")
+        if not line.startswith("FROM "):
+            raise UnavailableError(f"the relay answered: {line}")
+        local = Streams(*await asyncio.open_unix_connection(path, limit=PIECE))
+        await remote.say("OK")
+        return local
 
     def _count(self, change: int) -> None:
         was, self._parked = self._parked, self._parked + change
         if (was == 0) != (self._parked == 0):
             self._since = int(time.time())
-
-    async def _attempt(self, work: Callable[[], Awaitable[_T]], whom: str) -> _T | None:
-        """Return what an attempt returns; or None if it failed, which is logged once a cause."""
-        try:
-            result = await work()
-        except _FAILURES as error:
-            words = _words(error)
-            if self._troubles.get(whom) != words:
-                _log.warning("no connection to %s: %s", whom, words)
-            self._troubles[whom] = words
-            return None
-        self._troubles.pop(whom, None)
-        return result
-
-
-def forwarder(identity: Identity, relay: tuple[Party, str] | None, proxy: ProxyOption | None) -> Forwarder:
-    """Return the way of a party's connections through a relay and a proxy, as options name it."""
-    return Forwarder(identity, relay, None if proxy is None else Proxy.of(proxy))
-
-
-def _answered(line: str) -> UnavailableError:
-    return UnavailableError(f"the relay answered: {line}")
-
-
-_FAILURES = (OSError, TimeoutError, VeiltabError, ValueError)
-
-
-def _words(error: BaseException) -> str:
-    """Say why there is no connection."""
-    if isinstance(error, VeiltabError):
-        return f"{error.problem}. {error.remedy}".rstrip(". ") if error.remedy else error.problem
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the certificate of the relay is not accepted ({error.verify_message})"
-    if isinstance(error, ssl.SSLError):
-        return "TLS with the relay failed: its or the own certificate is not accepted, or something else answers"
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    if isinstance(error, OSError):
-        return f"no connection ({error.strerror or type(error).__name__})"
-    return "the relay answered what is not understood"
-
-
-def _run(loop: asyncio.AbstractEventLoop) -> None:
-    asyncio.set_event_loop(loop)
-    loop.run_forever()

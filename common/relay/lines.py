@@ -12,6 +12,7 @@ import asyncio
 import socket
 import ssl
 from dataclasses import dataclass
+from typing import Self
 
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.rpc.parties.identity import Identity
@@ -19,13 +20,13 @@ from veiltab.common.rpc.parties.identity import Identity
 ALPN = "veiltab-relay"
 MOST_LINE = 128
 LINE_SECONDS = 10.0
-PIECE = 65_536
+PIECE = 32_768
 """Bytes of one read; twice as many wait at most between two sides, each way, beside the kernel's buffers."""
 
 CLOSE_SECONDS = 5.0
 """Seconds that a side has to take the last bytes."""
 
-_KEEPALIVE = (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 3), ("TCP_KEEPCNT", 3))
+_KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 3}
 """A path that is dead, as after sleep or with another address, shows within 14 seconds."""
 
 
@@ -36,11 +37,18 @@ class Streams:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
+    @classmethod
+    async def on(cls, plain: socket.socket, tls: ssl.SSLContext | None = None, name: str | None = None) -> Self:
+        """Return those of a socket that is connected; with TLS, to a server of this name."""
+        return cls(*await asyncio.open_connection(sock=plain, ssl=tls, server_hostname=name, limit=PIECE))
+
     def __post_init__(self) -> None:
         self.writer.transport.set_write_buffer_limits(high=PIECE)
         plain = self.writer.get_extra_info("socket")
         if plain is not None and plain.family != socket.AF_UNIX:
-            keep_alive(plain)
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for name in _KEEPALIVE.keys() & vars(socket):
+                plain.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), _KEEPALIVE[name])
 
     async def say(self, line: str) -> None:
         """Send a line."""
@@ -54,38 +62,28 @@ class Streams:
             UnavailableError: the connection ended.
             TimeoutError: no line came in time.
             InvalidInputError: it is too long or not ASCII.
+            ValueError: far too long.
         """
-        try:
-            async with asyncio.timeout(within):
-                line = await self.reader.readuntil(b"\n")
-        except asyncio.IncompleteReadError:
-            raise UnavailableError("the relay connection ended") from None
-        except asyncio.LimitOverrunError:
-            line = b""
-        if not 1 <= len(line) <= MOST_LINE or not line.isascii():
+        async with asyncio.timeout(within):
+            line = await self.reader.readline()
+        if not line.endswith(b"\n"):
+            raise UnavailableError("the relay connection ended")
+        if len(line) > MOST_LINE or not line.isascii():
             raise InvalidInputError("a line of a relay connection is malformed")
         return line[:-1].decode()
 
-    async def end(self) -> None:
+    async def end(self, within: float = CLOSE_SECONDS) -> None:
         """Close it; what it does not take in time is dropped."""
         self.writer.close()
         try:
-            async with asyncio.timeout(CLOSE_SECONDS):
+            async with asyncio.timeout(within):
                 await self.writer.wait_closed()
         except (OSError, TimeoutError):
             self.writer.transport.abort()
 
 
-def keep_alive(plain: socket.socket) -> None:
-    """Have the kernel find out when the other end of a TCP connection is no longer reached."""
-    plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in _KEEPALIVE:
-        if hasattr(socket, name):
-            plain.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-
-
-def tls_context(identity: Identity, *, is_server: bool) -> ssl.SSLContext:
-    """Return mutual TLS 1.3 with the study's authority, for the connections between a relay and a party.
+def tls_context(identity: Identity, *, is_server: bool, protocol: str = ALPN) -> ssl.SSLContext:
+    """Return mutual TLS 1.3 with the study's authority, by default for connections between a relay and a party.
 
     Raises:
         InvalidInputError: the identity was not read from a folder.
@@ -98,7 +96,7 @@ def tls_context(identity: Identity, *, is_server: bool) -> ssl.SSLContext:
     context.load_verify_locations(cadata=identity.authority.decode())
     name = identity.party.name
     context.load_cert_chain(identity.folder / f"{name}.pem", identity.folder / f"{name}.key")
-    context.set_alpn_protocols([ALPN])
+    context.set_alpn_protocols([protocol])
     if is_server:
         context.num_tickets = 0
     return context

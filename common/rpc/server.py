@@ -92,6 +92,10 @@ class PartyServer:
         await self.health.enter_graceful_shutdown()
         await self.grpc_server.stop(self.grace)
 
+    def __str__(self) -> str:
+        """Return where it serves."""
+        return f"on port {self.port}" if self.port > 1 else "at a socket"
+
     async def __aenter__(self) -> Self:
         """Start, and return the server."""
         await self.start()

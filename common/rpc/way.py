@@ -20,13 +20,13 @@ class Standing:
     """How a party stands with its relay.
 
     Args:
-        endpoint: the relay's, host:port.
-        parked: connections that wait there for callers.
-        since: Unix seconds since which there are some, or none.
-        trouble: why the last connection failed; empty once one succeeds.
+        id: the relay's endpoint, host:port.
+        state: "parked" or "not parked".
+        since: Unix seconds since which it is in this state.
+        waiting_for: why the last connection failed; empty once one succeeds.
     """
 
-    endpoint: str
-    parked: int
+    id: str
+    state: str
     since: int
-    trouble: str
+    waiting_for: str

@@ -29,7 +29,7 @@ class RelayLimits:
     minute: float = 20.0
     burst: int = 40
     handshake: float = 10.0
-    strangers: int = 256
+    strangers: int = 128
     idle: float = 3600.0
     heartbeat: float = 25.0
 

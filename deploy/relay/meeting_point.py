@@ -8,19 +8,21 @@ import logging
 import socket
 import ssl
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from veiltab.common.errors import InvalidInputError, VeiltabError
-from veiltab.common.relay.lines import ALPN, PIECE, Streams, tls_context
+from veiltab.common.errors import VeiltabError
+from veiltab.common.relay.lines import ALPN, CLOSE_SECONDS, PIECE, Streams, tls_context
 from veiltab.common.relay.splice import splice
 from veiltab.common.rpc.parties.identity import Identity, Party, PartyCertificate, party_of_certificate
 from veiltab.common.rpc.parties.revocation import FILE, RevocationList
 from veiltab.deploy.relay.limits import Allowance, RelayLimits
 
 _ANSWER_SECONDS = 5.0
+_REFUSED_SECONDS = 1.0
 _LOOK_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
@@ -34,17 +36,24 @@ class _Refused(Exception):  # noqa: N818 - it is what a party hears, and nothing
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
-class _Parked:
-    """A connection that waits for a caller.
+class _Connection:
+    """A connection whose party is known.
 
     Args:
-        is_claimed: a caller has chosen it.
+        task: serves it.
+        pair: once it has called, its party and the one that it wants.
+        last: when its pair last copied a byte, or when it last got a heartbeat.
+        is_claimed: it is parked, and a caller has chosen it.
         is_taken: its party takes the caller.
         answered: set once that is decided.
         done: set once the bytes are copied, or the caller has gone.
     """
 
     streams: Streams
+    certificate: PartyCertificate
+    task: "asyncio.Task[None] | None" = field(default_factory=asyncio.current_task)
+    pair: tuple[Party, Party] | None = None
+    last: float = field(default_factory=time.monotonic)
     is_claimed: bool = False
     is_taken: bool = False
     answered: asyncio.Event = field(default_factory=asyncio.Event)
@@ -56,19 +65,9 @@ class _Account:
     """What a party has here at the moment; `arrived` is set when it parks a connection."""
 
     allowance: Allowance
-    parked: deque[_Parked] = field(default_factory=deque)
+    parked: list[_Connection] = field(default_factory=list)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     waiting: int = 0
-    pairs: int = 0
-
-
-@dataclass(eq=False, slots=True, kw_only=True)
-class _Handler:
-    """A connection whose party is known; `last` is when its pair last copied a byte."""
-
-    certificate: PartyCertificate
-    task: "asyncio.Task[None]"
-    last: float | None = None
 
 
 class MeetingPoint:
@@ -79,16 +78,15 @@ class MeetingPoint:
         parties: who may connect.
 
     Raises:
-        InvalidInputError: the revocation list beside the identity is not the authority's.
+        InvalidInputError: the identity was not read from a folder, or the revocation list there is not the authority's.
     """
 
     def __init__(self, identity: Identity, parties: Collection[Party], limits: RelayLimits | None = None) -> None:
         self._limits = limits or RelayLimits()
-        self._context = tls_context(identity, is_server=True)
-        folder = identity.folder
-        self._revocations = None if folder is None else RevocationList(folder / FILE, identity.authority)
+        self._context = tls_context(identity, is_server=True)  # refuses an identity without a folder
+        self._revocations = RevocationList((identity.folder or Path()) / FILE, identity.authority)
         self._accounts = {party: _Account(allowance=Allowance(self._limits)) for party in parties}
-        self._handlers = set[_Handler]()
+        self._connections = set[_Connection]()
         self._strangers = 0
         self.bytes = Counter[Party]()
         self.refusals = Counter[str]()
@@ -98,10 +96,9 @@ class MeetingPoint:
         """How many connections each party has parked."""
         return {party: len(account.parked) for party, account in self._accounts.items()}
 
-    @property
-    def pairs(self) -> int:
-        """How many pairs there are."""
-        return sum(one.last is not None for one in self._handlers)
+    def pairs(self, party: Party | None = None) -> int:
+        """Return how many pairs there are, of a party or of all."""
+        return sum(one.pair is not None and (party is None or party in one.pair) for one in list(self._connections))
 
     async def serve(self, listener: socket.socket) -> None:
         """Take connections from a listening socket, for ever."""
@@ -123,20 +120,20 @@ class MeetingPoint:
                     group.create_task(self._accept(plain))
 
     async def _watch(self) -> None:
-        """Cut pairs without a byte for too long, and every connection of a revoked certificate."""
+        """Cut pairs without a byte for too long and connections of revoked certificates; beat on those that wait."""
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
-            oldest = time.monotonic() - self._limits.idle
-            for one in list(self._handlers):
-                if one.last is not None and one.last < oldest:
-                    self._refuse("idle", one.certificate.party)
-                    one.task.cancel()
-                elif self._is_revoked(one.certificate):
-                    self._refuse("revoked", one.certificate.party)
-                    one.task.cancel()
-
-    def _is_revoked(self, certificate: PartyCertificate) -> bool:
-        return self._revocations is not None and self._revocations.revokes(certificate.serial)
+            now = time.monotonic()
+            for one in list(self._connections):
+                is_revoked = self._revocations.revokes(one.certificate.serial)
+                if is_revoked or (one.pair is not None and one.last < now - self._limits.idle):
+                    self._refuse("revoked" if is_revoked else "idle", one.certificate.party)
+                    self._connections.discard(one)
+                    if one.task is not None:
+                        one.task.cancel()
+                elif one in self._accounts[one.certificate.party].parked and one.last < now - self._limits.heartbeat:
+                    one.streams.writer.write(b"BEAT\n")
+                    one.last = now
 
     def _refuse(self, cause: str, party: Party | None = None) -> None:
         self.refusals[cause] += 1
@@ -144,29 +141,6 @@ class MeetingPoint:
 
     async def _accept(self, plain: socket.socket) -> None:
         """Take one TCP connection from its handshake to its end."""
-        streams, handler = None, None
-        try:
-            try:
-                streams = await self._encrypted(plain)
-                handler = self._admitted(streams)
-            finally:
-                self._strangers -= 1
-            self._handlers.add(handler)
-            await self._serve(handler, streams)
-        except _Refused as refusal:
-            self._refuse(refusal.cause, None if handler is None else handler.certificate.party)
-            with suppress(OSError):
-                if streams is not None:
-                    await streams.say(str(refusal))
-        except (OSError, VeiltabError):
-            pass  # the connection broke, or its other end does not keep to the lines
-        finally:
-            if handler is not None:
-                self._handlers.discard(handler)
-            if streams is not None:
-                await streams.end()
-
-    async def _encrypted(self, plain: socket.socket) -> Streams:
         reader = asyncio.StreamReader(limit=PIECE)
         protocol = asyncio.StreamReaderProtocol(reader)
         loop = asyncio.get_running_loop()
@@ -174,13 +148,30 @@ class MeetingPoint:
             transport, _ = await loop.connect_accepted_socket(
                 lambda: protocol, plain, ssl=self._context, ssl_handshake_timeout=self._limits.handshake
             )
+            streams = Streams(reader, asyncio.StreamWriter(transport, protocol, reader, loop))
         except OSError:
             self._refuse("no TLS with a certificate of the study")
-            raise
-        return Streams(reader, asyncio.StreamWriter(transport, protocol, reader, loop))
+            return
+        finally:
+            self._strangers -= 1
+        own = None
+        try:
+            own = self._admitted(streams)
+            self._connections.add(own)
+            await self._serve(own)
+        except _Refused as refusal:
+            self._refuse(refusal.cause, None if own is None else own.certificate.party)
+            with suppress(OSError):
+                await streams.say(str(refusal))
+        except (OSError, ValueError, VeiltabError):
+            pass  # the connection broke, or its other end does not keep to the lines
+        finally:
+            if own is not None:
+                self._connections.discard(own)
+            await streams.end(_REFUSED_SECONDS if own is None else CLOSE_SECONDS)
 
-    def _admitted(self, streams: Streams) -> _Handler:
-        """Return the handler of a connection whose party may have it."""
+    def _admitted(self, streams: Streams) -> _Connection:
+        """Return a connection whose party may have it."""
         inner = streams.writer.get_extra_info("ssl_object")
         if inner.selected_alpn_protocol() != ALPN:
             raise _Refused("another protocol", "this relay speaks veiltab-relay alone")
@@ -188,99 +179,84 @@ class MeetingPoint:
         certificate = party_of_certificate(shown.encode())
         if certificate.party not in self._accounts:
             raise _Refused("not a party", "the study has no such party")
-        if self._is_revoked(certificate):
+        if self._revocations.revokes(certificate.serial):
             raise _Refused("revoked", "the certificate is revoked")
         if not self._accounts[certificate.party].allowance.take():
             raise _Refused("too many connections", "this party opens too many connections; wait a minute")
-        task = asyncio.current_task()
-        if task is None:
-            raise InvalidInputError("a connection is served outside of a task")
-        return _Handler(certificate=certificate, task=task)
+        return _Connection(streams=streams, certificate=certificate)
 
-    async def _serve(self, handler: _Handler, streams: Streams) -> None:
+    async def _serve(self, own: _Connection) -> None:
         try:
-            line = await streams.line()
+            line = await own.streams.line()
         except TimeoutError:
             raise _Refused("no line in time", "no line came in time") from None
         verb, _, name = line.partition(" ")
         if line == "PARK":
-            await self._park(self._accounts[handler.certificate.party], streams)
+            await self._park(own)
         elif verb == "CALL":
             wanted = next((one for one in self._accounts if f"{one.role.value}/{one.name}" == name), None)
             if wanted is None:
                 raise _Refused("an unknown party", "the study has no such party")
-            await self._call(handler, wanted, streams)
+            await self._call(own, wanted)
         else:
             raise _Refused("an unknown line", "this line is not known here")
 
-    async def _park(self, account: _Account, streams: Streams) -> None:
+    async def _park(self, own: _Connection) -> None:
         """Keep a connection until a caller comes and its bytes are copied; heartbeats show that it is alive."""
+        account = self._accounts[own.certificate.party]
         if len(account.parked) >= self._limits.parked:
             raise _Refused("too many parked", "this party has parked too many connections")
-        await streams.say(f"OK {self._limits.heartbeat:g}")
-        own = _Parked(streams=streams)
+        await own.streams.say(f"OK {self._limits.heartbeat:g}")
         account.parked.append(own)
         account.arrived.set()
-        beating = asyncio.create_task(self._beat(own))
         try:
-            while (line := await streams.line(2 * self._limits.heartbeat)) == "BEAT":
+            while (line := await own.streams.line(2 * self._limits.heartbeat)) == "BEAT":
                 pass
             own.is_taken = own.is_claimed and line == "OK"
         finally:
-            beating.cancel()
             if own in account.parked:
                 account.parked.remove(own)
             own.answered.set()
         if own.is_taken:
             await own.done.wait()
 
-    async def _beat(self, own: _Parked) -> None:
-        while not own.is_claimed:
-            with suppress(OSError):
-                await own.streams.say("BEAT")
-            await asyncio.sleep(self._limits.heartbeat)
-
-    async def _call(self, handler: _Handler, wanted: Party, streams: Streams) -> None:
+    async def _call(self, own: _Connection, wanted: Party) -> None:
         """Find a parked connection of a party, and copy until either side closes."""
-        caller, theirs = self._accounts[handler.certificate.party], self._accounts[wanted]
+        pair = (own.certificate.party, wanted)
+        caller, theirs = (self._accounts[party] for party in pair)
         if caller.waiting >= self._limits.waiting:
             raise _Refused("too many waiting calls", "too many calls of this party wait")
-        if max(caller.pairs, theirs.pairs) >= self._limits.pairs:
+        if max(map(self.pairs, pair)) >= self._limits.pairs:
             raise _Refused("too many pairs", "one of the two parties has too many connections")
         caller.waiting += 1
         try:
             async with asyncio.timeout(self._limits.wait):
-                parked = await self._claimed(handler.certificate.party, theirs)
+                parked = await self._claimed(pair[0], theirs)
         except TimeoutError:
             raise _Refused("nobody parked", f"{wanted} has no connection here") from None
         finally:
             caller.waiting -= 1
-        parties = (handler.certificate.party, wanted)
 
         def count(side: int, size: int) -> None:
-            handler.last = time.monotonic()
-            self.bytes[parties[side]] += size
+            own.last = time.monotonic()
+            self.bytes[pair[side]] += size
 
         # A connection that somebody else's call took is not the party's own doing.
         theirs.allowance.give_back()
-        caller.pairs += 1
-        theirs.pairs += 1
-        handler.last = time.monotonic()
+        own.pair, own.last = pair, time.monotonic()
         try:
-            await streams.say("OK")
-            await splice(streams, parked.streams, count)
+            await own.streams.say("OK")
+            await splice(own.streams, parked.streams, count)
         finally:
             parked.done.set()
-            caller.pairs -= 1
-            theirs.pairs -= 1
 
-    async def _claimed(self, caller: Party, theirs: _Account) -> _Parked:
+    async def _claimed(self, caller: Party, theirs: _Account) -> _Connection:
         """Return a parked connection whose party takes the caller."""
         while True:
             while not theirs.parked:
                 theirs.arrived.clear()
                 await theirs.arrived.wait()
-            parked = theirs.parked.popleft()
+            parked = theirs.parked.pop(0)
             parked.is_claimed = True
             try:
                 async with asyncio.timeout(_ANSWER_SECONDS):

@@ -1,7 +1,8 @@
 """A relay's metrics for Prometheus: names of parties, numbers of connections and bytes; never a release."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -11,6 +12,8 @@ from veiltab.common.observe.metrics import scraped
 from veiltab.common.observe.sinks import loopback_address
 from veiltab.deploy.relay.meeting_point import MeetingPoint
 
+_Family = GaugeMetricFamily | CounterMetricFamily
+
 
 class RelayCollector(Collector):
     """Reads a relay's figures at each scrape."""
@@ -18,21 +21,21 @@ class RelayCollector(Collector):
     def __init__(self, point: MeetingPoint) -> None:
         self._point = point
 
-    def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
+    def collect(self) -> Iterator[_Family]:
         """Return the figures."""
         parked = GaugeMetricFamily("veiltab_relay_parked", "Connections that wait, by party.", labels=["party"])
-        for party, number in self._point.parked.items():
-            parked.add_metric([str(party)], number)
-        yield parked
-        yield GaugeMetricFamily("veiltab_relay_pairs", "Pairs of connections.", value=self._point.pairs)
+        yield _filled(parked, self._point.parked)
+        yield GaugeMetricFamily("veiltab_relay_pairs", "Pairs of connections.", value=self._point.pairs())
         passed = CounterMetricFamily("veiltab_relay_bytes", "Bytes that a party sent.", labels=["party"])
-        for party, number in self._point.bytes.copy().items():
-            passed.add_metric([str(party)], number)
-        yield passed
+        yield _filled(passed, self._point.bytes.copy())
         refused = CounterMetricFamily("veiltab_relay_refused", "Refusals by cause.", labels=["cause"])
-        for cause, number in self._point.refusals.copy().items():
-            refused.add_metric([cause], number)
-        yield refused
+        yield _filled(refused, self._point.refusals.copy())
+
+
+def _filled(family: _Family, numbers: Mapping[Any, int]) -> _Family:
+    for label, number in numbers.items():
+        family.add_metric([str(label)], number)
+    return family
 
 
 @contextmanager

@@ -1,32 +1,26 @@
 """Runs a relay."""
 
-import asyncio
-import signal
 import socket
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from asyncio import sslproto
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 from veiltab.common.command.parties import load_party, parties_of
+from veiltab.common.command.running import run_party
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.process.protection import allow_open_files
 from veiltab.common.rpc.address import check_bindable
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.deploy.relay.limits import RelayLimits
 from veiltab.deploy.relay.meeting_point import MeetingPoint
 
 _BACKLOG = 512
+_ENCRYPTED_BYTES = 16_384
 
 
-async def serve_relay(  # noqa: PLR0913, PLR0917 - the options of the command
-    study_path: Path,
-    identity_folder: Path,
-    listen: str | None,
-    limits: RelayLimits,
-    metrics: str | None,
-    say: Callable[[str], None],
+async def serve_relay(
+    study_path: Path, identity_folder: Path, listen: str | None, limits: RelayLimits, metrics: str | None
 ) -> None:
-    """Pass on connections until SIGTERM or SIGINT.
+    """Pass on connections until a signal; see `run_party`.
 
     Raises:
         InvalidInputError: the study has no relay, or the address cannot be bound.
@@ -34,25 +28,18 @@ async def serve_relay(  # noqa: PLR0913, PLR0917 - the options of the command
     study, identity = load_party(study_path, identity_folder, Role.RELAY, name=None)
     if study.relay is None:
         raise InvalidInputError("the study has no [relay]", where=str(study_path))
-    allow_open_files()
+    # asyncio would take 256 KiB for the bytes of each connection.
+    sslproto.SSLProtocol.max_size = _ENCRYPTED_BYTES
     point = MeetingPoint(identity, [one for one in parties_of(study) if one.role is not Role.RELAY], limits)
-    stopped = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    everywhere = "[::]" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104 - a relay is called from outside
     with ExitStack() as stack:
-        listener = stack.enter_context(listening(listen or f"[::]:{study.relay.endpoint.rpartition(':')[2]}"))
+        listener = stack.enter_context(listening(listen or f"{everywhere}:{study.relay.endpoint.rpartition(':')[2]}"))
         if metrics is not None:
             from veiltab.deploy.relay.relay_metrics import relay_metrics  # noqa: PLC0415 - not where the extra is missing
 
             stack.enter_context(relay_metrics(point, metrics))
-        serving = asyncio.create_task(point.serve(listener))
-        say(f"{identity.party} serves on port {listener.getsockname()[1]}")
-        ending = asyncio.create_task(stopped.wait())
-        await asyncio.wait({serving, ending}, return_when=asyncio.FIRST_COMPLETED)
-        serving.cancel()
-        ending.cancel()
-        with suppress(asyncio.CancelledError):
-            await serving
+        place = nullcontext(f"on port {listener.getsockname()[1]}")
+        await run_party(identity, place, point.serve(listener))
 
 
 def listening(address: str) -> socket.socket:
@@ -63,7 +50,5 @@ def listening(address: str) -> socket.socket:
     """
     check_bindable(address)
     host, _, port = address.rpartition(":")
-    if host == "[::]" and socket.has_dualstack_ipv6():
-        return socket.create_server(("::", int(port)), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_BACKLOG)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host.strip("[]"), int(port)), family=family, backlog=_BACKLOG)
+    place, family = (host.strip("[]"), int(port)), socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server(place, family=family, backlog=_BACKLOG, dualstack_ipv6=host == "[::]")

@@ -74,7 +74,7 @@ def main() -> None:
         hang_up(point.removeprefix("hangup:"))
     else:
         # What a SIGHUP calls first.
-        change("veiltab.common.command.run:_can_load_anew", lambda: setattr(end, "armed", True), after=False)
+        change("veiltab.common.command.running:_can_load_anew", lambda: setattr(end, "armed", True), after=False)
         change(point.removesuffix(":after"), end, after=point.endswith(":after"))
     change("veiltab.common.command.cli:begin_again", lambda: os.environ.update({ANEW: "yes"}), after=False)
     from veiltab.deploy.cli import main as run  # noqa: PLC0415 - after the changes

@@ -1,13 +1,18 @@
 """A study whose curators and desk open no port: a relay passes their connections on."""
 
 import signal
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.protocol import hostile_relay
+from tests.protocol.hostile_relay import MODES
 from tests.protocol.relays import PARTIES, RELAY, asked, check_ready, proxied, relayed_world
+from tests.protocol.test_networks import check
 from tests.protocol.village import FREE
 from tests.protocol.world import ALICE, BOB, CLOUD, World
 
@@ -77,6 +82,27 @@ def test_relayed_and_direct_curators_share_a_release_and_one_is_behind_a_proxy(t
         world.wait_until(lambda: standing(world, "--endpoint", door) == refused)
         proxy.user = "alice:secret"
         world.wait_until(lambda: standing(world, "--endpoint", door) == ("parked", ""), 20)
+
+
+@pytest.mark.parametrize("mode", [pytest.param(mode, marks=[pytest.mark.long] * (mode != "flip")) for mode in MODES])
+def test_a_relay_that_changes_bytes_ends_pairs_and_no_release(
+    tmp_path: Path, mode: str, record_property: Callable[[str, object], None]
+) -> None:
+    world = relayed_world(tmp_path)
+    with world.local, world.client(timeout=60) as client:
+        world.start(*PARTIES)
+        world.local.kill(*BOB, signal.SIGTERM)
+        release = client.request(FREE, epsilon="4", label=world.label())
+        world.restart(RELAY, how=(sys.executable, hostile_relay.__file__, mode))
+        world.local.start(*BOB)
+        world.wait_until(lambda: world.log(RELAY).count("a pair ended after its mischief") >= 6, 150)
+        ended = world.log(RELAY).count("a pair ended after its mischief")
+        world.restart(RELAY)
+        began = time.monotonic()
+        check(world, release.id)
+    record_property(
+        "figure", f"{mode}: {ended} pairs ended; ready {time.monotonic() - began:.1f} s after it was honest"
+    )
 
 
 @pytest.mark.long

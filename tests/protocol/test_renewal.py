@@ -22,7 +22,7 @@ LAUNCHER = Path(__file__).with_name("ending_launcher.py")
 MOMENTS = (
     "hangup:before",
     "hangup:after",
-    "veiltab.common.command.run:_can_load_anew:after",
+    "veiltab.common.command.running:_can_load_anew:after",
     "veiltab.common.rpc.server:PartyServer.stop",
     "veiltab.common.rpc.server:PartyServer.stop:after",
     "veiltab.common.process.signals:PartySignals.__exit__",

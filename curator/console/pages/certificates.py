@@ -5,9 +5,9 @@ import ssl
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from veiltab.common.errors import VeiltabError
+from veiltab.common.relay.lines import tls_context
 from veiltab.common.rpc.parties.identity import Identity, Party, party_of_certificate, utc_now
 
 SECONDS = 3.0
@@ -31,16 +31,13 @@ class Shown:
         return None if self.ends is None else (self.ends - utc_now()).days
 
 
-def shown_by(identity: Identity, folder: Path, parties: dict[Party, str]) -> dict[Party, Shown]:
+def shown_by(identity: Identity, parties: dict[Party, str]) -> dict[Party, Shown]:
     """Ask parties for their certificates, all at once.
 
     Args:
         parties: party -> its endpoint, host:port.
     """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_verify_locations(cadata=identity.authority.decode())
-    context.load_cert_chain(folder / f"{identity.party.name}.pem", folder / f"{identity.party.name}.key")
-    context.set_alpn_protocols(["h2"])
+    context = tls_context(identity, is_server=False, protocol="h2")
     with ThreadPoolExecutor(max_workers=16) as threads:
         found = threads.map(lambda item: _shown(identity, context, *item), parties.items())
         return dict(zip(parties, found, strict=True))

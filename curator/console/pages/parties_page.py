@@ -26,7 +26,7 @@ def _show(books: Books, identity: Identity | None, visit: Visit) -> Response:
     shown: dict[Party, Shown] = {}
     if identity is not None:
         if is_asked and identity.folder is not None:
-            shown = shown_by(identity, identity.folder, {party: at for party, at in parties.items() if party != own})
+            shown = shown_by(identity, {party: at for party, at in parties.items() if party != own})
         shown[own] = Shown(ends=identity.certificate_facts.not_after)
     others = [party.name for party in parties if party.role is Role.CURATOR and party != own]
     charges = {name: standing.store.alignments.witness(name)[0] for name in others}

@@ -16,7 +16,7 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from tests.worlds.parties import BOB, RITA
-from veiltab.common.command.run import run_party
+from veiltab.common.command.running import run_party
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.authorisation import Handler
 from veiltab.common.rpc.channel import connect

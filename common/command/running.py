@@ -1,0 +1,91 @@
+"""Runs a party: what serves beside its own work, until a signal stops it."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
+
+from veiltab.common.command.cli import note
+from veiltab.common.errors import VeiltabError
+from veiltab.common.process.memory import give_back_freed_memory
+from veiltab.common.process.protection import allow_open_files
+from veiltab.common.process.restart import RestartRequest
+from veiltab.common.process.signals import PartySignals
+from veiltab.common.rpc.parties.identity import Identity, Party, load_identity
+from veiltab.common.rpc.parties.revocation import FILE, RevocationList
+from veiltab.common.rpc.waiting.changes import Changes
+
+
+async def run_party(
+    identity: Identity,
+    server: AbstractAsyncContextManager[object],
+    work: Coroutine[object, object, None],
+    check_files: Callable[[], object] = lambda: None,
+    changes: Changes | None = None,
+) -> None:
+    """Serve and work until SIGTERM or SIGINT; a failure of either ends both and is raised.
+
+    SIGHUP stops it in the same order and then restarts it with the files that are there by then; a SIGTERM in the
+    meantime ends it for good. Call it in the main thread.
+
+    Args:
+        identity: the party's own.
+        server: serves while the block lasts; what it gives says where.
+        work: what it does beside that.
+        check_files: reads what it would start with, beside its identity; if it refuses that, there is no restart.
+        changes: what its answers wait for; at the end they wait no more.
+
+    Raises:
+        RestartRequest: after SIGHUP.
+    """
+    allow_open_files()
+    stopped = asyncio.Event()
+    with PartySignals(stop=stopped.set, may_restart=partial(_can_load_anew, identity, check_files)) as signals:
+        tasks = [asyncio.create_task(work), asyncio.create_task(_serve(identity.party, server, stopped, changes))]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            if not task.done():
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+    for task in tasks:
+        if not task.cancelled():
+            _raise_first(task)
+    if signals.restart:
+        raise RestartRequest
+
+
+async def _serve(
+    party: Party, server: AbstractAsyncContextManager[object], stopped: asyncio.Event, changes: Changes | None
+) -> None:
+    """Serve until `stopped`, then stop in order."""
+    trimming = asyncio.create_task(give_back_freed_memory())
+    try:
+        async with server as place:
+            note(f"{party} serves {place}")
+            await stopped.wait()
+            if changes is not None:
+                changes.close()
+    finally:
+        trimming.cancel()
+
+
+def _can_load_anew(identity: Identity, check_files: Callable[[], object]) -> bool:
+    """Return whether the party could begin again with the files that lie there; if not, say why."""
+    try:
+        check_files()
+        if identity.folder is not None:
+            load_identity(identity.folder, identity.party.role, identity.party.name, study=identity.party.study)
+            RevocationList(identity.folder / FILE, (identity.folder / "ca.pem").read_bytes())
+    except VeiltabError as error:
+        note(f"{identity.party} does not begin again: {error}")
+        return False
+    return True
+
+
+def _raise_first(task: "asyncio.Task[None]") -> None:
+    error: BaseException | None = task.exception()
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if error is not None:
+        raise error
