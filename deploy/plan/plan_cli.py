@@ -60,6 +60,11 @@ if TYPE_CHECKING:
         metavar="A=MEAN,SD",
         help="Foresee the error of the mean of an attribute of numbers, which have this mean and standard deviation.",
     ),
+    click.option(
+        "--question",
+        "asked",
+        help='What will be asked, such as "linear wage ~ hours": propose the twins that it needs.',
+    ),
     click.option("--budget", help="Epsilon of a budget, nats: say what it takes of it; by default the study's."),
     click.option("--budget-delta", help="Delta of that budget."),
     repeats_option,
@@ -81,6 +86,7 @@ def plan(
     noise_split: str,
     max_pair_epsilon: str | None,
     spreads: tuple[str, ...],
+    asked: str | None,
     budget: str | None,
     budget_delta: str | None,
     tables: TableOptions,
@@ -126,6 +132,7 @@ def plan(
             delta=delta,
             sample=sample,
             noise_split=noise_split,
+            question=asked,
         )
         return
     if cells is None and error is None:
@@ -158,10 +165,10 @@ def plan(
 
         draw_card(_card(reply.plan), card)
     charges = PlanCharges.of(question, reply, allowance)
-    errors = _mean_errors(reply.plan, tables, spreads)
+    errors, twins = _mean_errors(reply.plan, tables, spreads), tables.twins(tables.attributes, asked)
     emit(
-        _as_dict(question, reply) | charges.as_dict() | {"means": errors},
-        "\n".join((f"{_text(question, reply)}{charges}", *map(str, errors))),
+        _as_dict(question, reply) | charges.as_dict() | {"means": errors, "twins": twins},
+        "\n".join((f"{_text(question, reply)}{charges}", *map(str, errors), *twins)),
     )
 
 

@@ -1,7 +1,7 @@
 """The part of `veiltab plan` that is about releases of several tables."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from pathlib import Path
@@ -76,6 +76,14 @@ class TableOptions:
         """Return the attributes of the one table."""
         return self.load().domain(self.attributes)
 
+    def twins(self, attributes: Sequence[str], question: str | None) -> tuple[str, ...]:
+        """Return what a release of some attributes lacks to answer a question, a sentence each; none without one."""
+        if question is None:
+            return ()
+        from veiltab.deploy.plan.twins import proposed_twins
+
+        return proposed_twins(self.load(), attributes, question)
+
     def load(self) -> Study:
         """Load the study.
 
@@ -111,6 +119,7 @@ def show_workload(
     delta: str | None,
     sample: int | None,
     noise_split: str,
+    question: str | None,
 ) -> None:
     """Print what a release of several tables would be, or what a pair error needs: epsilon, delta or people.
 
@@ -173,7 +182,8 @@ def show_workload(
         plan = plan_workload(request, study, population=population)
     else:
         raise InvalidInputError("several tables need the number of respondents", where="--population")
-    emit(_as_dict(plan, reply), _text(plan, aim, reply))
+    twins = options.twins(names, question)
+    emit(_as_dict(plan, reply) | {"twins": twins}, "\n".join((_text(plan, aim, reply), *twins)))
 
 
 def _reached(

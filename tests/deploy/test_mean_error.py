@@ -12,8 +12,10 @@ from tests.conftest import STUDY
 from tests.researcher.numbers.rounding import Column, estimates
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.planning import plan_release
+from veiltab.common.study.file import load_study
 from veiltab.deploy.cli import veiltab
 from veiltab.deploy.plan.mean_error import mean_errors
+from veiltab.deploy.plan.twins import proposed_twins
 from veiltab.researcher.numbers.means import means
 
 GRIDS = {"even": tuple(range(0, 101, 10)), "coarse": (0, 50, 100), "uneven": (0, 10, 20, 40, 70, 100)}
@@ -52,10 +54,25 @@ def test_the_error_of_simulated_releases_is_the_one_foreseen(grid: str, epsilon:
     assert np.sqrt(np.nanmean(group**2)) == pytest.approx(by_sex.root_mse, rel=within)
 
 
+HOURS = b"""
+[[attribute]]
+name = "hours"
+owner = "alice"
+kind = "number"
+grid = [0, 80]
+step = 10
+
+[[attribute]]
+name = "pay"
+owner = "bob"
+kind = "number"
+grid = [0, 20, 90.5]
+"""
+
+
 def study(tmp_path: Path) -> Path:
     path = tmp_path / "study.toml"
-    more = b'\n[[attribute]]\nname = "hours"\nowner = "alice"\nkind = "number"\ngrid = [0, 80]\nstep = 10\n'
-    path.write_bytes(STUDY + more)
+    path.write_bytes(STUDY + HOURS)
     return path
 
 
@@ -70,6 +87,26 @@ def test_the_command_foresees_means(tmp_path: Path) -> None:
     everybody, by_sex = json.loads(planned(tmp_path, *asked, "--json"))["means"]
     assert (everybody["given"], by_sex["given"]) == ("", "sex")
     assert 0 < everybody["root_mse"] < by_sex["root_mse"]
+
+
+@pytest.mark.parametrize(
+    ("question", "proposed"),
+    [("variance of hours by sex", 1), ("linear pay ~ hours + sex", 1), ("linear hours ~ sex", 0), ("mean of hours", 0)],
+)
+def test_a_twin_is_proposed_where_a_question_needs_one(tmp_path: Path, question: str, proposed: int) -> None:
+    asked = ("--advanced", f"question={question}", "--attributes", "sex,hours,pay", "--workload", "pairs")
+    twins = json.loads(planned(tmp_path, *asked, "--json"))["twins"]
+    assert len(twins) == proposed
+    if proposed:
+        proposal = twins[0].split("with both:\n")[1]
+        assert twins[0] in planned(tmp_path, *asked)
+        path = study(tmp_path)
+        path.write_bytes(STUDY + HOURS + f"\n{proposal}\n".encode())
+        hours, again = load_study(path).domain(["hours", "hours_again"]).attributes
+        assert (again.number, again.categories) == (hours.number, hours.categories)
+        # The study has the twin now, and the release is not to have it.
+        (said,) = proposed_twins(load_study(path), ["sex", "hours", "pay"], question)
+        assert "ask for its twin hours_again too" in said
 
 
 @pytest.mark.parametrize(
