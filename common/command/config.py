@@ -21,6 +21,7 @@
     http_key = "public.key"           # the server
     allow_origin = "https://a.org"    # the server: whose pages may report from a browser
     listen = "0.0.0.0:7401"
+    proxy = "http://proxy.example.org:3128"  # as --proxy; proxy_user = "user" names the file of --proxy-user
     metrics = "127.0.0.1:9464"
     verbose = false
 
@@ -107,6 +108,8 @@ KEYS: Mapping[str, Key] = {
     "http_certificate": Key("http_certificate", _path),
     "http_key": Key("http_key", _path),
     "allow_origin": Key("allow_origin", _text),
+    "proxy": Key("proxy", _text),
+    "proxy_user": Key("proxy_user", _path),
     "metrics": Key("metrics", _text),
     "verbose": Key("verbose", _truth),
 }

@@ -18,6 +18,7 @@ from veiltab.common.process.protection import keep_files_private
 from veiltab.common.process.signals import end_at_interrupt
 from veiltab.common.release.tables import Workload
 from veiltab.common.rpc.parties.identity import Identity, Role
+from veiltab.common.rpc.way import PROXY, ProxyOption
 from veiltab.common.study.file import Study
 
 study_argument = click.argument("study_path", metavar="STUDY.toml", type=PATH)
@@ -90,7 +91,7 @@ def _read_config(context: click.Context, _option: click.Parameter, path: Path | 
     """Take defaults for the options from a party's configuration file."""
     if path is None:
         return
-    known = {parameter.name for parameter in context.command.params}
+    known = {parameter.name for parameter in context.command.params} | {"proxy", "proxy_user"}
     values, problems = read_party_file(path, [name for name, key in KEYS.items() if key.parameter in known])
     for _, problem in problems[1:]:
         note(f"veiltab: {problem}")
@@ -98,6 +99,8 @@ def _read_config(context: click.Context, _option: click.Parameter, path: Path | 
         raise problems[0][1]
     named = {KEYS[name].parameter: value for name, value in values.items()}
     context.default_map = {**named, **(context.default_map or {})}
+    if context.meta.get(PROXY) is None and (url := context.default_map.get("proxy")):
+        context.meta[PROXY] = ProxyOption(url=url, user=context.default_map.get("proxy_user"))
 
 
 _SERVE = (

@@ -9,7 +9,7 @@ import click
 from veiltab.common.core.texts.nearest import known_names
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.parties.identity import Identity, Party, Role, load_identity
-from veiltab.common.rpc.way import PROXY, ProxyOption
+from veiltab.common.rpc.way import PROXY, AnyProxy, ProxyOption
 from veiltab.common.study.file import Member, Study, load_study
 
 
@@ -78,7 +78,7 @@ def desk_of(study: Study, party: Party) -> Party:
 
 
 def load_party(
-    study_path: Path, identity_folder: Path, *roles: Role, name: str | None, proxy: ProxyOption | None = None
+    study_path: Path, identity_folder: Path, *roles: Role, name: str | None, proxy: AnyProxy = None
 ) -> tuple[Study, Identity]:
     """Load a study and the identity of one of its parties, in one of some roles.
 
@@ -110,7 +110,7 @@ def _no_party(wanted: str, name: str | None) -> str:
     return f"this folder has no certificate of a {wanted}" if name is None else f"no {wanted} {name!r} in the study"
 
 
-def with_way(study: Study, identity: Identity, proxy: ProxyOption | None = None) -> Identity:
+def with_way(study: Study, identity: Identity, proxy: AnyProxy = None) -> Identity:
     """Return an identity whose connections go through the study's relay or a proxy, where there is one.
 
     Args:
@@ -122,6 +122,8 @@ def with_way(study: Study, identity: Identity, proxy: ProxyOption | None = None)
     context = click.get_current_context(silent=True)
     if proxy is None and context is not None:
         proxy = context.meta.get(PROXY)
+    if isinstance(proxy, str):
+        proxy = ProxyOption(url=proxy)
     if study.relay is None and proxy is None:
         return identity
     from veiltab.common.relay.forwarder import Forwarder  # noqa: PLC0415 - not for parties that are called straight

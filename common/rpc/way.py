@@ -15,6 +15,10 @@ class ProxyOption:
     user: Path | None = None
 
 
+AnyProxy = ProxyOption | str | None
+"""A proxy as programs name it: one that asks for no user by its address alone."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """How a party stands with its relay.

@@ -20,6 +20,7 @@ from veiltab.common.errors import ClosedRoundError, InvalidInputError
 from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.parties.identity import Role
+from veiltab.common.rpc.way import AnyProxy
 from veiltab.common.storage.files import OwnedFolder
 from veiltab.node.answers.decision import check_round, decide, symbol_of
 from veiltab.node.answers.journal import Journal, ReportDecision, State
@@ -69,13 +70,14 @@ class Node:
         study: path of the study file.
         identity: folder of the nodes' certificate and key.
         state: folder where this node remembers its answers; one node, one folder.
+        proxy: an HTTP proxy to call through, "http://HOST:PORT"; or a ProxyOption, which names a user too.
 
     Raises:
         VeiltabError: the study has no nodes, or the files do not belong together.
     """
 
-    def __init__(self, study: str | Path, *, identity: str | Path, state: str | Path) -> None:
-        self._study, self._identity = load_party(Path(study), Path(identity), Role.NODE, name=None)
+    def __init__(self, study: str | Path, *, identity: str | Path, state: str | Path, proxy: AnyProxy = None) -> None:
+        self._study, self._identity = load_party(Path(study), Path(identity), Role.NODE, name=None, proxy=proxy)
         self._state = Path(state)
 
     def report(

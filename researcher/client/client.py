@@ -37,6 +37,7 @@ class Client(Connection):
         identity: folder of the own certificate and key.
         name: the researcher's or the analyst's name in the study; an analyst reads, and starts no release.
         timeout: seconds that the service may take to answer.
+        proxy: an HTTP proxy to call through, "http://HOST:PORT"; or a ProxyOption, which names a user too.
     """
 
     def __repr__(self) -> str:

@@ -12,6 +12,7 @@ from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.rpc.peer import Peer, Request, Response
+from veiltab.common.rpc.way import AnyProxy
 from veiltab.common.study.file import study_from_bytes
 from veiltab.researcher.status.access_log import Access, access_from_proto
 from veiltab.researcher.status.release_status import Status, release_status_from_proto
@@ -26,12 +27,20 @@ class Connection:
         identity: folder of the own certificate and key.
         name: the researcher's or the analyst's name in the study, if it is to be checked.
         timeout: seconds that the service may take to answer.
+        proxy: an HTTP proxy to call through, "http://HOST:PORT"; or a ProxyOption, which names a user too.
     """
 
     def __init__(
-        self, study: str | Path, *, identity: str | Path, name: str | None = None, timeout: float = 10.0
+        self,
+        study: str | Path,
+        *,
+        identity: str | Path,
+        name: str | None = None,
+        timeout: float = 10.0,
+        proxy: AnyProxy = None,
     ) -> None:
-        self.study, own = load_party(Path(study), Path(identity), Role.RESEARCHER, Role.ANALYST, name=name)
+        roles = (Role.RESEARCHER, Role.ANALYST)
+        self.study, own = load_party(Path(study), Path(identity), *roles, name=name, proxy=proxy)
         self._asker, self.desk = own.party, desk_of(self.study, own.party)
         endpoint = serving_parties(self.study)[self.desk]
         self._timeout = timeout

@@ -11,6 +11,7 @@ import pytest
 
 from tests.common.collection.rounds import EVERYBODY, ID, OTHER_ID, PLAIN, STUDY, plain_round, round_with, study
 from tests.node.loopback import ANSWER_LOST, INCIDENT_AFTER, REQUEST_LOST, Loopback, ended, enrol
+from tests.protocol.relays import proxied
 from veiltab.common.collection.oracles import Category
 from veiltab.common.collection.round import Round, Stratum
 from veiltab.common.collection.round_messages import report_from_proto, report_to_proto
@@ -272,3 +273,14 @@ def test_a_report_names_its_round_and_nothing_else_of_the_node(device: Device) -
     report = report_from_proto(request)
     assert request == report_to_proto(ID, TOKENS[0], EVERYBODY.name, report)
     assert {field.name for field, _ in request.ListFields()} == {"round_id", "token", "stratum", "category"}
+
+
+def test_a_node_calls_through_its_proxy(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_bytes(PLAIN)
+    init_pki(study(PLAIN), tmp_path / "pki")
+    paths = {"identity": tmp_path / "pki" / "node-fleet", "state": tmp_path / "state"}
+    with proxied() as proxy:
+        node = Node(tmp_path / "study.toml", **paths, proxy=proxy.url)
+        with pytest.raises(UnavailableError):
+            node.report(ID, value="7", token=TOKENS[0].hex(), within=2.0)
+    assert proxy.asked == {study(PLAIN).server.endpoint}

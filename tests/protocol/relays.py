@@ -65,7 +65,7 @@ class HttpProxy(ThreadingHTTPServer):
     def __init__(self, user: str = "", says: bytes = b"") -> None:
         super().__init__(("127.0.0.1", 0), _Connect)
         self.user, self.says = user, says
-        self.passed = set[str]()
+        self.asked = set[str]()
 
     @property
     def url(self) -> str:
@@ -83,13 +83,13 @@ class _Connect(BaseHTTPRequestHandler):
         if self.headers["Proxy-Authorization"] != wanted:
             self.send_error(407)
             return
+        self.server.asked.add(self.path)
         host, _, port = self.path.rpartition(":")
         try:
             behind = socket.create_connection((host, int(port)))
         except OSError:
             self.send_error(502)
             return
-        self.server.passed.add(self.path)
         self.send_response(200)
         self.end_headers()
         with behind:

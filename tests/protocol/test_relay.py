@@ -14,7 +14,9 @@ from tests.protocol.hostile_relay import MODES
 from tests.protocol.relays import PARTIES, RELAY, asked, check_ready, proxied, relayed_world
 from tests.protocol.test_networks import check
 from tests.protocol.village import FREE
-from tests.protocol.world import ALICE, BOB, CLOUD, World
+from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, World
+from veiltab.common.rpc.way import ProxyOption
+from veiltab.researcher.client.client import Client
 
 
 def ports(pid: int) -> set[int]:
@@ -67,15 +69,24 @@ def test_relayed_and_direct_curators_share_a_release_and_one_is_behind_a_proxy(t
         assert checked.keys() == {0, 4}
         assert "[relay]: the proxy answered 407. Correct the file of --proxy-user" in checked[4]
         assert "curator alice can serve at unix:" in checked[0]
-        local.options[ALICE] = ("--listen", door)
+        del local.launchers[ALICE]
+        (tmp_path / "alice.toml").write_text(
+            f'proxy = "{proxy.url}"\nproxy_user = "user"\nlisten = "{door}"\n', "utf-8"
+        )
+        local.options[ALICE] = ("--config", str(tmp_path / "alice.toml"))
         pids = {who: local.start(*who) for who in PARTIES[1:]}
         for who in PARTIES:
             local.wait_for(*who)
-        with world.client() as client:
+        own = local.identity_folder(*ROSA)
+        with (
+            proxied("alice:secret") as other,
+            Client(local.study_path, identity=own, timeout=20, proxy=ProxyOption(url=other.url, user=user)) as client,
+        ):
             release = client.request(FREE, epsilon="4", label=world.label())
+            assert other.asked == {endpoint(world)}
         check_ready(world, release.id)
         assert {who for who, pid in pids.items() if ports(pid)} == {BOB, CLOUD}
-        assert proxy.passed == {endpoint(world), local.endpoint(*BOB), local.endpoint(*CLOUD)}
+        assert proxy.asked == {endpoint(world), local.endpoint(*BOB), local.endpoint(*CLOUD)}
         proxy.user = "alice:other"
         world.restart(RELAY)
         refused = ("not parked", "the proxy answered 407. Correct the file of --proxy-user")

@@ -36,6 +36,8 @@ http_certificate = "public.pem"
 http_key = "public.key"
 allow_origin = "https://poll.example.org"
 metrics = "127.0.0.1:9464"
+proxy = "http://proxy.example.org:3128"
+proxy_user = "user"
 verbose = true
 """
 

@@ -87,4 +87,4 @@ def test_the_environment_names_a_proxy_if_the_option_says_so(monkeypatch: pytest
     with proxied() as proxy:
         monkeypatch.setenv("https_proxy", proxy.url)
         assert echoed(ProxyOption(url="environment")) == b"welcome"
-        assert len(proxy.passed) == 1
+        assert len(proxy.asked) == 1
