@@ -50,6 +50,9 @@ class Coalition(Enum):
 PAIRS = (Coalition.DESK_AND_SERVER, Coalition.ANALYST_AND_CURATORS)
 """The coalitions that a cap on pairs is about."""
 
+PAIR_EPSILON, ROW_EPSILON = Decimal(3), Decimal(12)
+"""Most that is usual for the pairs, and for a respondent's rows against desk and curators, nats."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoSidedRelease:

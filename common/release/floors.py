@@ -1,14 +1,25 @@
 """What a study asks of every release, whatever a request chooses: each party refuses a release that gives less."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.coalitions import PAIRS, Coalition
+from veiltab.common.privacy.coalitions import PAIR_EPSILON, PAIRS, ROW_EPSILON, Coalition
 from veiltab.common.release.guarantees import release_card, release_test
 from veiltab.common.release.receipts.canary_plan import HowTested
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.study.file import Study
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lack:
+    """Where a release gives less: what it gives, what is asked of it, the field, and what to do."""
+
+    gives: str
+    asked: str
+    where: str
+    remedy: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,19 +59,24 @@ class Floors:
                 f"the curators share fewer respondents than the {self.population} that the study asks for",
                 where="population",
             )
+        for lack in self.lacks(release):
+            raise InvalidInputError(f"{lack.gives}; the study {lack.asked}", where=lack.where, remedy=lack.remedy)
+
+    def lacks(self, release: ReleaseSpec) -> Iterator[Lack]:
+        """Yield where a release is tested less, or a coalition faces more."""
         test = release_test(release)
         if not test.tested.is_at_least(self.tested):
-            raise InvalidInputError(
-                f"{test.sentence}; the study asks for {self.tested.value!r}",
-                where="canaries",
-                remedy="Ask without a number of canaries, or for a smaller epsilon.",
-            )
+            remedy = "Ask without a number of canaries, or for a smaller epsilon."
+            asked = f"asks for {self.tested.value!r}"
+            yield Lack(gives=test.sentence, asked=asked, where="canaries", remedy=remedy)
         limits = dict.fromkeys(PAIRS, self.pair_epsilon) | {Coalition.DESK_AND_CURATORS: self.row_epsilon}
         for coalition, most in limits.items():
             bound = None if most is None else release_card(release).bound(coalition)
             if most is not None and bound and (bound.epsilon is None or bound.epsilon > most):
-                raise InvalidInputError(
-                    f"{bound.name} would face {bound.limit}; the study allows epsilon {most}",
-                    where="epsilon",
-                    remedy="Ask for a smaller epsilon, or for another noise split.",
-                )
+                gives, asked = f"{bound.name} would face {bound.limit}", f"allows epsilon {most}"
+                remedy = "Ask for a smaller epsilon, or for another noise split."
+                yield Lack(gives=gives, asked=asked, where="epsilon", remedy=remedy)
+
+
+USUAL = Floors(tested=HowTested.ENOUGH, pair_epsilon=PAIR_EPSILON, row_epsilon=ROW_EPSILON)
+"""What rules approve unless they say otherwise."""

@@ -46,7 +46,7 @@ from veiltab.common.core.texts.nearest import known_names
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.cards.card import Bound, advised_delta
 from veiltab.common.privacy.cards.guarantee_text import delta_text
-from veiltab.common.privacy.coalitions import PAIRS, Coalition
+from veiltab.common.privacy.coalitions import PAIR_EPSILON, PAIRS, ROW_EPSILON, Coalition
 from veiltab.common.release.receipts.canary_plan import HowTested
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.study.file import Study, read_file
@@ -66,9 +66,6 @@ OTHERS_SHARE = Decimal("0.5")
 
 ANY = Decimal("Infinity")
 """The maximum of a rule that takes any epsilon, and the epsilon of a pair that nothing protects."""
-
-PAIR_EPSILON, ROW_EPSILON = Decimal(3), Decimal(12)
-"""Most that a rule approves for the pairs, and for a row against desk and curators, unless it says otherwise."""
 
 MOST_DAYS = 36_500
 """For so many days a key may be given out, if not for ever."""

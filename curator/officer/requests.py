@@ -8,6 +8,7 @@ from typing import Any
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.card import Bound
+from veiltab.common.release.floors import USUAL
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
@@ -69,6 +70,7 @@ class Outlook:
     Args:
         card: the epsilon card, by coalition; empty if there is no plan.
         note: why there is no plan.
+        unusual: what it gives less than usual, in words.
         charge: the part of the budget that it takes.
         left_after: what one more release of the same kind could have after it; None once it is decided about.
         budget_note: what its part of the budget does not say, until it is decided about.
@@ -85,6 +87,7 @@ class Outlook:
 
     card: tuple[Bound, ...] = ()
     note: str | None = None
+    unusual: tuple[str, ...] = ()
     charge: Decimal | None = None
     left_after: Left | None = None
     budget_note: str | None = None
@@ -234,6 +237,7 @@ def _facts(spec: ReleaseSpec, stored: CuratorRelease, standing: OpenedState) -> 
     is_open = stored.state is ReleaseState.REQUESTED
     return {
         "card": bounds,
+        "unusual": tuple(f"{lack.gives}; a usual rule {lack.asked}" for lack in USUAL.lacks(spec)),
         "charge": ledger.allowance.share(charge),
         "left_after": ledger.left_after(charge, _kind(spec)) if is_open else None,
         "budget_note": _budget_note(ledger, charge) if is_open else None,

@@ -63,7 +63,9 @@ def _waits(stored: CuratorRelease) -> str:
 
 def _lines(view: RequestView) -> list[str]:
     request, outlook, plain = view.request, view.outlook, view.as_dict()
-    lines = [_headline(view.stored)]
+    lines = [_headline(view.stored), *(f"  unusual: {one}" for one in outlook.unusual)]
+    lines += [f"  warning: {outlook.few}"] if outlook.few else []
+    lines += [f"  budget: {outlook.budget_note}"] if outlook.budget_note else []
     lines += [f"  {label}: {_shown(plain[key])}" for key, label in _LABELS.items() if plain.get(key)]
     if request.tables:
         named = "; ".join(" x ".join(table) for table in request.tables[:_SHOWN])
@@ -71,13 +73,11 @@ def _lines(view: RequestView) -> list[str]:
         lines.append(f"  tables: {len(request.tables)}{more} {named}")
     if outlook.rows_here is not None:
         lines.append(f"  common respondents: {outlook.n:,} of {outlook.rows_here:,} rows here")
-    lines += [f"  warning: {outlook.few}"] if outlook.few else []
     if outlook.bytes is not None:
         lines.append(f"  bytes sent from here: {outlook.bytes:,}")
     if outlook.charge is not None:
         left = "" if outlook.left_after is None else f"; after it one more release may have {outlook.left_after}"
         lines.append(f"  charge: {percent(outlook.charge)} of the budget{left}")
-        lines += [f"  budget: {outlook.budget_note}"] if outlook.budget_note else []
     lines += [f"  decision here: {_decided(one, is_over=bool(view.stored.failure))}" for one in view.own]
     lines += [f"  {bound.name}: {bound.faces}" for bound in outlook.card]
     lines += [f"  {N_IS_EXACT}"] if outlook.card else []

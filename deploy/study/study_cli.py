@@ -245,7 +245,7 @@ def merge(
     On a terminal, the command asks for what is not given.
     """
     from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
-    from veiltab.common.study.drafts.merging import StudyFrame, merged_tables, remarks
+    from veiltab.common.study.drafts.merging import StudyFrame, floors, merged_tables, remarks
     from veiltab.common.study.file import study_from_bytes
     from veiltab.common.study.toml_text import toml_text
     from veiltab.deploy.study.parties import Parties
@@ -281,6 +281,7 @@ def merge(
         f"{out} is written. Every party gets the same bytes.",
         *(f"  {name}: {value}" for name, value in facts.items()),
         f"  budget: epsilon {epsilon}{f' at delta {delta}' if delta else ''} at each curator",
+        f"  every release: {', '.join(f'{name} = {value}' for name, value in floors(frame.epsilon).items())}",
         *(f"  {line}" for line in notes),
         f"Next: veiltab pki init {out} --out pki",
     ]

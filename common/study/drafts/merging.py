@@ -133,7 +133,7 @@ def merged_tables(
     fields = [*(one for one in NAMED_FIELDS if one in present), *sorted(one for one in present if ":" in one)]
     identity = {"identity": {"hub": frame.hub, "fields": fields}} if fields else {}
     return {
-        "study": {"id": frame.id, "title": frame.title, "alignment": frame.alignment},
+        "study": {"id": frame.id, "title": frame.title, "alignment": frame.alignment, **floors(frame.epsilon)},
         "budget": {"epsilon": frame.epsilon, **delta},
         **identity,
         **({} if frame.relay is None else {"relay": {"endpoint": frame.relay}}),
@@ -144,6 +144,18 @@ def merged_tables(
         ],
         "researcher": [{"name": name, "endpoint": endpoint} for name, endpoint in frame.researchers.items()],
         "attribute": [attribute for draft in drafts for attribute in draft.attributes],
+    }
+
+
+def floors(epsilon: Decimal) -> dict[str, object]:
+    """Return what a merged study asks of every release until a person writes otherwise, by the budget's epsilon.
+
+    A limit of a row's epsilon is none of it: releases of many tables are above any that protects, and a person decides.
+    """
+    return {
+        "minimum_noise_split": Decimal("0.25"),
+        "minimum_tested": "enough",
+        "maximum_pair_epsilon": 3 * max(epsilon, Decimal(1)),
     }
 
 

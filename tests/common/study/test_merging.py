@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.release.floors import USUAL, Floors
 from veiltab.common.study.drafts.draft import Draft, draft_from_bytes, draft_problems, is_draft
 from veiltab.common.study.drafts.merging import (
     StudyFrame,
@@ -140,6 +141,8 @@ def test_drafts_without_conflicts_make_a_study() -> None:
         ("bob", "localhost:3"),
         ("rosa", "localhost:4"),
     ]
+    assert Floors.of(study) == replace(USUAL, population=100, pair_epsilon=Decimal("4.5"), row_epsilon=None)
+    assert study.minimum_noise_split == Decimal("0.25")
     assert [curator.id_columns for curator in study.curators] == [("id",), ("person",)]
     sex, wage = study.attributes
     assert (sex.owner, sex.attribute.categories) == ("alice", ("f", "m", "missing"))

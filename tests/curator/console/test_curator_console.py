@@ -2,15 +2,23 @@
 
 import re
 import time
+from collections.abc import Callable
+from decimal import Decimal
+from functools import partial
 from html import unescape
 from math import sqrt
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.common.web.browser import Browser, enter, link_of
-from tests.curator.console.console_seat import ANA, BEN, EVA, ID, PURPOSE, Office, office_fixture  # noqa: F401 - fixtures
+from tests.curator.console.console_seat import ANA, BEN, EVA, ID, PURPOSE, Office, office_fixture, opened_office  # noqa: F401 - fixtures
 from veiltab.curator.officer.requests import view_of
+from veiltab.curator.officer.requests_text import requests_text
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
+
+Make = Callable[..., Any]
 
 
 def test_who_waits_sees_who_asks_what_and_why_at_which_cost(office: Office) -> None:
@@ -168,3 +176,25 @@ def test_without_an_audit_log_there_is_no_session(office: Office) -> None:
     assert answer.status == 500
     assert browser.cookies == {}
     assert office.audit() == [one for one in office.audit() if not one[0].startswith("session")]
+
+
+def test_what_is_unusual_of_a_request_comes_first(tmp_path: Path, study_bytes: bytes, make_request: Make) -> None:
+    asked = partial(make_request, canaries=0, noise_split=Decimal(0), epsilon=Decimal("0.1"))
+    with opened_office(tmp_path, study_bytes, asked) as office:
+        view = view_of(office.standing.store.releases.release(ID), office.standing)
+        untested, unprotected = view.outlook.unusual
+        page = unescape(office.enter(ANA).get(f"/releases/{ID}").text)
+        lines = requests_text((view,), office.standing.ledger).splitlines()
+    assert untested == (
+        "the server is not tested: nothing shows that it adds its noise; a usual rule asks for 'enough'"
+    )
+    assert "desk with server would face no protection" in unprotected
+    assert lines[3:5] == [f"  unusual: {untested}", f"  unusual: {unprotected}"]
+    assert page.index(untested) < page.index(unprotected) < page.index("rosa asks for")
+    assert view.as_dict()["unusual"] == (untested, unprotected)
+
+
+def test_of_a_usual_request_nothing_is_called_unusual(tmp_path: Path, study_bytes: bytes, make_request: Make) -> None:
+    asked = partial(make_request, epsilon=Decimal("0.1"), max_pair_epsilon=Decimal(3))
+    with opened_office(tmp_path, study_bytes, asked) as office:
+        assert view_of(office.standing.store.releases.release(ID), office.standing).outlook.unusual == ()
