@@ -18,9 +18,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
+from itertools import count
 from math import expm1, sqrt
 
+import numpy as np
+
 from veiltab.common.core.numbers.rounding import parse_epsilon
+from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.texts.canonical import canonical_json, read_canonical
 from veiltab.common.errors import InvalidInputError
 
@@ -92,6 +96,22 @@ def rates_of(text: str, where: str) -> MatchRates:
         ) from None
 
 
+def below_by_key(key: bytes) -> Below:
+    """Return a source of uniform whole numbers that follow from a key: the same key gives the same ones in a row."""
+    stream, chunks = CipherStream(key), count()
+
+    def below(bound: int) -> int:
+        bits = (bound - 1).bit_length()
+        drawn = np.empty(bits // 8 + 1, np.uint8)
+        while True:
+            stream.fill(drawn, label=0, chunk=next(chunks))
+            number = int.from_bytes(drawn.tobytes()) >> (8 * drawn.size - bits)
+            if number < bound:
+                return number
+
+    return below
+
+
 def geometric(rate: Fraction, below: Below) -> int:
     """Return a whole number with P(z) proportional to e^(-rate |z|), drawn exactly.
 
@@ -114,7 +134,7 @@ def geometric(rate: Fraction, below: Below) -> int:
 
 def _has_happened(x: Fraction, below: Below) -> bool:
     """Return True with probability e^-x, x from 0 to 1."""
-    count = 1
-    while below(x.denominator * count) < x.numerator:
-        count += 1
-    return count % 2 == 1
+    tries = 1
+    while below(x.denominator * tries) < x.numerator:
+        tries += 1
+    return tries % 2 == 1

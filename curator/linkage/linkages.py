@@ -67,6 +67,10 @@ class Linkages:
         row = self._connection.execute(_LATEST).fetchone()
         return None if row is None else read_canonical(LinkageReport, row["report"])
 
+    def noise_key(self) -> bytes:
+        """Return the secret that the noise of match rates follows from; it was drawn with the state."""
+        return bytes(self._connection.execute("SELECT key FROM noise_of_rates").fetchone()["key"])
+
     def latest_sample(self) -> LinkedSample:
         """Return the sample of the latest linkage, of which there is a report."""
         row = self._connection.execute(_LATEST).fetchone()

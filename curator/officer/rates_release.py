@@ -1,7 +1,8 @@
 """A curator releases how many rows of each category of its own attribute are linked, with noise, once for each.
 
-The noise stands in the ledger's entry, so that it is charged, kept and never drawn again in one step: a curator that is
-killed before it writes the file writes the same one later.
+The noise stands in the ledger's entry, so that it is charged and kept in one step: a curator that is killed before it
+writes the file writes the same one later. It follows from a secret of the state and from the counts, so that a restored
+copy, which has forgotten the entry, makes the same table again and not a second one.
 """
 
 import hashlib
@@ -9,13 +10,14 @@ import json
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
-from secrets import randbelow
 from typing import Any
 
+from veiltab.common.core.derivation import derive
 from veiltab.common.core.numbers.rounding import parse_epsilon
+from veiltab.common.core.texts.canonical import canonical_digest, canonical_text
 from veiltab.common.core.texts.spelling import same_person_key
 from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError
-from veiltab.common.linkage.match_rates import MatchRates, geometric
+from veiltab.common.linkage.match_rates import MatchRates, below_by_key, geometric
 from veiltab.common.storage.database import transaction
 from veiltab.curator.audit.log import Event
 from veiltab.curator.budget.entries import OWN_TABLE, OwnTable
@@ -126,7 +128,8 @@ def release_rates(
     (categories,) = (one.categories for one in standing.study.domain([attribute]).attributes)
     with transaction(standing.store.connection):
         if is_new := not ledger.is_charged(release_id):
-            facts = _noisy_facts(report, attribute, categories, epsilon)
+            key = Linkages(standing.store.connection, standing.store.audit).noise_key()
+            facts = _noisy_facts(report, attribute, categories, epsilon, derive(key, f"rates {release_id}"))
             ledger.reserve(OwnTable(release_id, facts), ledger.allowance.charge_of_pure_epsilon(epsilon))
             ledger.charge(release_id)
             for person in persons:
@@ -158,9 +161,13 @@ def _release_id(standing: OpenedState, attribute: str) -> str:
 
 
 def _noisy_facts(
-    report: LinkageReport, attribute: str, categories: tuple[str, ...], epsilon: Decimal
+    report: LinkageReport, attribute: str, categories: tuple[str, ...], epsilon: Decimal, key: bytes
 ) -> dict[str, Any]:
-    """Return what the ledger says of a table, with fresh noise in each of its counts, those of no row too."""
+    """Return what the ledger says of a table, with noise in each of its counts, those of no row too.
+
+    Args:
+        key: secret, of this table; the noise of other counts, or at another epsilon, is independent.
+    """
     known, size = next((one for one in report.rates if one.attribute == attribute), None), len(categories)
     if known is None or len(known.rows) > size or not report.links:
         raise NotReadyError(
@@ -170,6 +177,8 @@ def _noisy_facts(
         )
     linked = known.linked + (0,) * (size - len(known.linked))
     rows, rate = known.rows + (0,) * (size - len(known.rows)), Fraction(epsilon) / 2
+    bound = canonical_digest(canonical_text(known)).hex()
+    below = below_by_key(derive(key, f"noise {rate} {bound}"))
     kind = {
         "mechanism": "geometric",
         "relation": "substitution",
@@ -187,6 +196,6 @@ def _noisy_facts(
         "researcher": OWN_TABLE,
         "attributes": [attribute],
         "categories": categories,
-        "linked": [some + geometric(rate, randbelow) for some in linked],
-        "unlinked": [every - some + geometric(rate, randbelow) for every, some in zip(rows, linked, strict=True)],
+        "linked": [some + geometric(rate, below) for some in linked],
+        "unlinked": [every - some + geometric(rate, below) for every, some in zip(rows, linked, strict=True)],
     }

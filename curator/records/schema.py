@@ -64,6 +64,7 @@ CREATE TABLE alignment (id TEXT PRIMARY KEY, population INTEGER NOT NULL, digest
     rows INTEGER NOT NULL);
 CREATE TABLE linkage (alignment_id TEXT PRIMARY KEY, handle_key BLOB NOT NULL, report TEXT NOT NULL DEFAULT '',
     sample BLOB NOT NULL DEFAULT x'', content_digest TEXT NOT NULL DEFAULT '');
+CREATE TABLE noise_of_rates (one INTEGER PRIMARY KEY CHECK (one = 1), key BLOB NOT NULL);
 CREATE TABLE private_session (
     alignment_id TEXT PRIMARY KEY, part BLOB NOT NULL, name TEXT NOT NULL DEFAULT '',
     scalar BLOB NOT NULL DEFAULT x'', seed BLOB NOT NULL DEFAULT x'', version TEXT NOT NULL DEFAULT '',

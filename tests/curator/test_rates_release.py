@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -97,6 +98,36 @@ def test_a_table_is_charged_and_written_once(world: Terminal) -> None:
     assert (code, "Epsilon 0.2 was charged before" in said, len(entries(world))) == (0, True, 1)
     assert (world.folder / "again.json").read_bytes() == path.read_bytes()
     assert "match rates  sex  epsilon 0.200000  charge 20.00%" in world.run("ledger")[1]
+
+
+def test_a_copy_from_before_the_table_makes_the_same_one_and_other_counts_have_other_noise(world: Terminal) -> None:
+    state, copy = world.folder / "state", world.folder / "copy"
+    shutil.copytree(state, copy)
+
+    def noise(links: int, name: str, epsilon: str = "0.2") -> list[int]:
+        assert ask(world, "--yes", name=name, epsilon=epsilon)[0] == 0
+        rates = rates_of((world.folder / name).read_text("utf-8"), name)
+        return [
+            made - true for made, true in zip(rates.linked + rates.unlinked, (links, 0, 700 - links, 300), strict=True)
+        ]
+
+    def restored() -> None:
+        shutil.rmtree(state)
+        shutil.copytree(copy, state)
+
+    first = noise(650, "first.json")
+    restored()
+    assert noise(650, "second.json") == first
+    assert (world.folder / "second.json").read_bytes() == (world.folder / "first.json").read_bytes()
+    restored()
+    linked(world, links=(640,), session="b")
+    assert noise(640, "other.json") != first
+    restored()
+    assert noise(650, "finer.json", epsilon="0.25") != first
+    (copy / "curator.sqlite").unlink()
+    restored()
+    linked(world)
+    assert noise(650, "state.json") != first
 
 
 def test_a_table_of_an_earlier_linkage_is_said_to_be(world: Terminal) -> None:

@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 
 from tests.common.linkage.small_links import Row, hub_links
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.linkage.match_rates import MatchRates, changed_rows, geometric, rates_of
+from veiltab.common.linkage.match_rates import MatchRates, below_by_key, changed_rows, geometric, rates_of
 
 DRAWS = 6_000
 RATES = MatchRates(
@@ -29,8 +29,20 @@ RATES = MatchRates(
 
 
 def drawn(rate: Fraction, seed: int = 1) -> list[int]:
-    chance = np.random.default_rng(seed)
-    return [geometric(rate, lambda size: int(chance.integers(size))) for _ in range(DRAWS)]
+    below = below_by_key(seed.to_bytes(32))
+    return [geometric(rate, below) for _ in range(DRAWS)]
+
+
+@pytest.mark.parametrize("bound", [1, 2, 3, 255, 256, 257, 3 * 10**20])
+def test_numbers_of_a_key_are_uniform_and_the_same_again(bound: int) -> None:
+    below, again = below_by_key(bytes(32)), below_by_key(bytes(32))
+    values = [below(bound) for _ in range(DRAWS)]
+    assert values == [again(bound) for _ in range(DRAWS)]
+    thirds = [sum(part * bound <= 3 * value < (part + 1) * bound for value in values) for part in range(3)]
+    sizes = [-(-(part + 1) * bound // 3) + (-part * bound // 3) for part in range(3)]
+    seen = [count for count, size in zip(thirds, sizes, strict=True) if size]
+    assert sum(thirds) == DRAWS
+    assert len(seen) == 1 or chisquare(seen, [DRAWS * size / bound for size in sizes if size]).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(1, 20), Fraction(7, 3)], ids=str)

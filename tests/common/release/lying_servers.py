@@ -217,11 +217,11 @@ def played(  # noqa: PLR0913 - a release
 def seen(sent: Rows, published: Rows, places: Rows, sizes: tuple[int, ...]) -> Played:
     """Return a release as the tests see it, from all its rows and the places of the published canaries."""
     collector = ChangesCollector(columns_of(sizes), most=len(places))
-    collector.compare(0, _symbols(published[places], sizes), _symbols(sent[places], sizes))
+    collector.compare(0, symbols_of(published[places], sizes), symbols_of(sent[places], sizes))
     changes = collector.changes()
     assert changes is not None
     return Played(changes, CanaryOrders(places=places, rows=len(sent)))
 
 
-def _symbols(rows: Rows, sizes: Sequence[int]) -> list[Symbols]:
+def symbols_of(rows: Rows, sizes: Sequence[int]) -> list[Symbols]:
     return [cast("Symbols", rows[:, place].astype(symbol_dtype(size))) for place, size in enumerate(sizes)]

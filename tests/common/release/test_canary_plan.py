@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import cache
 from itertools import permutations
 from math import comb, prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from scipy.stats import binom
 
 from veiltab.common.core.mechanism import UNIT, GammaDiagonal
 from veiltab.common.privacy.planning.planning import plan_release
+from veiltab.common.release.guarantees import release_card
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.receipts.canary_plan import (
     MOST_PLANNED,
@@ -25,8 +27,10 @@ from veiltab.common.release.receipts.canary_plan import (
     canaries_to_sample,
     planned_canaries,
     sampled_canaries,
+    server_test,
     shown_by,
 )
+from veiltab.common.release.spec import release_of
 
 Sizes = tuple[int, ...]
 
@@ -196,6 +200,16 @@ def test_a_test_says_what_it_finds(canaries: int, shown: str, tested: HowTested,
     assert test.tested is tested
     assert words in test.sentence
     assert ("may pass" in test.sentence) == (tested is HowTested.TOO_LITTLE)
+
+
+def test_card_and_documents_say_the_same_words_of_what_was_tested(make_spec: Callable[..., Any]) -> None:
+    test = ServerTest(canaries=5000, shown=Fraction(1, 2))
+    found = test.sentence.partition(": ")[2].replace("0.5", "half")
+    root = Path(__file__).parents[3]
+    for page in ("README.md", "docs/threat-model.md", "docs/protection.md"):
+        assert found in " ".join((root / page).read_text("utf-8").split()), page
+    spec = make_spec(canaries=20_000)
+    assert release_card(release_of(spec)).bounds[0].note.endswith(f"; {server_test(spec).sentence}")
 
 
 @pytest.mark.parametrize("needed", [1024, 5000, 100_000])
