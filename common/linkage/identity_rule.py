@@ -21,6 +21,7 @@ DEFAULT_DATES = ("0001-01-01", "1753-01-01", "1800-01-01", "1899-12-30", "1899-1
 MISSING_VALUES = (
     *("UNKNOWN", "UNK", "NOT KNOWN", "UNNAMED", "NO NAME", "NULL", "NONE", "NA", "NAN", "MISSING", "NN", "XX", "XXX"),
     *("BABY", "BABY BOY", "BABY GIRL", "NEWBORN", "NEONATE", "INFANT", "UNBEKANNT", "INCONNU", "DESCONOCIDO"),
+    *("NEUGEBORENES", "NOUVEAU-NE", "RECIEN NACIDO", "NEONATO", "OHNE NAME", "SANS NOM", "SIN NOMBRE"),
     *("SCONOSCIUTO", "ONBEKEND", "-", "?", "."),
 )
 """Texts that people and programs write for none, unless a study says otherwise."""

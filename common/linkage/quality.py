@@ -4,14 +4,16 @@ Wrong links a link (precision is 1 - lambda):
 
     W_self = max(n_A - N, 0) (1 - c) sum_i s_i           what the hub's own self-matches foresee
     W_plac = sum_i w_i g_i, g_i = (left_i / left'_i) (1 - c)   what a run with moved dates linked, as wrong as can be
-    lambda = (W_self + W_plac) / links,  sd = 2 sqrt(W_self + g (W_plac + g)) / links,  g = max(1, g_1, g_2, ...)
+    s = 2 sqrt(W_self + g (W_plac + g)),  g = max(1, g_1, g_2, ...)
+    lambda = (W_self + W_plac + d / 2) / links,  sd = sqrt(s^2 + d^2 / 12) / links
 
 n_A are the spoke's rows, N the people of both tables, c the linked share of the hub, s_i the self-match share of pass
 i, w_i the proposals of pass i in the run with moved dates (`placebo.py`), left_i and left'_i the rows that entered the
 pass in the real run and in that one. That one may be of some rows alone; g_i is how many wrong links a proposal of it
 stands for. W_self counts chance within the hub too, so the sum counts chance twice: that errs on the side of more wrong
-links. Without such a run W_plac is taken as 3; where a pass has nothing to move, 3 are added. The factor 2 is for kin
-that the law does not know.
+links. d links are by a key with a value that far more rows share than others, such as one name for the unnamed: no run
+shows how many are wrong, so their number is taken as uniform from 0 to d. Without such a run W_plac is taken as 3, and
+3 are added where a pass has nothing to move. The factor 2 is for kin that the law does not know.
 
 People of both tables (capture and recapture), by counts over linked pairs of what agrees, of given name g, family name
 f, birth date b and postcode p:
@@ -26,7 +28,7 @@ the recall look too high.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import hypot, sqrt
 
 from veiltab.common.core.binomial import binomial_tail
 from veiltab.common.errors import InvalidInputError
@@ -99,12 +101,15 @@ class Links:
     Args:
         links: links, at least one.
         self_match: sum of the self-match shares of the passes that ran.
+        crowd: links by a key with a value that far more rows share than others: a run with moved dates sees no chance
+            of theirs.
     """
 
     links: int
     spoke_rows: int
     hub_rows: int
     self_match: float
+    crowd: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.links <= min(self.spoke_rows, self.hub_rows):
@@ -134,19 +139,16 @@ class WrongLinks:
 
     Args:
         sd: its standard deviation.
-        chance: the part of chance alone, W_plac / links; the rest are kin and namesakes within the hub.
+        chance: the part of chance alone; the rest are kin and namesakes within the hub.
+        precision: of the links that no crowd shares a value of.
     """
 
     share: float
     sd: float
     chance: float
+    precision: Estimate
     by_self_match: float
     by_chance: float
-
-    @property
-    def precision(self) -> Estimate:
-        """1 - lambda."""
-        return Estimate(value=1 - self.share, sd=self.sd)
 
 
 def common_people(agreement: Agreement) -> Estimate | None:
@@ -179,11 +181,13 @@ def wrong_links(counts: Links, people: Estimate | None, placebo: Sequence[Placeb
         if one is not None and one.entered:
             worth = one.entered_real / one.entered * counts.unlinked_hub
             by_chance, most = by_chance + one.proposals * worth, max(most, worth)
-    wrong = by_self + by_chance
+    wrong, spread = by_self + by_chance, _FOR_KIN * sqrt(by_self + most * (by_chance + most))
+    half, others = counts.crowd / 2, max(counts.links - counts.crowd, 1)
     return WrongLinks(
-        share=min(wrong / counts.links, 1.0),
-        sd=_FOR_KIN * sqrt(by_self + most * (by_chance + most)) / counts.links,
-        chance=min(by_chance / counts.links, 1.0),
+        share=min((wrong + half) / counts.links, 1.0),
+        sd=hypot(spread, half / sqrt(3)) / counts.links,
+        chance=min((by_chance + half) / counts.links, 1.0),
+        precision=Estimate(value=1 - min(wrong / others, 1.0), sd=spread / others),
         by_self_match=by_self,
         by_chance=by_chance,
     )

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from veiltab.common.core.texts.spelling import quoted
+from veiltab.common.linkage.dominance import dominating
 from veiltab.common.study.coding.dates import today
-from veiltab.curator.check.dominance import dominating
 from veiltab.curator.check.profile import ColumnProfile
 from veiltab.curator.formats.columns.refusals import rows_have
 from veiltab.curator.reading.date_formats import year_edges

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.texts.spelling import quoted
+from veiltab.common.linkage.dominance import dominating, dominating_dates
 from veiltab.common.linkage.identity_rule import FieldKind, IdentityRule
 from veiltab.common.linkage.ladder import Pass
 from veiltab.common.linkage.row_keys import NormalColumn, NormalRows, identity_columns, normal_rows, pass_keys
@@ -21,7 +22,6 @@ from veiltab.common.linkage.self_match import SelfMatch, self_matches
 from veiltab.common.study.coding.dates import today
 from veiltab.common.study.file import Study
 from veiltab.common.study.members import CuratorMember
-from veiltab.curator.check.dominance import dominating, dominating_dates
 from veiltab.curator.formats.columns.refusals import first_rows
 from veiltab.curator.formats.columns.source import FIRST_ROW
 from veiltab.curator.reading.table_reading import Reading

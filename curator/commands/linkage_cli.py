@@ -72,7 +72,7 @@ def linkage(
     from veiltab.curator.officer.rates_release import linked_report
 
     report = linked_report(standing)
-    categories, lacking = own_words(standing.study, standing.name)
+    words = own_words(standing.study, standing.name)
     drawn, tested = _together("--sample", sample, "--to", to), _together("--checked", checked, "--wrong", wrong)
     if tested is not None and tested[0] > report.links:
         raise InvalidInputError(
@@ -85,7 +85,7 @@ def linkage(
         raise InvalidInputError("two options name the same file", where=str(paths[-1]), remedy="Name another one.")
     for path in paths:
         check_place(path)
-    plain, lines = linkage_json(report, categories, lacking), linkage_text(report, categories, lacking)
+    plain, lines = linkage_json(report, *words), linkage_text(report, *words)
     told = wrong_links_json(report, standing.name, tested) if out is not None else ""
     if tested is not None:
         plain["precision_by_clerks"] = tested_json(*tested)

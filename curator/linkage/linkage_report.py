@@ -97,7 +97,9 @@ class LinkageReport:
         agreed: counts in the order of `quality.Agreement`; None where pairs are not compared.
         pairs: linked pairs that were compared.
         by_number: of them those in which both rows have a number that no key takes, and of these where it differs.
-        by_form: the same by how the number is written here.
+        crowd: links by a key with a value that far more rows share than others; of the compared pairs among them, which
+            are not in `by_number`, those that both have a number, and of these where it differs.
+        by_form: that of `by_number` by how the number is written here.
         dated: rows with a birth date, here and at the hub.
         legs: of the hub to its spokes, or of a spoke to the hub.
         ties: rows that tie with another one of the table at a row of the hub, which accepts none of them; 0 at the hub.
@@ -115,6 +117,7 @@ class LinkageReport:
     pairs: int = 0
     by_number: tuple[int, ...] = (0, 0)
     by_form: tuple[FormCount, ...] = ()
+    crowd: tuple[int, ...] = (0, 0, 0)
     dated: tuple[int, ...] = ()
     legs: tuple[LegCount, ...] = ()
     rates: tuple[MatchRate, ...] = ()
@@ -161,7 +164,8 @@ class LinkageReport:
             return None
         shares = float(sum(Fraction(one.matches, self.hub_rows) for one in self.passes if one.runs))
         found = self.leg + self.incomplete
-        counts = Links(links=found, spoke_rows=self.rows, hub_rows=self.hub_rows, self_match=shares)
+        own, hub = self.rows, self.hub_rows
+        counts = Links(links=found, spoke_rows=own, hub_rows=hub, self_match=shares, crowd=self.crowd[0])
         people = None
         if self.agreed is not None:
             dated = self.dated[0] / self.rows * self.dated[1] / self.hub_rows

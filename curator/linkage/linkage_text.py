@@ -15,7 +15,10 @@ from veiltab.common.linkage.match_rates import MatchRates, changed_rows
 from veiltab.common.linkage.quality import Estimate, wrong_in_sample
 from veiltab.common.linkage.self_match import MOST_SHARE
 from veiltab.common.study.file import Study
+from veiltab.common.study.form_matching import without_partner
+from veiltab.common.study.forms import FEWEST_ROWS, rows_of
 from veiltab.common.study.identity_table import absent_fields
+from veiltab.common.study.members import CuratorMember
 from veiltab.curator.linkage.linkage_report import LinkageReport, PassCount
 
 _WIDTH, _ROW, _LEFT, _RIGHT = 900, 26, 430, 170
@@ -49,37 +52,49 @@ INDEPENDENT = (
 """What the estimated recall rests on."""
 
 
-def own_words(study: Study, name: str) -> tuple[Mapping[str, Sequence[str]], Mapping[str, str]]:
-    """Return attribute -> its categories, and key -> the field that it needs and the curator or the hub lacks."""
+def own_words(study: Study, name: str) -> tuple[Mapping[str, Sequence[str]], Mapping[str, str], Sequence[str]]:
+    """Return what `linkage_text` says of a study: `categories`, `lacking` and `unlike`."""
     categories = {rule.name: rule.attribute.categories for rule in study.attributes_of(name)}
     if study.identity is None:
-        return categories, _NONE
+        return categories, _NONE, ()
     both = {one: study.curator(one) for one in (name, study.identity.hub)}
     absent = absent_fields(study.identity, both.values())
-    return categories, {key: f"needs {field}, which {who} lacks" for who, field, keys in absent for key in keys}
+    lacking = {key: f"needs {field}, which {who} lacks" for who, field, keys in absent for key in keys}
+    return categories, lacking, tuple(_unlike(study.identity.number_beside, *both.values()))
+
+
+def _unlike(number: str, own: CuratorMember, *hub: CuratorMember) -> Iterator[str]:
+    """Yield how many rows of a curator write the number that no key takes as no row of the other one does."""
+    for one, other in zip((own, *hub), (*hub, own), strict=True):
+        forms, there = dict(one.forms).get(number, ()), dict(other.forms).get(number, ())
+        rows = rows_of(without_partner(forms, there)) if there else 0
+        if rows >= FEWEST_ROWS:
+            yield f"{rows:,} of {rows_of(forms):,} rows of {one.name} write {number} as no row of {other.name} does"
 
 
 def linkage_text(
-    report: LinkageReport, categories: Mapping[str, Sequence[str]], lacking: Mapping[str, str] = _NONE
+    report: LinkageReport,
+    categories: Mapping[str, Sequence[str]],
+    lacking: Mapping[str, str] = _NONE,
+    unlike: Sequence[str] = (),
 ) -> str:
     """Return a report for people.
 
     Args:
         categories: attribute -> its categories.
         lacking: key -> the field that it needs and this curator or the hub lacks, as text.
+        unlike: what makes the number that no key takes differ in right links, as text.
     """
-    return "\n".join(_lines(report, categories, lacking))
+    return "\n".join(_lines(report, categories, lacking, unlike))
 
 
 def linkage_json(
-    report: LinkageReport, categories: Mapping[str, Sequence[str]], lacking: Mapping[str, str] = _NONE
+    report: LinkageReport,
+    categories: Mapping[str, Sequence[str]],
+    lacking: Mapping[str, str] = _NONE,
+    unlike: Sequence[str] = (),
 ) -> dict[str, object]:
-    """Return it for programs.
-
-    Args:
-        categories: attribute -> its categories.
-        lacking: key -> the field that it needs and this curator or the hub lacks, as text.
-    """
+    """Return it for programs; see `linkage_text`."""
     quality = report.quality
     wrong, found = (None, None) if quality is None else quality
     return {
@@ -104,8 +119,9 @@ def linkage_json(
         ],
         "precision_estimated": None if wrong is None else _estimate(wrong.precision),
         "recall_estimated": None if found is None else _estimate(found),
-        "precision_by_number": None if report.written_otherwise else tested_json(*report.by_number),
+        "precision_by_number": None if unlike or report.written_otherwise else tested_json(*report.by_number),
         "number_written_otherwise": [asdict(one) for one in report.written_otherwise],
+        "links_by_dominating_values": report.crowd[0],
         "chance_estimated": None if wrong is None else wrong.chance,
         "placebo_rows": report.placebo_rows,
         "legs": [{"curator": one.curator, "links": one.links, "elements": one.elements} for one in report.legs],
@@ -139,7 +155,9 @@ def _estimate(estimate: Estimate) -> dict[str, float]:
     return {"value": estimate.value, "sd": estimate.sd}
 
 
-def _lines(report: LinkageReport, categories: Mapping[str, Sequence[str]], lacking: Mapping[str, str]) -> Iterator[str]:
+def _lines(
+    report: LinkageReport, categories: Mapping[str, Sequence[str]], lacking: Mapping[str, str], unlike: Sequence[str]
+) -> Iterator[str]:
     role = "the hub" if report.is_hub else f"a spoke of a hub with {report.hub_rows:,} rows"
     count = f"{report.links:,}" if report.links else "No"
     yield f"{count} people are linked by all curators. This is {role}; its table has {report.rows:,} rows."
@@ -163,7 +181,7 @@ def _lines(report: LinkageReport, categories: Mapping[str, Sequence[str]], lacki
     if report.ties:
         yield f"{report.ties:,} rows tied with another one of this table and are not linked; remove duplicates."
     yield ""
-    yield from quality_lines(report)
+    yield from quality_lines(report, unlike)
     for rate in report.rates:
         names = categories.get(rate.attribute, ())
         if len(names) >= len(rate.rows):
@@ -172,8 +190,8 @@ def _lines(report: LinkageReport, categories: Mapping[str, Sequence[str]], lacki
                 yield f"    {name}: {linked:,} of {rows:,}" + (f" ({linked / rows:.1%})" if rows else "")
 
 
-def quality_lines(report: LinkageReport) -> Iterator[str]:
-    """Yield how good the links are by estimate, and what looks like a mistake."""
+def quality_lines(report: LinkageReport, unlike: Sequence[str] = ()) -> Iterator[str]:
+    """Yield how good the links are by estimate, and what looks like a mistake; see `linkage_text`."""
     quality = report.quality
     if not any(leg.links for leg in report.legs):
         yield NOBODY
@@ -187,14 +205,7 @@ def quality_lines(report: LinkageReport) -> Iterator[str]:
             " compare given, family and date_order in the study file with the tables of both curators."
         )
     wrong, found = quality
-    yield f"estimated precision: {wrong.precision.value:.4f} (standard deviation {wrong.precision.sd:.4f})"
-    for one in report.written_otherwise:
-        yield (
-            f"The number that no key takes differs in {one.differ:,} of {one.tested:,} pairs in which it is written as"
-            f" {one.form} here: it is written in another way there, so it does not say how many links are wrong."
-        )
-    if report.by_number[0] and not report.written_otherwise:
-        yield f"by a number that no key takes, of compared pairs that both have one: {tested_text(*report.by_number)}"
+    yield from _precision_lines(report, wrong.precision, unlike)
     chance = f"{wrong.by_chance:.1f} of the links are taken as wrong by chance"
     if not report.placebo_rows:
         yield f"{chance}, as no rows ran with moved dates; `placebo = true` in the study file counts them."
@@ -213,6 +224,24 @@ def quality_lines(report: LinkageReport) -> Iterator[str]:
         yield "estimated recall: unknown; it takes given name, family name, birth date and postcode at both curators."
     else:
         yield f"estimated recall: {found.value:.3f} (standard deviation {found.sd:.3f}). {INDEPENDENT}"
+
+
+def _precision_lines(report: LinkageReport, precision: Estimate, unlike: Sequence[str]) -> Iterator[str]:
+    yield f"estimated precision: {precision.value:.4f} (standard deviation {precision.sd:.4f})"
+    (apart, tested, differ), otherwise = report.crowd, report.written_otherwise
+    if apart:
+        by_number = f" The number that no key takes differs in {differ:,} of {tested:,} of them." if tested else ""
+        yield (
+            f"{apart:,} links stand apart: their key has a value that far more rows share than any other, such as 1"
+            " January or a name for the unnamed, so they may be of strangers, and no row with moved dates shows it."
+            f"{by_number} The file for a researcher takes half of them as wrong, give or take half. `veiltab curator"
+            " check` names the values; missing_values and default_dates in the study file take them out of keys."
+        )
+    forms = [f"it differs in {one.differ:,} of {one.tested:,} pairs with {one.form} here" for one in otherwise]
+    if reasons := [*unlike, *forms]:
+        yield f"The number that no key takes does not say how many links are wrong: {'; '.join(reasons)}."
+    elif report.by_number[0]:
+        yield f"by a number that no key takes, of compared pairs that both have one: {tested_text(*report.by_number)}"
 
 
 def _why_not(report: LinkageReport) -> Iterator[str]:

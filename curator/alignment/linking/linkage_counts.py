@@ -1,6 +1,7 @@
 """What hub and spoke count in a linkage, for the report that stays with them."""
 
 from collections import Counter
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,8 @@ def report_of(work: HubWork | SpokeWork, line: HubLine, rows: NDArray[np.int64],
         )
         for number, one in enumerate(shown, 1)
     )
+    bits = np.zeros((0, 8), np.bool_) if work.agreed is None else work.agreed
+    is_apart = work.crowded[work.pairs]
     return LinkageReport(
         is_hub=False,
         rows=len(work.numbers),
@@ -60,9 +63,10 @@ def report_of(work: HubWork | SpokeWork, line: HubLine, rows: NDArray[np.int64],
         legs=(LegCount(curator=work.hub, links=len(work.accepted), elements=work.elements),),
         passes=passes,
         agreed=None if work.agreed is None else _agreed(work.agreed),
-        pairs=0 if work.agreed is None else len(work.agreed),
-        by_number=(0, 0) if work.agreed is None else _by_number(work.agreed),
-        by_form=() if work.agreed is None else _by_form(work.agreed, work.forms),
+        pairs=len(bits),
+        by_number=_by_number(bits[~is_apart]),
+        by_form=_by_form(bits[~is_apart], list(compress(work.forms, ~is_apart))),
+        crowd=(int(np.count_nonzero(work.crowded[work.accepted])), *_by_number(bits[is_apart])),
         dated=work.dated,
         rates=rates,
         ties=work.ties[0],

@@ -1,6 +1,7 @@
 """The keys of a curator's own rows in a pass, as digests in ascending order: what is asked and answered."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from veiltab.common.core.randomness import MAX_FILL, CipherStream
+from veiltab.common.linkage.dominance import crowded
 from veiltab.common.linkage.identity_rule import FieldKind, IdentityRule
 from veiltab.common.linkage.ladder import Pass
 from veiltab.common.linkage.placebo import placebo_keys
@@ -114,6 +116,28 @@ class OwnRows:
             forms = [re.sub(r"\d", "9", re.sub(r"[^\W\d]", "a", value)) for value in values]
             made += [forms[place] for place in places[rows[(start <= rows) & (rows < stop)] - start]]
         return made
+
+    def crowded(self, numbers: NDArray[np.uint8], fields: Mapping[str, Sequence[int]]) -> NDArray[np.bool_]:
+        """Return (n,) whether a row has a value that far more rows share than others, in a field of its number.
+
+        Args:
+            numbers: (n,) a number of each row, such as that of its pass.
+            fields: field -> numbers of the rows whose value is looked at.
+        """
+        counts = {field: Counter[str]() for field in fields}
+        for _, _, chunk in self._chunks():
+            for field, count in counts.items():
+                _, values, places = chunk[field]
+                count.update(dict(zip(values, np.bincount(places, minlength=len(values)).tolist(), strict=True)))
+        found = np.zeros(len(self), np.bool_)
+        for field, count in counts.items():
+            del count[""]
+            crowd = crowded(count, are_dates=self._kinds[field] is FieldKind.BIRTH)
+            for start, stop, chunk in self._chunks() if crowd else ():
+                _, values, places = chunk[field]
+                is_shared = np.array([value in crowd for value in values])[places]
+                found[start:stop] |= is_shared & np.isin(numbers[start:stop], fields[field])
+        return found
 
     def filled(self, field: str) -> int:
         """Return how many rows have a field."""

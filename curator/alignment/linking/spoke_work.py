@@ -64,8 +64,15 @@ class SpokeWork:
         """Rows that the rule links and that are not named, because they miss a value of an attribute."""
         self.ties = 0, 0
         """The rows that tie with another one in the earliest pass that proposes to a row of the hub, and those rows."""
+        self.crowded = np.zeros(0, np.bool_)
+        """Of each row, whether the key of its pass has a value that far more rows share than others."""
         self.agreed: NDArray[np.bool_] | None = None
-        """(n, 8): of some linked pairs what agrees, by the places of `compared`. None where pairs are not compared."""
+        """(n, 8): of some linked pairs what agrees, by the places of `compared`, without numbers that a crowd shares.
+
+        None where pairs are not compared.
+        """
+        self.pairs: Rows = np.empty(0, np.int64)
+        """The rows of these pairs."""
         self.forms = list[str]()
         """Of the same pairs how the number that no key takes is written here."""
         self.dated = 0, 0
@@ -84,6 +91,9 @@ class SpokeWork:
             self._done += 1
         if self._links is None:
             rows, handles = await asyncio.to_thread(self._resolved, line.rows)
+            steps, own = line.running(leg.identity), await leg.own()
+            keys = {field: [one.number for one in steps if field in one.fields] for field in leg.identity.kinds}
+            self.crowded = await asyncio.to_thread(own.crowded, self.numbers, keys)
             complete = leg.table.respondents.kept()[rows]
             self.incomplete, self._links = int(np.count_nonzero(~complete)), (rows[complete], handles[complete])
             self._handle = self._handle[:0].copy()
@@ -160,17 +170,20 @@ class SpokeWork:
         if self.agreed is not None:
             return
         own, leg, order = await self._leg.own(), self._leg, np.argsort(rows)
+        self.pairs = rows[order]
         asked, shown = compared(leg.identity), compared(leg.identity, at_hub=True)
 
         def made() -> SpokeKeys:
-            records = own.pair_records(rows[order], handles[order], asked, leg.session.alignment, leg.folder)
+            records = own.pair_records(self.pairs, handles[order], asked, leg.session.alignment, leg.folder)
             return SpokeKeys(records, leg.folder, masking.BATCH, leg.derived(f"order {COMPARED}"))
 
         found, _ = await self._looked_up(COMPARED, await asyncio.to_thread(made), len(shown) * len(rows))
         self.agreed = np.zeros((len(rows), 8), np.bool_)
         self.agreed.reshape(-1)[found] = True
         if name := leg.identity.number_beside:
-            self.forms = await asyncio.to_thread(own.forms, name, rows[order])
+            self.forms = await asyncio.to_thread(own.forms, name, self.pairs)
+            shared = await asyncio.to_thread(own.crowded, np.ones(len(own), np.uint8), {name: [1]})
+            self.agreed[shared[self.pairs], 7] = False
         self.dated = (await asyncio.to_thread(own.filled, asked[2][1]) if 2 in asked else 0), line.dated
 
     async def _looked_up(self, number: int, keys: SpokeKeys, most: int) -> tuple[Rows, Bytes]:

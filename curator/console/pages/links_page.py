@@ -34,7 +34,7 @@ def _show(books: Books, identity: Identity | None, visit: Visit) -> Response:
         "links.html",
         report=report,
         facts=None if report is None else linkage_json(report, *words),
-        quality=() if report is None else tuple(quality_lines(report)),
+        quality=() if report is None else tuple(quality_lines(report, words[2])),
         picture=Markup() if report is None else ladder_picture(report),
         sessions={who: count for who, (_, count) in store.private.parts().items() if who != standing.name},
         most_sessions=MOST_SESSIONS,

@@ -1,5 +1,6 @@
 """Estimates of links from counts: by hand, where they are exact, and on the safe side where they are bounds."""
 
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import comb
@@ -48,7 +49,11 @@ def test_wrong_links_are_what_the_hub_foresees_and_what_moved_dates_link() -> No
     assert found.share == pytest.approx((0.4 + 1) / 750)
     assert found.chance == pytest.approx(1 / 750)
     assert found.sd == pytest.approx(2 * (0.4 + 1 + 1) ** 0.5 / 750)
-    assert found.precision.value == 1 - found.share
+    assert found.precision == Estimate(value=1 - found.share, sd=found.sd)
+    apart = wrong_links(replace(COUNTS, crowd=150), Estimate(value=800, sd=1), placebo)
+    assert (apart.share, apart.chance) == pytest.approx(((1.4 + 75) / 750, (1 + 75) / 750))
+    assert apart.sd == pytest.approx((4 * 2.4 + 150**2 / 12) ** 0.5 / 750)
+    assert (apart.precision.value, apart.precision.sd) == pytest.approx((1 - 1.4 / 600, found.sd * 750 / 600))
 
 
 def test_a_pass_with_nothing_to_move_adds_three_wrong_links() -> None:

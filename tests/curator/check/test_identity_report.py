@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from veiltab.common.linkage.dominance import crowded, dominating, dominating_dates
 from veiltab.common.study.coding.dates import today
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.curator.check.dominance import dominating, dominating_dates
 from veiltab.curator.check.identity_check import IdentityInspection
 from veiltab.curator.check.inspection import Inspection, inspect_table
 from veiltab.play.registers.people import Row, made_registers
@@ -133,3 +133,6 @@ def test_days_that_one_date_explains_are_not_named_twice() -> None:
     days = {f"19{n % 60 + 40}{n % 12 + 1:02}{n % 28 + 1:02}": 1 for n in range(300)}
     assert dominating_dates(days | {"19700630": 80}) == (("1970-06-30", 80),)
     assert dominating_dates(days | {f"{1900 + n}0101": 1 for n in range(80)})[0][0] == "01-01"
+    guessed = {f"{1900 + n}0101": 1 for n in range(90)}
+    assert crowded(days | guessed | {"19700630": 80}, are_dates=True) == {*guessed, "19700630"}
+    assert crowded(days | {"baby": 80}, are_dates=False) == {"baby"}

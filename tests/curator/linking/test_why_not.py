@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from tests.curator.alignment.circle import align
+from tests.curator.check.test_identity_report import STUDY
 from tests.curator.linking.registers import registers
 from tests.curator.linking.test_number_beside import COMMON, HUB, RULE, with_number
+from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.linkage.linkage_report import FormCount, LegCount, LinkageReport, PassCount
-from veiltab.curator.linkage.linkage_text import linkage_json, linkage_text
+from veiltab.curator.linkage.linkage_text import linkage_json, linkage_text, own_words
 
 NAMES = "given family birth"
 ALSO_SEX, ALSO_POSTCODE = "given family birth sex", "given:3 family:3 birth postcode"
@@ -89,7 +91,7 @@ def test_disagreements_of_one_form_make_no_precision(
     said, plain = linkage_text(made, {}), linkage_json(made, {})
     assert tuple(one.form for one in made.written_otherwise) == shown
     assert ("exact interval" in said) is (not shown)
-    assert [f"written as {form} here" in said for form in shown] == [True] * len(shown)
+    assert [f"pairs with {form} here" in said for form in shown] == [True] * len(shown)
     assert (plain["precision_by_number"] is None) is bool(shown)
 
 
@@ -104,3 +106,36 @@ def test_numbers_with_a_check_digit_at_one_curator_test_nothing(tmp_path: Path, 
         assert "999999" in [one.form for one in bob.report.written_otherwise]
         assert all(one.tested == one.differ for one in bob.report.written_otherwise)
         assert "exact interval" not in linkage_text(bob.report, {})
+
+
+@pytest.mark.parametrize("is_private", [False, True], ids=["tokens", "private"])
+def test_links_by_a_value_that_a_crowd_shares_stand_apart(tmp_path: Path, *, is_private: bool) -> None:
+    """Foundlings of the same days are strangers; a card that a dozen share says nothing of anybody."""
+    tables = []
+    for start in (100, 500):
+        found = [("foundling", "found", f"2001-01-{day:02}", "f", f"{start + day}") for day in range(1, 21)]
+        cards = ["0000" if n < 12 else f"{7000 + n}" for n in range(60)] + [f"{start + n}" for n in range(20)]
+        tables.append(with_number([*COMMON, *found], cards))
+    with registers(tmp_path, tables, RULE, is_private=is_private) as (alice, bob):
+        align(alice, bob)
+        assert (bob.report.crowd, bob.report.by_number) == ((20, 20, 20), (48, 0))
+        said, plain = linkage_text(bob.report, {}), linkage_json(bob.report, {})
+        assert "20 links stand apart" in said
+        assert "differs in 20 of 20 of them. The file for a researcher takes half" in said
+        assert plain["links_by_dominating_values"] == 20
+        assert "stand apart" not in linkage_text(alice.report, {})
+
+
+def test_numbers_that_the_hub_writes_otherwise_make_no_precision() -> None:
+    written = STUDY.replace('"postcode"]', '"postcode", "card:number"]').replace(
+        "identity = {", "identity = { card = 'c',"
+    )
+    for name, forms in (("hub", '"aa9999999" = 415, "9999999" = 385'), ("spoke", '"9999999" = 800')):
+        written = written.replace(f'name = "{name}"\n', f'name = "{name}"\nforms = {{ "card" = {{ {forms} }} }}\n')
+    words = own_words(study_from_bytes(written.encode(), ""), "spoke")
+    made = report((NAMES, 900), by_number=(600, 280))
+    assert "many links are wrong: 415 of 800 rows of hub write card as no row of spoke does." in linkage_text(
+        made, *words
+    )
+    assert linkage_json(made, *words)["precision_by_number"] is None
+    assert "exact interval" in linkage_text(made, *words[:2])

@@ -18,6 +18,16 @@ def dominating(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     return tuple((value, rows) for value, rows in ranked if rows >= max(_FEWEST, _TIMES * usual))
 
 
+def crowded(counts: Mapping[str, int], *, are_dates: bool) -> frozenset[str]:
+    """Return the values that far more rows share than others; of dates as YYYYMMDD those of such a day of the year too.
+
+    Args:
+        counts: value -> rows.
+    """
+    often = {value.replace("-", "") for value, _ in (dominating_dates if are_dates else dominating)(counts)}
+    return frozenset(value for value in counts if value in often or (are_dates and value[4:] in often))
+
+
 def dominating_dates(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     """Return dates as YYYY-MM-DD, and days of any year as MM-DD, that far more rows share than others.
 
