@@ -72,6 +72,7 @@ def synthesise(
     for path in written_paths(out, copies or 0):
         refuse_present(path)
     release = client.release(release_name)
+    note("a model of all tables is fitted")
     microdata = release.synthesise(
         rows=rows,
         replicates=DEFAULT_REPLICATES if replicates is None and not copies else replicates or 0,
@@ -79,8 +80,11 @@ def synthesise(
         seed=seed,
         attributes=listed(attributes) if attributes else None,
         linkage_error=linkage,
-        progress=lambda done, whole: None if done % 5 else note(f"the release was played again: {done} of {whole}"),
+        progress=lambda done, whole: (
+            None if done % 5 and done > 2 else note(f"the release was played again: {done} of {whole}")
+        ),
     )
+    note("rows are weighted and written")
     files = microdata.write(out)
     if page is not None:
         from veiltab.researcher.report.microdata_page import render

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import emit
+from veiltab.common.command.cli import emit, note
 from veiltab.common.command.new_files import NEW_FILE, force_option
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.commands.linkage_options import Linkage, linkage_option
@@ -176,7 +176,10 @@ def report(client: "Client", release_name: str, confidence: float, out: Path) ->
     release = client.release(release_name)
     known = release.status()
     if known.tables:
-        html = render(microdata_report(client.study, release.synthesise(seed="report"), card_of(known)))
+        note(f"a model of {len(known.tables)} tables is fitted")
+        microdata = release.synthesise(seed="report")
+        note("the release is played again, to see how far from the truth the rows are")
+        html = render(microdata_report(client.study, microdata, card_of(known)))
     else:
         html = report_page(client.study, known, release.estimate(confidence=confidence))
     write_page(html, out)

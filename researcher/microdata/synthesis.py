@@ -260,7 +260,7 @@ def synthesise(  # noqa: PLR0913 - one argument a choice
         replicates: M, how often the release is played again for the weights; 0 for none.
         copies: the same as files without weights, so many; 0 for one file.
         seed: any text; the same seed gives the same rows.
-        progress: told how many of how many replays are done; may raise, and so end the work.
+        progress: told how many of how many replays are done, 0 once the model is fitted; may raise, to end the work.
 
     Raises:
         InvalidInputError: numbers out of range, or an attribute that no table has.
@@ -271,6 +271,7 @@ def synthesise(  # noqa: PLR0913 - one argument a choice
     tables = _tables_of(domain, tables, status.release_id)
     model = fitted(domain, tables)
     secret, count = _secret(seed), copies or replicates
+    progress(0, count)
     first = model.sample(min(CHUNK, rows), derive(secret, "rows 0"))
     numbers = DrawnTogether(domain, first)
     replays = [Replay(tables=tables, model=model, key=derive(secret, f"replay {one}")) for one in range(count)]

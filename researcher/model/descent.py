@@ -69,10 +69,10 @@ def tree_path(tree: JunctionTree, tables: Sequence[Table], margins: Sequence[Flo
     for step in count():
         if step % EVERY == 0:
             yield TreeDistribution(tree, point.conditionals)
-        stepped = [theta - alpha * slope for theta, slope in zip(point.theta, point.slopes, strict=True)]
+        stepped = [_along(theta, -alpha, slope) for theta, slope in zip(point.theta, point.slopes, strict=True)]
         following = (1 + sqrt(1 + 4 * momentum**2)) / 2
         ahead = (momentum - 1) / following
-        tried = look([new + ahead * (new - old) for new, old in zip(stepped, last, strict=True)])
+        tried = look([_along(new, ahead, new - old) for new, old in zip(stepped, last, strict=True)])
         if tried.loss <= point.loss:
             point, last, momentum = tried, stepped, following
             alpha *= growth
@@ -80,6 +80,13 @@ def tree_path(tree: JunctionTree, tables: Sequence[Table], margins: Sequence[Flo
             last, momentum = point.theta, 1.0
         else:
             alpha, growth = alpha / 2, _LATER_GROWTH
+
+
+def _along(start: Floats, step: float, direction: Floats) -> Floats:
+    """Return start + step direction."""
+    found = direction * step
+    found += start
+    return found
 
 
 def _independence(tree: JunctionTree, margins: Sequence[Floats]) -> list[Floats]:

@@ -1,11 +1,14 @@
 """The loss of a distribution on a junction tree by noisy tables, and its slope.
 
 L(P) = 1/2 sum_t w_t ||M_t P - y_t||^2, where M_t sums the marginal of a clique down to the attributes of table t. The
-tables of one clique share their sums: what several of them leave out is summed out once, the largest attributes first.
+tables of one clique share their sums. With at most k attributes each, every table lacks all of one of any k + 1 groups
+of attributes, so k + 1 passes over the clique sum a group out each, and all tables are summed from what is left. There
+what several of them leave out is summed out once, the largest attributes first.
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from math import prod, sqrt
 
 import numpy as np
 
@@ -27,19 +30,19 @@ class _Sum:
     """A marginal of a clique, the tables that are compared with it, and the smaller marginals that are made from it."""
 
     targets: Sequence[_Target]
-    smaller: Sequence[tuple[int, "_Sum"]]
+    smaller: Sequence[tuple[tuple[int, ...], "_Sum"]]
 
     def look(self, marginal: Floats) -> tuple[float, Floats]:
         """Return the loss of the tables here and below, and its slope by the cells of this marginal."""
-        loss, slope = 0.0, np.zeros(marginal.shape)
+        loss, slope = 0.0, np.zeros([1] * marginal.ndim)
         for target in self.targets:
             error = marginal - target.values
             loss += target.weight * float(np.vdot(error, error)) / 2
-            slope += target.weight * error
-        for place, below in self.smaller:
-            more, slopes = below.look(marginal.sum(axis=place, keepdims=True))
+            slope = slope + target.weight * error
+        for places, below in self.smaller:
+            more, slopes = below.look(marginal.sum(axis=places, keepdims=True))
             loss += more
-            slope += slopes
+            slope = slope + slopes
         return loss, slope
 
 
@@ -47,12 +50,25 @@ def _sum(sizes: tuple[int, ...], kept: frozenset[int], targets: Collection[_Targ
     """Plan the sums from a marginal over the axes `kept` down to the targets, all of which lie within it."""
     smaller = []
     rest = [target for target in targets if target.places != kept]
-    for place in sorted(kept, key=lambda place: -sizes[place]):
-        without = [target for target in rest if place not in target.places]
+    groups = _groups(sizes, kept, 1 + max((len(target.places) for target in rest), default=0))
+    # A table that lacks all of no group still lacks an attribute.
+    for places in [*groups, *((place,) for place in kept)]:
+        without = [target for target in rest if target.places.isdisjoint(places)]
         if without:
-            smaller.append((place, _sum(sizes, kept - {place}, without)))
-            rest = [target for target in rest if place in target.places]
+            smaller.append((places, _sum(sizes, kept.difference(places), without)))
+            rest = [target for target in rest if not target.places.isdisjoint(places)]
     return _Sum(targets=[target for target in targets if target.places == kept], smaller=smaller)
+
+
+def _groups(sizes: tuple[int, ...], kept: frozenset[int], count: int) -> list[tuple[int, ...]]:
+    """Divide attributes into at most so many runs of about as many cells each: sums over neighbours are fast."""
+    groups: list[tuple[int, ...]] = [()]
+    even = prod(sizes[place] for place in kept) ** (1 / count)
+    for place in sorted(kept):
+        if prod(sizes[one] for one in groups[-1]) * sqrt(sizes[place]) > even and len(groups) < count:
+            groups.append(())
+        groups[-1] = (*groups[-1], place)
+    return sorted(groups, key=lambda group: -prod(sizes[one] for one in group))
 
 
 class Loss:
@@ -92,5 +108,5 @@ class Loss:
         for marginal, shape, sums in zip(marginals, self._shapes, self._sums, strict=True):
             more, slope = sums.look(marginal.reshape(shape))
             loss += more
-            slopes.append(slope.reshape(marginal.shape))
+            slopes.append(np.broadcast_to(slope, shape).reshape(marginal.shape))
         return loss, slopes

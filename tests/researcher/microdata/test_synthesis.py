@@ -175,7 +175,7 @@ def test_copies_are_numbered_files_without_weights(tmp_path: Path) -> None:
 def test_work_is_told_of_and_may_be_ended() -> None:
     told = list[tuple[int, int]]()
     synthesise(DOMAIN, status(), TABLES, rows=10, replicates=3, seed="s", progress=lambda *parts: told.append(parts))
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
     def stop(_done: int, _whole: int) -> None:
         raise InterruptedError

@@ -8,6 +8,7 @@ from tests.researcher.model.made_tables import Floats, domain_of, log_linear, ma
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.model.descent import EVERY, tree_path
 from veiltab.researcher.model.junction import JunctionTree, junction_tree
+from veiltab.researcher.model.loss import Loss
 from veiltab.researcher.model.measurement import Measurement, Table, tables_of
 from veiltab.researcher.model.tree_distribution import TreeDistribution
 
@@ -34,6 +35,31 @@ def proportional_fitting(pairs: Mapping[tuple[int, int], Floats]) -> Floats:
             within = [size if axis in axes else 1 for axis, size in enumerate(SHAPE)]
             joint *= (target / margin(joint, axes)).reshape(within)
     return joint
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 5])
+def test_the_loss_and_its_slope_are_sums_over_all_tables(most: int) -> None:
+    """Tables of several sizes lie in a clique of five attributes: none of them is left out."""
+    shape, rng = (2, 9, 2, 2, 3), np.random.default_rng(most)
+    tree = junction_tree(shape, list(combinations(range(5), 2)))
+    (clique,) = tree.cliques
+    some = [
+        Table(axes=axes, values=rng.random([shape[axis] for axis in axes]), weight=float(rng.integers(1, 9)))
+        for size in range(1, most + 1)
+        for axes in combinations(range(5), size)
+    ]
+    joint = rng.random([shape[axis] for axis in clique.axes])
+    loss, slope = 0.0, np.zeros(joint.shape)
+    for table in some:
+        others = tuple(place for place, axis in enumerate(clique.axes) if axis not in table.axes)
+        order = np.argsort(np.argsort([axis for axis in clique.axes if axis in table.axes]))
+        error = joint.sum(axis=others, keepdims=True)
+        error = error - table.values.transpose(order).reshape(error.shape)
+        loss += table.weight * float((error**2).sum()) / 2
+        slope += table.weight * error
+    found, (along,) = Loss(tree, some)([joint.reshape(1, -1)])
+    assert found == pytest.approx(loss, rel=1e-12)
+    np.testing.assert_allclose(along.reshape(joint.shape), slope, rtol=1e-12)
 
 
 def test_consistent_tables_on_a_chordal_graph_give_the_joint_table_of_largest_entropy() -> None:
