@@ -14,6 +14,7 @@ incident number, and its text stays here.
 
 import inspect
 import logging
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
@@ -166,6 +167,7 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
         self._admission = admission
         self._calls: Counter[Party] = Counter()
         self._handlers: dict[str, Handler] = {}
+        self._next_line: dict[tuple[str, str, str], float] = {}
         self._connections = Connections()
         self._first_messages = FirstMessages()
 
@@ -243,18 +245,20 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
             _log.error("%s: %s", method, logged, extra={"rpc": method, "reason": told.reason})
             await abort(context, told)
 
-    @staticmethod
-    async def _refuse(method: str, party: Party | None, context: Context, error: VeiltabError) -> None:
-        """Log a refusal and end the call with it."""
+    async def _refuse(self, method: str, party: Party | None, context: Context, error: VeiltabError) -> None:
+        """End a call with a refusal, and log it once a second for each method, caller and reason."""
         # What is not there yet is asked for again and again in the course of a release.
         level = logging.INFO if isinstance(error, NotReadyError | NotFoundError) else logging.WARNING
         who = party.uri if party else "?"
-        _log.log(
-            level,
-            "%s refused to %s: %s: %s",
-            *(method, who, error.reason, error.problem),
-            extra={"rpc": method, "reason": error.reason},
-        )
+        key, now = (method, who, error.reason), time.monotonic()
+        if now >= self._next_line.get(key, 0):
+            self._next_line[key] = now + 1
+            _log.log(
+                level,
+                "%s refused to %s: %s: %s",
+                *(method, who, error.reason, error.problem),
+                extra={"rpc": method, "reason": error.reason},
+            )
         await abort(context, error)
 
     @contextmanager

@@ -36,6 +36,9 @@ from veiltab.curator.table.workplace import Workplace
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 2.0
 _RETRY_SECONDS = 0.1
+_MOST_UNMADE = 100
+"""Alignments that were begun and not made whose parts are kept; each table version of a peer's begins one."""
+
 _ROOM = "alignment"
 
 
@@ -171,7 +174,11 @@ class Alignment:
                 return
         if self._ordered is None:  # else part of it is written
             self._room.keep(_ROOM, self._exchange.most_bytes(table))
-        key = await self._coins.toss(alignment_coin(name), peers)
+        if self._store.coins.is_forgotten(coin := alignment_coin(name)):
+            self._store.alignments.forget_version(table.content_digest)
+            raise NotReadyError("aligns its table anew, since files are lost", where=f"curator {self._name}")
+        key = await self._coins.toss(coin, peers)
+        self._store.coins.forget_unmade(_MOST_UNMADE)
         table = await self._exchange.prepared(name, table, key, self._workplace, peers)
         ordered = await self._in_token_order(name, table, derive(key, "tokens"))
         others = await self._exchange.run(name, table, aligned.folder, peers)

@@ -44,6 +44,11 @@ class Linkages:
             row = db.execute("SELECT handle_key FROM linkage WHERE alignment_id = ?", [alignment_id]).fetchone()
         return bytes(row["handle_key"])
 
+    def forget_key(self, alignment_id: str) -> None:
+        """Erase the key of an alignment's handles, which nobody needs any more."""
+        erased = "UPDATE linkage SET handle_key = x'' WHERE alignment_id = ? AND handle_key <> x''"
+        self._connection.execute_unsynced(erased, [alignment_id])
+
     def record(
         self, alignment_id: str, report: str, asked: Mapping[str, tuple[int, int]], sample: LinkedSample
     ) -> None:

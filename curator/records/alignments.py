@@ -20,6 +20,10 @@ class Alignments:
         ).fetchone()
         return str(row["version"])
 
+    def forget_version(self, content_digest: str) -> None:
+        """Let a table content have another name from now on, so that it is aligned under new keys."""
+        self._connection.execute("DELETE FROM table_version WHERE content_digest = ?", [content_digest])
+
     def alignment(self, alignment_id: str) -> tuple[int, str] | None:
         """Return (common respondents, digest) of a finished alignment."""
         row = self._connection.execute("SELECT * FROM alignment WHERE id = ?", [alignment_id]).fetchone()

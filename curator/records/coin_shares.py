@@ -86,6 +86,23 @@ class CoinShares:
         self.has_traces = True
         self._connection.execute_unsynced("UPDATE coin SET share = x'', value = x'' WHERE id = ?", [coin_id])
 
+    def is_forgotten(self, coin_id: str) -> bool:
+        """Whether a coin was tossed and is erased."""
+        row = self._connection.execute("SELECT share FROM coin WHERE id = ?", [coin_id]).fetchone()
+        return row is not None and not row["share"]
+
+    def forget_unmade(self, most: int) -> None:
+        """Delete the parts of alignments that were begun and not made, but for the latest of them."""
+        with transaction(self._connection) as db:
+            db.execute(
+                "DELETE FROM coin WHERE id IN (SELECT id FROM coin WHERE id LIKE 'alignment/%' AND substr(id, 11)"
+                " NOT IN (SELECT id FROM alignment) ORDER BY rowid DESC LIMIT -1 OFFSET ?)",
+                [most],
+            )
+            for table in ("commitment", "opening"):
+                unknown = "coin_id LIKE 'alignment/%' AND coin_id NOT IN (SELECT id FROM coin)"
+                db.execute(f"DELETE FROM {table} WHERE {unknown}")  # noqa: S608 - the program's own words
+
     def erase_traces(self) -> None:
         """Erase coins that were forgotten from the database's log too; it waits for the disk several times."""
         # Before that, as another thread may forget one meanwhile.

@@ -105,6 +105,22 @@ def test_of_an_alignment_that_is_not_begun_here_nothing_is_kept(village: Village
         assert not alice.store.coins.commitments(unknown)
 
 
+def test_parts_of_alignments_that_were_not_made_are_bounded(village: Village) -> None:
+    village.toss(ALIGNMENT)
+    coins, store = village.parts["alice"].store.coins, village.parts["alice"].store
+    store.alignments.set_alignment(ALIGNMENT.removeprefix("alignment/"), 1, "")
+    begun = [f"alignment/{number:032x}" for number in range(20)]
+    for name in begun:
+        coins.own_share(name, bytes(32))
+        coins.commit(name, "bob", bytes(32))
+        coins.set_opening_given(name, "bob")
+    coins.forget_unmade(5)
+    rows = store.connection.execute("SELECT coin_id FROM opening UNION SELECT coin_id FROM commitment").fetchall()
+    assert {row["coin_id"] for row in rows} == {ALIGNMENT, *begun[-5:]}
+    assert [coins.knows_coin(name) for name in begun] == [False] * 15 + [True] * 5
+    assert coins.coin_value(ALIGNMENT)
+
+
 def test_nobody_opens_before_it_holds_every_commitment(village: Village) -> None:
     with pytest.raises(NotReadyError, match="does not hold every commitment yet"):
         asyncio.run(village.tossed("alice", ALIGNMENT))

@@ -55,14 +55,14 @@ def test_of_twenty_random_plans_no_cheat_passes_that_is_tested_enough(tmp_path: 
 
 
 def has_ended(world: World, release: str) -> bool:
-    return all(one.state.finished for one in ends(world, release))
+    return [one.state.finished for one in ends(world, release)] == [True, True]
 
 
 def ends(world: World, release: str) -> list[CuratorRelease]:
     found = []
     for curator in ("alice", "bob"):
         with world.store(curator) as store:
-            found.append(store.releases.release(release))
+            found += [store.releases.release(release)] if store.releases.knows(release) else []
     return found
 
 

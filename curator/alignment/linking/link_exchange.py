@@ -175,6 +175,11 @@ class LinkExchange(PrivateExchange):
             if not path.name.startswith(_KEPT) or path.name.startswith("from-"):
                 path.unlink()
 
+    def _erase_keys(self, name: str) -> None:
+        """Erase the key of the handles too."""
+        super()._erase_keys(name)
+        self._linkages.forget_key(name)
+
     def _work_in(self, name: str, own: PrivateSession, table: Table, key: bytes, peers: Peers) -> HubWork | SpokeWork:
         folder = self._folder / name / own.name
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

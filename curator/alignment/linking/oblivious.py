@@ -5,8 +5,9 @@ For pass i, the digest d of a key (32 bytes) and the hub's scalar s,
     F(i, d) = first 32 bytes of SHA-512("veiltab linkage value" | i | d | s H(i, d)),
 
 H hashing to ristretto255 (RFC 9496). The spoke sends rho H(i, d), the hub returns s rho H(i, d), and the spoke
-multiplies by 1/rho. Without s, F looks random to those who have not asked; the hub sees uniform elements. That is
-the protocol "2HashDH" of Jarecki, Kiayias and Krawczyk (ASIACRYPT 2014), for curators that follow it.
+multiplies by 1/rho. Without s, F looks random to those who have not asked. That is the protocol "2HashDH" of Jarecki,
+Kiayias and Krawczyk (ASIACRYPT 2014), for curators that follow it, but with one rho for all keys of a pass: that the
+hub cannot tell rho H(i, d) from uniform elements is the decisional Diffie-Hellman assumption here.
 
 By tokens F(i, d) is AES-256-CMAC of d under two keys that all curators have.
 """

@@ -31,6 +31,7 @@ from veiltab.curator.alignment.private.private_disk import private_alignment_byt
 from veiltab.curator.alignment.private.private_work import ROOM, ChangedQueryError, SilentCuratorError, Work, named
 from veiltab.curator.alignment.private.ristretto import fresh_scalar, fresh_seed
 from veiltab.curator.peers.calls import Peers
+from veiltab.curator.peers.coins import alignment_coin
 from veiltab.curator.peers.ring import MOST_SESSIONS, PART_BYTES, Flow, FlowKind, Standing, flows
 from veiltab.curator.records.private_sessions import PrivateSession
 from veiltab.curator.records.store import CuratorStore
@@ -170,7 +171,13 @@ class PrivateExchange(Exchange):
             return True
         if all(answer.finished == session for answer in answers.values()):
             await asyncio.to_thread(_delete_sessions, self._folder / name)
+            self._erase_keys(name)
         return False
+
+    def _erase_keys(self, name: str) -> None:
+        """Erase what would make the alignment again: with files that are lost it begins under another name."""
+        if not self._store.coins.is_forgotten(coin := alignment_coin(name)):
+            self._store.coins.forget_coin(coin)
 
     def finish(self, name: str, folder: Path) -> None:
         """Erase the secrets, and delete what was received; what others may still fetch stays."""

@@ -394,3 +394,18 @@ def test_a_certificate_of_four_seconds_is_refused_after_them(authority: Authorit
     answered = asyncio.run(scenario())
     assert answered.count(False) > 5
     assert answered.count(True) == 0
+
+
+async def test_refusals_of_one_caller_and_reason_fill_no_log(
+    identity_of: Identities, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = f"{undeclared_service()}/Silent"
+    async with build_server(identity_of(BOB), PEERS, answering(who, path), "localhost:0") as server:
+        for peer in PEERS:
+            async with connect(identity_of(peer), BOB, f"localhost:{server.port}") as channel:
+                for _ in range(20):
+                    with pytest.raises(DeniedError):
+                        await ask(channel, path)
+    lines = [record.getMessage() for record in caplog.records if "refused to" in record.getMessage()]
+    assert len(PEERS) <= len(lines) < 3 * len(PEERS)
+    assert all(any(peer.uri in line for line in lines) for peer in PEERS)

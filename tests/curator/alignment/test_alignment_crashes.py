@@ -24,7 +24,7 @@ from tests.curator.alignment.aligned_curators import (  # noqa: F401 - fixtures
 )
 from tests.power import UNRAISABLE, FailingPower, PowerFailure
 from veiltab.common.core.derivation import derive
-from veiltab.common.errors import IntegrityError, TransferError, VeiltabError
+from veiltab.common.errors import IntegrityError, NotReadyError, TransferError, VeiltabError
 from veiltab.common.tasks.engine import InProcess, Result, Results, Task
 from veiltab.curator.alignment.intersection import alignment_id
 from veiltab.curator.peers.calls import Peers
@@ -81,6 +81,24 @@ def test_files_that_are_lost_are_made_again(both: tuple[Curator, Curator], lost:
         path.unlink()
     asyncio.run(alice.alignment._align(folder.name, alice.table, cast("Peers", PeersOf(alice))))
     assert (files(alice), alice.alignment.result()) == (before, result)
+
+
+def test_files_that_are_lost_after_the_coin_begin_another_alignment(both: tuple[Curator, Curator]) -> None:
+    alice, bob = both
+    align(alice, bob)
+    folder = next(alice.alignment.tokens_file("x").parents[1].iterdir())
+    before = alice.alignment.table_version
+    for curator in both:
+        curator.store.coins.own_share(f"alignment/{folder.name}", bytes(32))
+        curator.store.coins.forget_coin(f"alignment/{folder.name}")
+    (folder / "tokens.bin").unlink()
+    with pytest.raises(NotReadyError, match="aligns its table anew"):
+        asyncio.run(alice.alignment._align(folder.name, alice.table, cast("Peers", PeersOf(alice))))
+    for curator in both:
+        curator.alignment._current = ""  # as after a restart
+    align(alice, bob)
+    assert alice.alignment.table_version != before
+    assert alice.alignment.result() == bob.alignment.result()
 
 
 def damage(path: Path, how: str) -> None:

@@ -173,12 +173,16 @@ def _is_finished(curator: Curator, before: tuple[str, str]) -> bool:
     return own is not None and own.finished not in {"", before[1]}
 
 
-def test_files_of_a_session_are_deleted_once_all_have_finished(tmp_path: Path) -> None:
+def test_files_and_the_coin_of_a_session_are_deleted_once_all_have_finished(tmp_path: Path) -> None:
     with circle(tmp_path, THREE) as curators:
         align(*curators)
         name, session = session_of(curators[0])
         for curator in curators:
+            coins, coin = curator.store.coins, f"alignment/{name}"
+            coins.own_share(coin, bytes(32))
+            coins.set_coin_value(coin, bytes(32))
             assert not asyncio.run(curator.exchange.is_wanted(name, curator.peers))
+            assert coins.is_forgotten(coin)
             assert not (curator.folder / "alignments" / name / session).exists()
 
 

@@ -357,3 +357,6 @@ def test_files_of_a_linkage_hold_no_key_and_no_secret_in_clear(tmp_path: Path) -
             (own,) = [curator.store.private.session(path.name) for path in (curator.folder / "alignments").iterdir()]
             assert own is not None
             assert (own.scalar, own.seed) == (b"", b"")
+            assert not asyncio.run(curator.exchange.is_wanted(curator.alignment._current, cast("Any", curator)))
+            (key,) = curator.store.connection.execute("SELECT handle_key FROM linkage").fetchone()
+            assert key == b"", "once all have finished"
