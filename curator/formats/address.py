@@ -8,7 +8,9 @@ from urllib.parse import urlsplit
 from veiltab.common.errors import InvalidInputError
 
 _DATABASES = ("postgresql", "postgres")
-_PASSWORD = re.compile(r"password\s*=", re.IGNORECASE)
+_PASSWORD = re.compile(r"password\s*=|^postgres(ql)?(:|//)(?!//).*@", re.IGNORECASE)
+"""What may hold a password and is no URL: keywords of libpq, and a URL with a sign forgotten."""
+
 _REMEDY = "Give a file, a folder, a pattern of files, or postgresql://HOST/DATABASE."
 
 
@@ -58,7 +60,7 @@ class TableAddress:
 
     @property
     def _is_connection_string(self) -> bool:
-        """Whether the location looks like keywords of libpq with a password."""
+        """Whether the location looks like a connection with a password, and is no URL."""
         return bool(_PASSWORD.search(self.location))
 
     @property

@@ -55,19 +55,19 @@ class NotifySettings:
     authority: Path | None
 
 
-def read_notify(fields: Fields) -> NotifySettings:
-    """Read the table [notify] of a policy file.
+def read_notify(fields: Fields, folder: Path) -> NotifySettings:
+    """Read the table [notify] of a policy file in a folder, where the files that it names are looked for.
 
     Raises:
         InvalidInputError: a key is unknown, missing or malformed.
     """
     authority = fields.text("ca", "")
     settings = NotifySettings(
-        channels=Path(fields.text("channels")),
+        channels=folder / fields.text("channels"),
         events=_events(fields),
         budget=fields.number("budget") if fields.holds("budget", object) else _BUDGET,
         certificate_days=fields.integer("certificate_days", _CERTIFICATE_DAYS),
-        authority=Path(authority) if authority else None,
+        authority=folder / authority if authority else None,
     )
     fields.finish()
     if not 0 < settings.budget <= 1:

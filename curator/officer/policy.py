@@ -301,7 +301,7 @@ def load_policy(
     if root.holds("notify", object):
         from veiltab.curator.officer.notify_settings import read_notify  # noqa: PLC0415 - not where nobody wants notices
 
-        notify = read_notify(root.table("notify"))
+        notify = read_notify(root.table("notify"), path.parent)
     root.finish()
     digest = hashlib.sha256(content).hexdigest()
     return Policy(

@@ -58,12 +58,17 @@ _CHUNK = 1 << 18
 _ONE = "/v1/releases/{release}"
 
 
+MOST_REPORTS = 8
+"""Pages of reports that are kept: those that were asked for last."""
+
+
 class Desk:
     """Answers for one party: a researcher, or an analyst."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._releases: dict[str, Release] = {}
+        self._reports: dict[str, str] = {}
         self._turn = Lock()
 
     @property
@@ -191,16 +196,21 @@ class Desk:
 
     @resource_at(f"{_ONE}/report", "", "text/html")
     def get_report(self, release: str) -> Response:
-        """Send a page with pictures, the card and every number."""
+        """Send a page with pictures, the card and every number; it is made once, as a release does not change."""
+        known = self._release(release)
+        page = self._reports.pop(known.id, "") or self._page_of(known)
+        self._reports[known.id] = page
+        for earlier in list(self._reports)[:-MOST_REPORTS]:
+            self._reports.pop(earlier, None)
+        return answered(page, "text/html")
+
+    def _page_of(self, known: Release) -> str:
         from veiltab.researcher.report.microdata_page import render  # noqa: PLC0415 - not for results in text
 
-        known = self._release(release)
         status = known.status()
         if status.tables:
-            html = render(microdata_report(self._client.study, known.synthesise(seed="report"), card_of(status)))
-        else:
-            html = report_page(self._client.study, status, known.estimate())
-        return answered(html, "text/html")
+            return render(microdata_report(self._client.study, known.synthesise(seed="report"), card_of(status)))
+        return report_page(self._client.study, status, known.estimate())
 
     @resource_at(
         f"{_ONE}/microdata",

@@ -40,12 +40,12 @@ WANTED = '[notify]\nchannels = "channels.toml"\n'
 
 def test_a_policy_says_who_is_told(tmp_path: Path) -> None:
     found = settings(tmp_path, WANTED)
-    assert (found.channels, found.authority) == (Path("channels.toml"), None)
+    assert (found.channels, found.authority) == (tmp_path / "channels.toml", None), "beside the policy file"
     assert (found.budget, found.certificate_days) == (Decimal("0.8"), 30)
     assert found.events == set(Kind) - {Kind.TEST}
     found = settings(tmp_path, WANTED + 'events = ["held"]\nbudget = 0.5\ncertificate_days = 7\nca = "ca.pem"\n')
     assert (set(found.events), found.budget, found.certificate_days) == ({Kind.HELD}, Decimal("0.5"), 7)
-    assert found.authority == Path("ca.pem")
+    assert found.authority == tmp_path / "ca.pem"
     assert load_policy(None, researchers=[], attributes=[]).notify is None
 
 

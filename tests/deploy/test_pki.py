@@ -19,7 +19,7 @@ from veiltab.common.rpc.parties.identity import Party, Role, load_identity
 from veiltab.common.study.file import CuratorMember, Member, Study, study_from_bytes
 from veiltab.deploy.cli import veiltab
 from veiltab.deploy.pki.authority import names_of
-from veiltab.deploy.pki.certificates import init_pki, issue_party
+from veiltab.deploy.pki.certificates import ISSUED, init_pki, issue_party
 
 NOW = datetime(2030, 1, 15, 12, tzinfo=UTC)
 
@@ -72,7 +72,7 @@ def test_keys_are_their_owners_alone(tmp_path: Path) -> None:
     keys = list((tmp_path / "pki").rglob("*.key"))
     assert len(keys) == 6
     assert len({key.read_bytes() for key in keys}) == 6
-    for path in [*keys, *(key.parent for key in keys)]:
+    for path in [*keys, *(key.parent for key in keys), tmp_path / "pki" / ISSUED]:
         assert path.stat().st_mode & 0o077 == 0
     assert not list((tmp_path / "pki").rglob("*.tmp"))
 

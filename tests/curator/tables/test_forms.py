@@ -335,7 +335,9 @@ def test_other_places_are_refused_without_their_url(study: Study) -> None:
     with pytest.raises(InvalidInputError, match="mysql:// is no place") as caught:
         load_table(TableAddress(location="mysql://ana:secret@h/d"), study, "alice")
     assert "secret" not in str(caught.value)
-    for location in ("mysql://ana:secret@h/d", "host=h dbname=d password=secret", "host=h password = 'a.secret'"):
+    mistyped = ("postgresql:ana:secret@h/d", "postgresql//ana:secret@h/d", "POSTGRES:/ana:secret@h/d")
+    keywords = ("host=h dbname=d password=secret", "host=h password = 'a.secret'")
+    for location in ("mysql://ana:secret@h/d", *mistyped, *keywords):
         reading = read_table(TableAddress(location=location), study, "alice")
         assert "is no place that tables are read from" in str(reading.errors[0])
         assert "secret" not in "".join(map(str, reading.errors))

@@ -21,6 +21,7 @@ from veiltab.common.web.answering import MOST_BODY
 from veiltab.researcher.api.application import DESCRIPTION, MOST_OF_A_TOKEN, MOST_UNDER_WAY, MOST_WAITING
 from veiltab.researcher.api.tokens import Scope
 from veiltab.researcher.client.release import Release
+from veiltab.researcher.report.presentation import report_page
 from veiltab.researcher.status.release_status import Status
 
 
@@ -351,6 +352,19 @@ async def test_a_greedy_token_keeps_no_other_from_an_answer(reader: Program, mon
     assert reader.api._places.taken == 0, "whose client left has no place"
     assert await asyncio.wait_for(asked(reader, "/v1/study", greedy), 10) == 200
     over.set()
+
+
+def test_a_report_is_made_once_for_all_who_ask(reader: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[str]()
+
+    def page(*known: Any) -> str:  # noqa: ANN401 - of a page
+        made.append(report_page(*known))
+        return made[-1]
+
+    monkeypatch.setattr("veiltab.researcher.api.resources.report_page", page)
+    first = reader.ask(f"/v1/releases/{WAGES}/report").text
+    assert reader.with_scopes(Scope.READ).ask(f"/v1/releases/{WAGES}/report").text == first
+    assert made == [first]
 
 
 def test_who_spends_or_takes_is_in_the_log(program: Program, caplog: pytest.LogCaptureFixture) -> None:
