@@ -22,7 +22,7 @@ from veiltab.server.rounds.rounds import RoundKeeper
 MOST_UNDER_WAY = 768
 """Whole requests at a time, as many as calls of all nodes over gRPC; further ones are answered 503."""
 
-_PATH = re.compile(r"/v1/rounds/([^/]+)(/reports)?")
+_PATH = re.compile(r"/v1/rounds/([^/]+)(/reports|/signed)?")
 
 
 class Reports(Application):
@@ -69,6 +69,9 @@ class Reports(Application):
                 one = report_from_json(body)
                 await self._rounds.report(round_id, one.token, one.stratum, one.report)
                 return b'{"counted": true}'
+            case "GET" | "HEAD", (round_id, "/signed"):
+                held.enter_context(self._places)
+                return (await asyncio.to_thread(self._rounds.signed, round_id)).encode()
             case "GET" | "HEAD", (round_id, None):
                 held.enter_context(self._places)
                 return round_to_json(*await asyncio.to_thread(self._rounds.round, round_id))

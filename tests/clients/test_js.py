@@ -64,6 +64,9 @@ def facts(asked: Asked) -> dict[str, Any]:
         "question": spec.question,
         "size": spec.size,
         "budget": "100",
+        "share": "100",
+        "study": asked.poll.local.study.id,
+        "authority": (asked.poll.local.identity_folder(*CLOUD) / "ca.pem").read_text("ascii"),
     }
 
 

@@ -78,6 +78,9 @@ def asked_on_page(served: Served, client: Path, *, oracle: str = "krr", rate: st
         "text": "Which number is yours?",
         "categories": [str(number) for number in range(1, 21)],
         "budget_epsilon": "100",
+        "share_epsilon": "100",
+        "study": served.poll.local.study.id,
+        "authority": served.ca.read_text("ascii"),
     }
     (client / "page" / "question.json").write_text(dumps(question))
     return asked

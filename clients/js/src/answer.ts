@@ -5,11 +5,12 @@ import { Refusal, check } from "./errors.js";
 import { type Fraction, add, isAtMost, readDecimal } from "./numbers.js";
 import { type Payload, decide, encode, hexOf } from "./randomise.js";
 import { type Round, parse, readRound, stratumOf } from "./round.js";
+import { type Signers, checkSigned } from "./signed.js";
 import { type Send, type ServerError, insist, sendByFetch, silenceRefusal } from "./sending.js";
 import type { Store } from "./store.js";
 
 /** What a node is asked, as it knows from elsewhere than from the server: from the study file, and from its letter. */
-export interface Invitation {
+export interface Invitation extends Signers {
   /** Address of the server, such as https://cloud.example.org:7443. */
   readonly server: string;
   /** Id of the round, 32 hexadecimal digits. */
@@ -26,6 +27,8 @@ export interface Invitation {
   readonly size: number;
   /** Most that all rounds together may cost this node, nats, as a decimal number: budget_epsilon of the study file. */
   readonly budget: string;
+  /** Most that the rounds of this researcher may cost this node, nats: its share of the study file, or an equal one. */
+  readonly share: string;
 }
 
 /** How an answer stands. */
@@ -73,12 +76,17 @@ const SECONDS = 60;
  * @throws Refusal - no answer, or a round that this node must not answer
  */
 export async function fetchRound(invitation: Invitation, send: Send = sendByFetch, seconds = SECONDS): Promise<Round> {
-  const attempt = await insist(send, addressOf(invitation), null, seconds);
+  const round = readRound(await fetched(send, addressOf(invitation), seconds));
+  checkRound(round, invitation);
+  await checkSigned(round, await fetched(send, `${addressOf(invitation)}/signed`, seconds), invitation);
+  return round;
+}
+
+async function fetched(send: Send, url: string, seconds: number): Promise<string> {
+  const attempt = await insist(send, url, null, seconds);
   if (attempt.kind === "silence") throw silenceRefusal();
   if (attempt.kind === "refused") throw new Refusal(attempt.error.reason, attempt.error.problem, attempt.error.remedy);
-  const round = readRound(attempt.text);
-  checkRound(round, invitation);
-  return round;
+  return attempt.text;
 }
 
 /** Refuse a round that is not the one that was foretold, or costs more than the whole budget. */
@@ -171,23 +179,32 @@ async function makeDecision(invitation: Invitation, category: number | null, sto
  */
 async function charge(round: Round, invitation: Invitation, store: Store): Promise<void> {
   const budget = budgetOf(invitation);
+  const share = readDecimal(invitation.share, "The share");
+  const own = readDecimal(round.epsilon, "epsilon");
   let spent: Fraction = { numerator: 0n, denominator: 1n };
+  let theirs = spent;
   for (let place = 0; ; place += 1) {
     const key = `ledger-${place}`;
     let entry = await store.get(key);
     if (entry === null) {
-      if (!isAtMost(add(spent, readDecimal(round.epsilon, "epsilon")), budget)) {
-        const problem = `The study allows a node epsilon ${invitation.budget} over all rounds, and this one would cost more.`;
+      for (const [sum, most, what] of [
+        [spent, budget, `${invitation.budget} over all rounds`],
+        [theirs, share, `${invitation.share} over the rounds of researcher ${round.researcher}`],
+      ] as const) {
+        if (isAtMost(add(sum, own), most)) continue;
+        const problem = `The study allows a node epsilon ${what}, and this one would cost more.`;
         throw new Refusal("BUDGET_EXCEEDED", problem, "Nothing was decided or sent.");
       }
       entry = await store.keep(key, round.text);
     }
-    const known = parse(entry) as { round_id: unknown; epsilon: unknown };
+    const known = parse(entry) as { round_id: unknown; epsilon: unknown; researcher: unknown };
     if (known.round_id === round.id) {
       if (entry === round.text) return;
       throw new Refusal("CONFLICT", "This was another round when it was answered.", "Ask who sent you here.");
     }
-    spent = add(spent, readDecimal(known.epsilon, "epsilon"));
+    const cost = readDecimal(known.epsilon, "epsilon");
+    spent = add(spent, cost);
+    if (known.researcher === round.researcher) theirs = add(theirs, cost);
   }
 }
 

@@ -6,5 +6,6 @@ export { Refusal } from "./errors.js";
 export { hashesOf } from "./hashing.js";
 export { type Payload, decide, encode, supportOf } from "./randomise.js";
 export { type Oracle, type Round, type Stratum, readRound } from "./round.js";
+export { type Signers, checkSigned } from "./signed.js";
 export { type Reply, type Send, type ServerError, sendByFetch } from "./sending.js";
 export { BrowserStore, type Store } from "./store.js";

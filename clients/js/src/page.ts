@@ -15,9 +15,23 @@ interface Question {
   readonly text: string;
   readonly categories: readonly string[];
   readonly budget_epsilon: string;
+  readonly share_epsilon: string;
+  readonly study: string;
+  readonly authority: string;
 }
 
-const KEYS = ["server", "round", "study_digest", "question", "text", "categories", "budget_epsilon"];
+const KEYS = [
+  "server",
+  "round",
+  "study",
+  "authority",
+  "study_digest",
+  "question",
+  "text",
+  "categories",
+  "budget_epsilon",
+  "share_epsilon",
+];
 const store = new BrowserStore();
 
 function element(id: string): HTMLElement {
@@ -49,6 +63,9 @@ async function readQuestion(): Promise<{ question: Question; invitation: Invitat
     question: question.question,
     size: question.categories.length,
     budget: question.budget_epsilon,
+    share: question.share_epsilon,
+    study: question.study,
+    authority: question.authority,
   };
   return { question, invitation };
 }

@@ -81,12 +81,22 @@ export function readRound(answer: string): Round {
     strata,
     deadline: wholeNumber(facts["deadline"], 0, 253_402_300_799, "The deadline"),
     state,
-    text: JSON.stringify(facts, [...FIELDS, "name", "population", "rate", "g", "replacement", "q64", "w", "p64"]),
+    text: textOf(facts),
   };
   const epsilon = readDecimal(round.epsilon, "epsilon");
   check(isAtMost(LEAST_EPSILON, epsilon) && isAtMost(epsilon, MOST_EPSILON), "epsilon is not from 1e-12 to 100.");
   check(keepsEpsilon(ratioOf(round.oracle, size), epsilon), "The randomiser costs more than the epsilon of the round.");
   return round;
+}
+
+/** Return the canonical text of the round that a researcher signed, whose whole numbers may exceed 2^53. */
+export function roundText(signed: string): string {
+  const quoted = signed.replace(/("(?:g|replacement|q64|w|p64)": ?)([0-9]{1,20})(?=[,}])/g, '$1"$2"');
+  return textOf(fields(parse(quoted), FIELDS, "The signed round"));
+}
+
+function textOf(facts: Record<string, unknown>): string {
+  return JSON.stringify(facts, [...FIELDS, "name", "population", "rate", "g", "replacement", "q64", "w", "p64"]);
 }
 
 /** Return the stratum of a name; refuse any other name. */

@@ -7,6 +7,7 @@ import test from "node:test";
 
 import { answerRound, fetchRound, stateOf, systemBytes } from "../dist/index.js";
 import { FolderStore } from "../dist/folder.js";
+import { AUTHORITY, OTHERS, signedBy, textOf } from "./signing.mjs";
 
 const ID = "0".repeat(31) + "1";
 const COUNTED = { status: 200, text: '{"counted": true}' };
@@ -40,14 +41,17 @@ const asked = (changes = {}) => ({
   question: FACTS.question,
   size: 3,
   budget: "2",
+  share: "2",
+  study: "poll",
+  authority: AUTHORITY,
   ...changes,
 });
 
 /** A network on which messages get these replies, one after the other; null is a broken connection. */
-function network(replies, round = described()) {
+function network(replies, round = described(), signed = signedBy({}, textOf(round))) {
   const bodies = [];
-  const send = async (_url, body) => {
-    if (body === null) return { status: 200, text: round };
+  const send = async (url, body) => {
+    if (body === null) return { status: 200, text: url.endsWith("/signed") ? signed : round };
     bodies.push(body);
     const reply = replies.length > 1 ? replies.shift() : replies[0];
     if (reply === null || reply === undefined) throw new Error("broken");
@@ -152,8 +156,9 @@ test("two pages at once send one report", async () => {
     const folder = newFolder();
     let isSpent = false;
     const bodies = [];
-    const send = async (_url, body) => {
-      if (body === null) return { status: 200, text: described() };
+    const means = network([COUNTED]);
+    const send = async (url, body) => {
+      if (body === null) return means.send(url, body);
       bodies.push(body);
       const reply = isSpent ? refusal(409, "TOKEN_SPENT") : COUNTED;
       isSpent = true;
@@ -183,7 +188,7 @@ test("a budget that is exactly spent is kept, in decimals that no double holds",
   for (const [place, epsilon] of epsilons.entries()) {
     const id = String(place).repeat(32);
     const means = network([COUNTED], described({ round_id: id, epsilon }));
-    assert.equal((await answerRound(asked({ round: id, budget: "6.6" }), 1, store, means)).state, "counted");
+    assert.equal((await answerRound(asked({ round: id, budget: "6.6", share: "6.6" }), 1, store, means)).state, "counted");
   }
 });
 
@@ -255,4 +260,32 @@ test("of texts that are kept at once the first one wins, and nothing else is lef
   await store.put("key", "another");
   assert.deepEqual([await store.get("key"), await store.get("none"), readdirSync(folder)], ["another", null, ["key"]]);
   await assert.rejects(store.put("../key", "x"), { name: "Refusal" });
+});
+
+for (const [what, changes] of Object.entries(OTHERS)) {
+  test(`a round signed by ${what} is not answered`, async () => {
+    const { send } = network([COUNTED], described(), signedBy(changes, textOf(described())));
+    await assert.rejects(answerRound(asked(), 1, newStore(), { send }), /did not sign this round/);
+  });
+}
+
+test("a signature of another round, or none, is refused", async () => {
+  for (const signed of [signedBy({}, textOf(described({ deadline: 8e9 }))), '{"text": ""}', ""]) {
+    const { send, bodies } = network([COUNTED], described(), signed);
+    await assert.rejects(answerRound(asked(), 1, newStore(), { send }), { name: "Refusal" });
+    assert.deepEqual(bodies, []);
+  }
+});
+
+test("a researcher's rounds cost no more than its share, and another's may follow", async () => {
+  const store = newStore();
+  const next = { round_id: "0".repeat(31) + "2" };
+  const rita = { ...next, researcher: "rita" };
+  const invited = asked({ share: "1.5", budget: "9" });
+  const { state } = await answerRound(invited, 1, store, network([COUNTED]));
+  assert.equal(state, "counted");
+  const later = { ...invited, round: next.round_id };
+  await assert.rejects(answerRound(later, 1, store, network([COUNTED], described(next))), /the rounds of researcher rosa/);
+  const signed = signedBy({ name: "veiltab://poll/researcher/rita" }, textOf(described(rita)));
+  assert.equal((await answerRound(later, 1, store, network([COUNTED], described(rita), signed))).state, "counted");
 });

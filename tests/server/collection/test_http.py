@@ -71,6 +71,12 @@ def test_a_round_is_described_without_a_certificate(rounds: RoundKeeper) -> None
     assert told | {"parameters": 0} == json.loads(spec.to_json()) | {"parameters": 0}
 
 
+def test_what_the_researcher_signed_is_told_beside_the_round(rounds: RoundKeeper) -> None:
+    said = {"text": "t", "signature": "00", "certificate": "c"}
+    rounds.open_round(round_with(), "rosa", json.dumps(said))
+    assert answers(rounds, ("GET", f"{PATH}/signed", b"")) == [(200, said)]
+
+
 GOOD = report_to_json(TOKENS[0], "north", Category(symbol=7))
 
 
