@@ -15,11 +15,12 @@ from benchmarks.made_tables import CATEGORIES, ID, OWNERS
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.study.file import study_from_bytes
+from veiltab.common.study.members import RELAYED
 from veiltab.deploy.pki.certificates import init_pki
-from veiltab.play.local.processes import LocalStudy, free_ports
+from veiltab.play.local.processes import LocalStudy, free_endpoints, free_ports
 from veiltab.researcher.client.client import Client
 
-_SERVER, _RESEARCHER = "cloud", "rosa"
+_SERVER, _RESEARCHER, _RELAY = "cloud", "rosa", "relay"
 _PATIENCE = 900.0
 """Seconds that a stage may take, however few the rows."""
 
@@ -50,10 +51,18 @@ class Parties:
         budget: epsilon of all releases together, nats.
         rows: of a table; a stage may take the longer the more there are.
         delta: of the study's budget, and of each release of `release`; none for pure epsilons.
+        relay: curators and researcher are called through one.
     """
 
-    def __init__(
-        self, folder: Path, tables: dict[str, Path], *, budget: int = 4, rows: int = 0, delta: str | None = None
+    def __init__(  # noqa: PLR0913 - one argument a choice
+        self,
+        folder: Path,
+        tables: dict[str, Path],
+        *,
+        budget: int = 4,
+        rows: int = 0,
+        delta: str | None = None,
+        relay: bool = False,
     ) -> None:
         self._patience = _PATIENCE + _PATIENCE_A_ROW * rows
         self._delta = delta
@@ -62,7 +71,11 @@ class Parties:
         names = (*OWNERS, _SERVER, _RESEARCHER)
         self.endpoints = dict(zip(names, (f"localhost:{port}" for port in ports), strict=True))
         """Party -> its endpoint in the study file."""
-        text = study_text(self.endpoints, budget, delta)
+        more = ""
+        if relay:
+            more = f'\n[relay]\nendpoint = "{free_endpoints([_RELAY])[_RELAY]}"\n'
+            self.endpoints |= dict.fromkeys((*OWNERS, _RESEARCHER), RELAYED)
+        text = study_text(self.endpoints, budget, delta) + more
         (folder / "study.toml").write_text(text, "utf-8")
         init_pki(study_from_bytes(text.encode(), "study.toml"), folder / "pki")
         policy = folder / "policy.toml"
@@ -87,12 +100,16 @@ class Parties:
         role = next(role for role, known in self._local.parties if known == name)
         self._local.options[role, name] = ("--listen", address)
 
+    def measure_relay(self, port: int) -> None:
+        """Have the relay serve its metrics at a port, before it is started."""
+        self._local.options[Role.RELAY, _RELAY] = ("--metrics", str(port))
+
     def load(self) -> Usage:
         """Start every process, and wait until it has loaded its data and serves."""
         with self._measure() as spent:
             for role, name in self._local.parties:
                 self.processes[name] = psutil.Process(self._local.start(role, name))
-            self._wait(lambda: all("serves on port" in self._log(*party) for party in self._local.parties))
+            self._wait(lambda: all(" serves " in self._log(*party) for party in self._local.parties))
         return spent
 
     def align(self) -> Usage:

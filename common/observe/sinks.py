@@ -8,10 +8,10 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from veiltab.common.command.cli import note
-from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.observe.service import StatusServicer
 from veiltab.common.observe.status import Observation
+from veiltab.common.rpc.address import loopback_address
 from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.rpc.server import Registration
 from veiltab.v1.status_pb2_grpc import add_StatusServiceServicer_to_server
@@ -59,21 +59,6 @@ def listening(sink: logging.Handler) -> Iterator[None]:
             logger.removeHandler(sink)
             logger.setLevel(level)
         sink.close()
-
-
-def loopback_address(text: str, where: str) -> tuple[str, int]:
-    """Return the host and port of PORT or HOST:PORT; without a host it is the loopback interface.
-
-    Raises:
-        InvalidInputError: it is neither.
-    """
-    host, colon, port = text.rpartition(":")
-    name = host.removeprefix("[").removesuffix("]") if colon else "127.0.0.1"
-    if not name or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise InvalidInputError(
-            f"{text[:100]!r} is not PORT or HOST:PORT", where=where, remedy="Such as 127.0.0.1:9464."
-        )
-    return name, int(port)
 
 
 def is_loopback(host: str) -> bool:

@@ -34,6 +34,21 @@ def check_bindable(address: str) -> None:
         )
 
 
+def loopback_address(text: str, where: str) -> tuple[str, int]:
+    """Return the host and port of PORT or HOST:PORT; without a host it is the loopback interface.
+
+    Raises:
+        InvalidInputError: it is neither.
+    """
+    host, colon, port = text.rpartition(":")
+    name = host.removeprefix("[").removesuffix("]") if colon else "127.0.0.1"
+    if not name or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise InvalidInputError(
+            f"{text[:100]!r} is not PORT or HOST:PORT", where=where, remedy="Such as 127.0.0.1:9464."
+        )
+    return name, int(port)
+
+
 def _binds(family: int, place: object) -> bool:
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -17,8 +17,8 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.observe.sinks import loopback_address
 from veiltab.common.process.signals import PartySignals
+from veiltab.common.rpc.address import loopback_address
 from veiltab.common.rpc.connections import connection_opened
 from veiltab.common.web.answering import SECONDS, Application
 

@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from veiltab.common.observe.metrics import scraped
-from veiltab.common.observe.sinks import loopback_address
+from veiltab.common.rpc.address import loopback_address
 from veiltab.deploy.relay.meeting_point import MeetingPoint
 
 _Family = GaugeMetricFamily | CounterMetricFamily

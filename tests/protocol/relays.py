@@ -5,39 +5,13 @@ from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 
 from tests.protocol.test_linked_release import THREE
-from tests.protocol.village import RESEARCHERS
-from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World, made_world
-from veiltab.common.rpc.parties.identity import Role
-from veiltab.common.study.file import study_from_bytes
-from veiltab.deploy.pki.certificates import init_pki
-from veiltab.play.local.processes import free_endpoints
-from veiltab.play.studies.templates import relayed
+from tests.protocol.world import ALICE, BOB, CLOUD, RELAY, ROSA, World
 from veiltab.researcher.client.release import Release
 
-RELAY: Who = (Role.RELAY, "relay")
 PARTIES = (RELAY, ALICE, BOB, CLOUD, ROSA)
-
-
-def relayed_world(folder: Path, *, direct: tuple[Who, ...] = ()) -> World:
-    """Make a study whose curators and desks are called through a relay, apart from some."""
-    world = made_world(folder / "plain")
-    source = relayed(world.local.study_path.read_bytes(), free_endpoints(["relay"])["relay"]).decode()
-    for _, name in direct:
-        source = source.replace(
-            f'name = "{name}"\nendpoint = "relay"', f'name = "{name}"\nendpoint = "{at(world, name)}"'
-        )
-    world.local.folder = folder
-    world.local.study_path.write_text(source, "utf-8")
-    init_pki(study_from_bytes(source.encode(), "study.toml"), folder / "pki")
-    return world
-
-
-def at(world: World, name: str) -> str:
-    return world.local.endpoint(Role.RESEARCHER if name in RESEARCHERS else Role.CURATOR, name)
 
 
 def asked(world: World) -> Release:

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from tests.protocol.chance import agreement
-from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, Who, World, launcher, made_world
+from tests.protocol.world import ALICE, BOB, CLOUD, PACE, RELAY, ROSA, THROUGH_RELAY, Who, World, launcher, made_world
 from veiltab.common.release.state import ReleaseState
 from veiltab.deploy.pki.certificates import init_pki
 
-PARTIES = (ALICE, BOB, CLOUD, ROSA)
+PARTIES = (*((RELAY,) if THROUGH_RELAY else ()), ALICE, BOB, CLOUD, ROSA)
 NAMES = ("region", "income")
 SURE = 1e-6  # level at which an answer is wrong
 WEEK = 7 * 86_400

@@ -12,13 +12,13 @@ import pytest
 from tests.protocol.chance import agreement
 from tests.protocol.proxy import Proxy, Weather
 from tests.protocol.village import FREE
-from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World, launcher, made_world
+from tests.protocol.world import ALICE, BOB, CLOUD, RELAY, ROSA, THROUGH_RELAY, Who, World, launcher, made_world
 from veiltab.common.release.state import ReleaseState
 from veiltab.play.local.processes import free_ports
 
 pytestmark = pytest.mark.long
 SURE = 1e-6  # level at which an answer is wrong
-PARTIES = (ALICE, BOB, CLOUD, ROSA)
+PARTIES = (*((RELAY,) if THROUGH_RELAY else ()), ALICE, BOB, CLOUD, ROSA)
 ROUGH = Weather(delay=0.02, loss=0.05, cut=0.005)
 RELEASES = 10
 Record = Callable[[str, object], None]
@@ -32,11 +32,21 @@ def behind_proxies(folder: Path, weather: Weather, seed: str) -> Iterator[tuple[
         stack.enter_context(world.local)
         proxies = {}
         for who, port in zip(PARTIES, free_ports(len(PARTIES)), strict=True):
-            found = int(world.local.endpoint(*who).rpartition(":")[2])
+            if who[1] in THROUGH_RELAY:
+                world.local.start(*who, launcher=launcher("chunk=400"))
+                continue
+            relay = world.local.study.relay
+            endpoint = relay.endpoint if who == RELAY and relay is not None else world.local.endpoint(*who)
+            found = int(endpoint.rpartition(":")[2])
             chance = random.Random(f"{seed} {who}")  # noqa: S311 - it decides about pieces
             proxy = Proxy(found, port, weather, chance)
             proxies[who] = stack.enter_context(closing(proxy))
-            world.local.start(*who, launcher=launcher("chunk=400", f"listen=localhost:{port}"))
+            points = ["chunk=400"]
+            if who == RELAY:
+                world.local.options[who] = ("--listen", f"127.0.0.1:{port}")
+            else:
+                points.append(f"listen=localhost:{port}")
+            world.local.start(*who, launcher=launcher(*points))
         for who in PARTIES:
             world.local.wait_for(*who)
         yield world, proxies
@@ -76,7 +86,7 @@ def test_a_release_goes_on_when_a_partition_ends(
     tmp_path: Path, who: Who, lasting: float, record_property: Record
 ) -> None:
     with behind_proxies(tmp_path, Weather(delay=0.005), "0") as (world, proxies), world.client() as client:
-        with proxies[who].partition():
+        with proxies[RELAY if who[1] in THROUGH_RELAY else who].partition():
             release = client.request(FREE, epsilon="4", label=world.label())
             time.sleep(lasting)
             assert not release.status().state.finished

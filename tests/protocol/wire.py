@@ -11,6 +11,7 @@ from typing import TypeVar
 import grpc
 
 from tests.protocol.world import Who, World
+from veiltab.common.command.parties import with_way
 from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.errors import DeniedError, UnavailableError
 from veiltab.common.release.messages.release_messages import spec_to_proto
@@ -34,6 +35,7 @@ async def connection(
 ) -> AsyncIterator[grpc.aio.Channel]:
     """Connect one party to another, with the caller's certificate or one from another folder."""
     identity = load_identity(identity_folder or world.local.identity_folder(*caller), *caller)
+    identity = with_way(world.local.study, identity)
     party = Party(study=world.local.study.id, role=peer[0], name=peer[1])
     channel = connect(identity, party, world.local.endpoint(*peer))
     try:

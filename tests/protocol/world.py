@@ -1,6 +1,7 @@
 """A study's parties as processes of this machine, and what tests do to them."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -32,7 +33,7 @@ from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.records.store import CuratorStore
 from veiltab.deploy.cli import veiltab
 from veiltab.deploy.pki.certificates import init_pki
-from veiltab.play.local.processes import LocalStudy, free_ports
+from veiltab.play.local.processes import LocalStudy, free_endpoints
 from veiltab.researcher.client.client import Client
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.perturbation import SALT
@@ -45,6 +46,10 @@ ROSA: Who = (Role.RESEARCHER, "rosa")
 RITA: Who = (Role.RESEARCHER, "rita")
 ANA: Who = (Role.ANALYST, "ana")
 ARI: Who = (Role.ANALYST, "ari")
+RELAY: Who = (Role.RELAY, "relay")
+
+THROUGH_RELAY: tuple[str, ...] = ("alice", "bob", "carol") if os.environ.get("VEILTAB_RELAYED") else ()
+"""The parties that are called through a relay in worlds that do not say otherwise."""
 
 PACE = "chunk=400,pause=0.2"
 """How parties that are killed run: a column of 1500 bytes in four pieces, and no long pauses."""
@@ -104,7 +109,9 @@ class World:
     counted: int = field(default=0)
 
     def start(self, *parties: Who, how: tuple[str, ...] | None = None) -> None:
-        """Start some parties and wait until they serve."""
+        """Start some parties, and before them the relay if they need one, and wait until they serve."""
+        if self.local.study.relay is not None and RELAY not in {*parties, *self.local._running}:
+            self.local.start(*RELAY)
         for party in parties:
             self.local.start(*party, launcher=how)
         for party in parties:
@@ -255,6 +262,7 @@ def made_world(  # noqa: PLR0913 - what a study consists of
     rules: Rules | None = None,
     policies: Mapping[str, str] = POLICIES,
     more: str = "",
+    through_relay: Sequence[str] = THROUGH_RELAY,
 ) -> World:
     """Make tables, study file, certificates and policies; nothing is started.
 
@@ -265,12 +273,15 @@ def made_world(  # noqa: PLR0913 - what a study consists of
         rules: what the study file says.
         policies: curator -> policy file.
         more: what else the study file says.
+        through_relay: who is called through a relay.
     """
     folder.mkdir(parents=True, exist_ok=True)
     common = made_people(people, seed=20) if isinstance(people, int) else people
     tables = write_tables(folder / "tables", common, owners)
-    names = [*tables, SERVER, *RESEARCHERS]
-    endpoints = {name: f"localhost:{port}" for name, port in zip(names, free_ports(len(names)), strict=True)}
+    endpoints = free_endpoints([*tables, SERVER, *RESEARCHERS, "relay"])
+    if through_relay:
+        more += f'\n[relay]\nendpoint = "{endpoints["relay"]}"\n'
+        endpoints |= dict.fromkeys(through_relay, "relay")
     text = (study_file(owners, endpoints, rules or Rules()) + more).encode()
     (folder / "study.toml").write_bytes(text)
     init_pki(study_from_bytes(text, "study.toml"), folder / "pki")

@@ -17,6 +17,7 @@ class Row:
         tests: "file::name" below tests/.
         limits: what of the row no test shows.
         command: a measurement beside the tests: the words after `python -m`.
+        relayed: curators and desks are called through a relay.
         repeats: how often a full run repeats the tests; they draw their moments anew.
     """
 
@@ -27,6 +28,7 @@ class Row:
     limits: str = ""
     command: Sequence[str] = ()
     repeats: int = 1
+    relayed: bool = False
 
 
 ROWS = tuple(Row(**row) for row in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["row"])

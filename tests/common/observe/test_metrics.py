@@ -13,9 +13,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.metrics import MetricsSink, PartyCollector, serving_metrics
-from veiltab.common.observe.sinks import is_loopback, listening, loopback_address, observing
+from veiltab.common.observe.sinks import is_loopback, listening, observing
 from veiltab.common.observe.status import Budget, Observation
 from veiltab.common.observe.steps import release_ended, state_left, step
+from veiltab.common.rpc.address import loopback_address
 from veiltab.common.rpc.connections import Connections, connection_opened
 from veiltab.common.rpc.parties.identity import Identity, Role, load_identity
 from veiltab.common.study.file import Study
