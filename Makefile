@@ -138,8 +138,9 @@ lock: .venv/dev ## refresh the pinned versions: 5 s
 	$(COMPILE) --constraint requirements-dev.lock --group build -o requirements-build.lock
 	$(COMPILE) --constraint requirements-dev.lock --group release pyproject.toml -o requirements-release.lock
 	$(COMPILE) --constraint requirements-dev.lock --group linked pyproject.toml -o benchmarks/linked-requirements.txt
-	for extra in dask metrics notify otel postgres; do $(COMPILE) --constraint requirements-dev.lock --extra $$extra \
-	  $$(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package \1/p' requirements.lock) \
+	$(COMPILE) --constraint requirements-dev.lock --extra console --extra http pyproject.toml -o deploy/compose/locks/party.lock
+	for extra in dask metrics notify otel postgres researcher tables; do $(COMPILE) --constraint requirements-dev.lock --extra $$extra \
+	  $$(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package \1/p' deploy/compose/locks/party.lock) \
 	  pyproject.toml -o deploy/compose/locks/$$extra.lock; done
 
 # The same commit gives the same bytes: hatchling takes the time from the commit.

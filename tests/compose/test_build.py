@@ -7,6 +7,7 @@ from tests.compose.marks import COMPOSE, Remark
 from tests.compose.stack import PARTIES, Stack
 
 pytestmark = COMPOSE
+MOST_MEGABYTES = 400
 
 
 def test_an_engine_answers(engine: Engine, remark: Remark) -> None:
@@ -22,7 +23,9 @@ def test_a_base_image_is_made_from_debian(engine: Engine, base_image: str | None
 
 def test_the_image_is_built(engine: Engine, image: str, remark: Remark) -> None:
     assert engine.run("run", "--rm", image, "--version").startswith("veiltab")
-    remark(f"{_megabytes(engine, image)} MB")
+    size = _megabytes(engine, image)
+    assert size <= MOST_MEGABYTES
+    remark(f"{size} MB")
 
 
 def test_every_party_serves(stack: Stack, remark: Remark) -> None:
