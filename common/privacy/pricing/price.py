@@ -212,21 +212,6 @@ def share(of: Price, budget: Price) -> Decimal:
     return max(squares, _UP.divide(of.slack, budget.slack)).quantize(_SHARE_DIGITS, context=_UP)
 
 
-def is_price(of: Price, release: ReleaseDescription) -> bool:
-    """Show, on a grid finer than that of `price`, that a release has a price; False where this cannot be shown.
-
-    This checks another party's price, which another version may have found.
-    """
-    from veiltab.common.privacy.domination import dominates  # noqa: PLC0415 - not for releases without a delta
-
-    if of.mu >= price_of_pure_epsilon(release.pure_epsilon).mu:
-        return True
-    profile = certified_profile(release, float(of.slack) or 1e-15, points=4 * _POINTS)
-    if profile is None or of.mu == 0:
-        return False
-    return dominates(float(of.mu), float(of.slack), profile, pure_epsilon=_beyond(release.pure_epsilon))
-
-
 def is_certified(release: ReleaseDescription, epsilon: Decimal, delta: Decimal) -> bool:
     """Whether a release by itself is (epsilon, delta)-private, as its certificate says; False where it has none.
 

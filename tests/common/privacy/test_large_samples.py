@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tests.common.privacy.enumeration import bracketed
 from tests.common.privacy.precise import Half, pairs_of, with_few_counts, with_many_counts
+from tests.common.privacy.verified_price import is_price
 from veiltab.common.core.binomial import binomial_pmf, window
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy import order_laws, shuffle
@@ -23,7 +24,7 @@ from veiltab.common.privacy.coalitions import PAIRS
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.order_profile import OrderProfile
 from veiltab.common.privacy.planning.planning import plan_release
-from veiltab.common.privacy.pricing.price import central_limit_gamma, is_certified, is_price, mechanism_at, price
+from veiltab.common.privacy.pricing.price import central_limit_gamma, is_certified, mechanism_at, price
 from veiltab.common.privacy.shuffle import MAX_SAMPLE, OrderCertificate
 from veiltab.common.schemes import scheme_of
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.common.privacy.enumeration import enumerated
+from tests.common.privacy.verified_price import is_price
 from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.description import ReleaseDescription
@@ -19,7 +20,6 @@ from veiltab.common.privacy.gaussian import delta_above
 from veiltab.common.privacy.pricing.price import (
     Price,
     composed_price,
-    is_price,
     mechanism_at,
     price,
     price_budget,
