@@ -10,7 +10,7 @@ import pytest
 from tests.simulation.deployment import Deployment, Outcome
 from tests.simulation.mutants import HONEST, MUTANTS
 
-QUICK = 10
+QUICK = 6
 BATCHES, EACH = 10, 100
 
 

@@ -1,6 +1,7 @@
 """What pairs attain, beside exact sums, beside closed forms, and below every guarantee."""
 
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from math import exp, log, sqrt
 
@@ -16,7 +17,10 @@ from veiltab.papers.privacy.composition import compose, subsampled_delta
 from veiltab.papers.privacy.profiles import Laplace, Pure
 
 
-def histogram_law(n: int, m: int, cells: int, gamma: Fraction, rows: list[int]) -> dict[tuple[int, ...], Fraction]:
+@cache
+def histogram_law(
+    n: int, m: int, cells: int, gamma: Fraction, rows: tuple[int, ...]
+) -> dict[tuple[int, ...], Fraction]:
     """The law of the histogram of m of n rows without replacement, each through k-RR, by enumeration."""
     q = gamma + cells - 1
     law: dict[tuple[int, ...], Fraction] = {}
@@ -46,7 +50,7 @@ def test_releases_attain_what_the_worst_pair_of_these_tables_does(
         both = [(1.0, 1.0)]
         for n, m, cells, gamma in sizes:
             others = [min(third, cells - 1)] * (n - 1)
-            one, other = [histogram_law(n, m, cells, Fraction(gamma), [own, *others]) for own in (0, 1)][::way]
+            one, other = [histogram_law(n, m, cells, Fraction(gamma), (own, *others)) for own in (0, 1)][::way]
             both = [(p * float(one[h]), q * float(other[h])) for p, q in both for h in one]
         low, high = 0.0, 20.0
         for _ in range(60):
