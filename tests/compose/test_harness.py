@@ -1,6 +1,4 @@
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +16,9 @@ from veiltab.play.studies.adult_tables import truth
 ROOT = Path(__file__).parents[2]
 
 
-def test_without_an_engine_they_say_why_and_succeed(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "pytest", "-m", "compose", "-rs", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    # Neither docker nor Debian's tools are on this path.
-    environment = os.environ | {"PATH": str(tmp_path)}
-    done = subprocess.run(
-        [*command, "tests/compose/test_build.py"], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
-    )
-    assert "4 skipped" in done.stdout
-    assert "no Docker engine with compose answers" in done.stdout
-
-
 def test_only_root_gets_an_engine_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert "only root can start one" in engine.unavailable_because()
-
-
-def test_no_client_is_no_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert engine.running_engine() is None
-    (tmp_path / "docker").write_text("#!/bin/sh\necho 'Cannot connect' >&2\nexit 1\n", "utf-8")
-    (tmp_path / "docker").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert engine.running_engine() is None
 
 
 def test_waiting_ends_with_what_is_missing() -> None:

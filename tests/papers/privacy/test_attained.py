@@ -16,14 +16,14 @@ from veiltab.papers.privacy.attained import attained_by_releases, attained_by_sa
 from veiltab.papers.privacy.composition import compose, subsampled_delta
 from veiltab.papers.privacy.profiles import Laplace, Pure
 
+Law = dict[tuple[int, ...], Fraction]
+
 
 @cache
-def histogram_law(
-    n: int, m: int, cells: int, gamma: Fraction, rows: tuple[int, ...]
-) -> dict[tuple[int, ...], Fraction]:
+def histogram_law(n: int, m: int, cells: int, gamma: Fraction, rows: tuple[int, ...]) -> Law:
     """The law of the histogram of m of n rows without replacement, each through k-RR, by enumeration."""
     q = gamma + cells - 1
-    law: dict[tuple[int, ...], Fraction] = {}
+    law: Law = {}
     samples = [sample for sample in product(range(n), repeat=m) if list(sample) == sorted(set(sample))]
     for sample in samples:
         for output in product(range(cells), repeat=m):
