@@ -16,6 +16,7 @@ import click
 
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, run
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.members import RELAYED
 from veiltab.play.compose.services import TEMPLATE, compose_text, endpoints_of
 from veiltab.play.local.command import rehearsal_options
 from veiltab.play.local.folder import new_folder
@@ -50,15 +51,22 @@ budget_epsilon = 10.0 # nats, over all rounds, for one node
 name = "satisfaction"
 integers = [1, 10]
 """
+_RELAY = b"""
+[relay]
+endpoint = "relay:7443"
+"""
 
 
-def prepare(folder: Path, *, port: int = PORT, source: Path = _FOLDER.parents[1]) -> tuple[int, int]:
+def prepare(
+    folder: Path, *, port: int = PORT, source: Path = _FOLDER.parents[1], relay: bool = False
+) -> tuple[int, int]:
     """Write the Adult study for containers.
 
     Args:
         folder: destination; new or empty.
         port: the researcher's port on this machine's loopback interface.
         source: root of the clone that the image is built from.
+        relay: curators accept no connection, and are called through a relay.
 
     Returns:
         User and group id of the containers, who own the files that they read.
@@ -68,10 +76,17 @@ def prepare(folder: Path, *, port: int = PORT, source: Path = _FOLDER.parents[1]
     """
     new_folder(folder)
     endpoints = _ENDPOINTS | {"rosa": f"localhost:{port}", "rita": f"localhost:{port + 1}"}
-    text = adult_study(endpoints=endpoints, epsilon=Decimal(4), delta=Decimal("1e-5")) + _NODES
+    if relay:
+        endpoints |= {"alice": RELAYED, "bob": RELAYED}
+    text = adult_study(endpoints=endpoints, epsilon=Decimal(4), delta=Decimal("1e-5")) + _NODES + _RELAY * relay
     policies = {name: _POLICY.format(name=name) for name in ("alice", "bob")}
     made = LocalStudy.made_in(folder, text, tables=write_tables(folder), policies=policies)
-    return _handed_over(made, TEMPLATE.read_text("utf-8"), port, source)
+    owner = _handed_over(made, TEMPLATE.read_text("utf-8"), port, source)
+    if relay:
+        (folder / "relay.yaml").write_bytes(TEMPLATE.with_name("relay.yaml").read_bytes())
+        with (folder / ".env").open("a", encoding="utf-8") as settings:
+            settings.write("COMPOSE_FILE='compose.yaml:relay.yaml'\n")
+    return owner
 
 
 def prepare_rehearsal(
@@ -121,12 +136,15 @@ def _handed_over(made: LocalStudy, compose: str, port: int, source: Path) -> tup
 @click.argument("folder", type=PATH, metavar="DIR")
 @click.option("--port", default=PORT, show_default=True, type=click.IntRange(1, 65_534), help="The researcher's, here.")
 @click.option("--study", "study_path", type=PATH, help="Rehearse this study, with dummy tables, instead of Adult.")
+@click.option("--relay", is_flag=True, help="Curators accept no connection, and are called through a relay.")
 @rehearsal_options
 @json_option
-def command(
+def command(  # noqa: PLR0913 - the options of the command
     folder: Path,
+    *,
     port: int,
     study_path: Path | None,
+    relay: bool,
     population: int | None,
     policies: dict[str, Path],
 ) -> None:
@@ -134,7 +152,7 @@ def command(
     if study_path is None and (population is not None or policies):
         raise InvalidInputError("--population and --policy are of a rehearsal", remedy="Give its --study.")
     if study_path is None:
-        user, group = prepare(folder, port=port)
+        user, group = prepare(folder, port=port, relay=relay)
     else:
         options = RehearsalOptions(study=study_path, out=folder, people=population, policies=policies)
         user, group = prepare_rehearsal(options, port=port)

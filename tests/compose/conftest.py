@@ -164,10 +164,21 @@ def image(engine: Engine, folder: Path, base_image: str | None) -> Iterator[str]
 @pytest.fixture(scope="session")
 def stack(engine: Engine, folder: Path, image: str) -> Iterator[Stack]:
     """Every party, serving by its own health check."""
-    running = Stack(engine=engine, folder=folder / "adult", project=image, image=image)
-    prepare(running.folder, port=free_ports(1)[0], source=_ROOT)
+    yield from _started(Stack(engine=engine, folder=folder / "adult", project=image, image=image), relay=False)
+
+
+@pytest.fixture(scope="session")
+def relayed_stack(engine: Engine, folder: Path, image: str) -> Iterator[Stack]:
+    """The same, with curators that are called through a relay."""
+    yield from _started(
+        Stack(engine=engine, folder=folder / "relayed", project=f"{image}-relayed", image=image), relay=True
+    )
+
+
+def _started(running: Stack, *, relay: bool) -> Iterator[Stack]:
+    prepare(running.folder, port=free_ports(1)[0], source=_ROOT, relay=relay)
     with (running.folder / ".env").open("a", encoding="utf-8") as settings:
-        settings.write(f"VEILTAB_IMAGE='{image}'\n")
+        settings.write(f"VEILTAB_IMAGE='{running.image}'\n")
     try:
         try:
             running.up()
@@ -177,7 +188,7 @@ def stack(engine: Engine, folder: Path, image: str) -> Iterator[Stack]:
         yield running
     finally:
         # An engine of our own takes its containers along.
-        if not engine.own:
+        if not running.engine.own:
             with suppress(UnavailableError, subprocess.TimeoutExpired):
                 running.remove()
 

@@ -36,7 +36,9 @@ class Stack:
 
     def compose(self, *args: str, timeout: float = 300.0) -> str:
         """Run `docker compose` in the study's folder."""
-        where = ("--project-directory", str(self.folder), "--project-name", self.project)
+        where = ["--project-directory", str(self.folder), "--project-name", self.project]
+        files = [self.folder / name for name in ("compose.yaml", "relay.yaml")]
+        where += [word for file in files if file.exists() for word in ("--file", str(file))]
         return self.engine.run("compose", *where, *args, timeout=timeout)
 
     def up(self) -> None:
