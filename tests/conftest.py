@@ -78,7 +78,7 @@ gc.set_threshold(20_000)  # most of what lives was imported or collected, and is
 # How long an example takes says something of the machine, not of the code.
 settings.register_profile("steady", deadline=None, derandomize=True, max_examples=40)
 settings.register_profile("searching", deadline=None)
-# The same examples every time, so that a change is judged by what it changes; make test-all searches for more others.
+# The same examples every time, so that a change is judged by what it changes; make test-all searches 100 others.
 settings.load_profile(os.environ.get("VEILTAB_EXAMPLES", "steady"))
 
 
@@ -88,11 +88,15 @@ WAITING = {"hostile", "play", "protocol"}
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spread the files that wait among those that compute: beside a worker that waits another one computes."""
+    """Spread the files that wait among those that compute: beside a worker that waits another one computes.
+
+    Those that look at the whole tree take long and come first, so that nobody waits for them at the end.
+    """
     files = dict.fromkeys(item.path for item in items)
     places = dict[Path, float]()
     for waits in (True, False):
         some = [path for path in files if (path.parent.name in WAITING) is waits]
+        some.sort(key=lambda path: path.parent != Path(__file__).parent)
         places |= {path: place / len(some) for place, path in enumerate(some)}
     items.sort(key=lambda item: places[item.path])
     gc.freeze()  # what was imported and collected lives to the end: no collection looks at it again
