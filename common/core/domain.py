@@ -1,5 +1,6 @@
 """The public alphabet of a release: attributes, their categories, and the cells of their joint table."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,6 +61,13 @@ class Attribute:
     def size(self) -> int:
         """Number of categories, K_a."""
         return len(self.categories)
+
+    @property
+    def integers(self) -> range | None:
+        """The whole numbers that all categories are, one after the other, such as years; None of others."""
+        first = int(self.categories[0]) if re.fullmatch(r"0|-?[1-9][0-9]{0,9}", self.categories[0]) else None
+        numbers = range(0 if first is None else first, (first or 0) + self.size)
+        return None if first is None or [*map(str, numbers)] != [*self.categories] else numbers
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ def respondents_sentence(study: Study, names: Collection[str], left_out: Mapping
         if rule.name in names and rule.coding.missing is not None
     ]
     links = "" if study.identity is None else " Some links may be wrong: --linkage-error undoes them."
-    said = [f"n is the number of {respondents(study)}.{links}"]
+    said = [f"n is the number of {respondents(study, names)}.{links}"]
     if left_out:
         rows = [f"{count:,} at {curator}" for curator, count in sorted(left_out.items())]
         said.append(f" Rows left out for a missing value: {joined(rows)}.")
@@ -27,15 +27,23 @@ def respondents_sentence(study: Study, names: Collection[str], left_out: Mapping
     return "".join(said)
 
 
-def respondents(study: Study) -> str:
-    """Return whom releases of a study are about, such as "people who are in every curator's table"."""
+def respondents(study: Study, names: Collection[str] | None = None) -> str:
+    """Return whom releases of a study are about, such as "people who are in every curator's table".
+
+    Args:
+        names: the attributes to name of those without which nobody counts, as a release asks for them; None for all.
+    """
     who = "who are in" if study.identity is None else "who are linked, by the study's keys, in"
     people = f"people {who} every curator's table"
     dropping = [rule.name for rule in study.attributes if rule.coding.missing is None]
     if not dropping:
         return people
-    which = "each attribute of the study" if len(dropping) == len(study.attributes) else joined(dropping)
-    return f"{people} and have a value in {which}, also where the release does not ask for it"
+    if len(dropping) == len(study.attributes):
+        return f"{people} and have a value in each attribute of the study, also where the release does not ask for it"
+    asked = [name for name in dropping if names is None or name in names]
+    others = len(dropping) - len(asked)
+    more = [f"{others} other attribute{'s' * (others > 1)} of the study"] if others else []
+    return f"{people} and have a value in {joined([*asked, *more])}"
 
 
 def links_sentence(study: Study) -> str | None:

@@ -40,8 +40,7 @@ def test(
     population: int | None,
 ) -> None:
     """Say which rules would decide about a request, what it would be charged, and what would be left."""
-    if researcher not in {each.name for each in standing.study.researchers}:
-        raise InvalidInputError("researcher is not in the study", where="--researcher")
+    standing.study.researcher(researcher)
     latest = standing.store.alignments.latest_alignment()
     respondents = population or (latest[0] if latest else None)
     if respondents is None:

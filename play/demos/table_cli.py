@@ -191,7 +191,7 @@ def _outcome_dict(outcome: "Outcome") -> dict[str, object]:
             "pure_epsilon": guaranteed_epsilon(spec),
             **release_facts(spec),
         },
-        "cells": to_records(outcome.estimate, outcome.fractions),
+        "rows": to_records(outcome.estimate, outcome.fractions),
         "l2_error": outcome.l2_error,
         "expected_root_mse": outcome.expected_root_mse,
         "seconds": outcome.status.seconds,

@@ -136,7 +136,7 @@ def _release_dict(release: "RehearsedRelease") -> dict[str, object]:
                     {"attribute": name, "groups": analysis_records(*pair, "group")}
                     for name, pair in table.means.items()
                 ],
-                "cells": to_records(table.estimate, table.fractions),
+                "rows": to_records(table.estimate, table.fractions),
             }
             for table in release.tables
         ],

@@ -29,7 +29,7 @@ _EXAMPLES: dict[str, object] = {
     "Plan": {**_COST, "share": _NUMBER_OR_NULL, "errors": [{"attributes": [""], "error": 0.0}]},
     "Release": _RELEASE,
     "ReleaseList": {"releases": [_RELEASE], "next": _TEXT_OR_NULL},
-    "Table": {**_FROM, **_TABLE, "cells": [{"cell": {...: ""}, **_INTERVAL}]},
+    "Table": {**_FROM, **_TABLE, "rows": [{"labels": {...: ""}, **_INTERVAL}]},
     "Analysis": {**_FROM, **_ANALYSIS, "rows": [{"labels": {...: ""}, **_INTERVAL, "note": ""}]},
     "Codebook": {"dimensions": [_DIMENSION], "measures": {...: ""}},
     "Problem": {"type": "", "title": "", "status": 0, "detail": "", "where": "", "remedy": ""},

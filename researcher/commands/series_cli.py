@@ -56,7 +56,11 @@ def series(
                 f"{waves_of[release.id]} and {name} are the same release", where="--releases", remedy="Name each once."
             )
         waves_of[release.id] = name
-        answers[name] = release.ask(question, confidence=confidence, linkage_error=linkage)
+        try:
+            answers[name] = release.ask(question, confidence=confidence, linkage_error=linkage)
+        except InvalidInputError as error:
+            where = f"{name}, {error.where}" if error.where else name
+            raise InvalidInputError(error.problem, where=where, remedy=error.remedy) from error
     analysis = waves.series(answers, as_changes=changes)
     written = write_files(analysis, out, picture)
     data = {"releases": list(answers), **analysis_dict(client.study, analysis), "out": out, "plot": picture}

@@ -122,11 +122,7 @@ def _emit_test(release: "Release", test: "IndependenceTest") -> None:
         "least_expected": test.least_expected,
         "approximate": test.approximate,
     }
-    facts = (
-        f"W = {test.statistic:.4g} with {test.degrees} degrees of freedom, p = {test.p_value:.3g};"
-        f" Cramer's V {test.association:.3f}, noise taken off."
-    )
-    emit(data, f"{test.verdict}\n{facts}")
+    emit(data, str(test))
 
 
 def _emit_analysis(

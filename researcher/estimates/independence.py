@@ -23,7 +23,7 @@ from veiltab.researcher.estimates.projection import project_to_simplex
 from veiltab.researcher.estimates.uncertainty import MATRIX_LIMIT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class IndependenceTest:
     """The outcome of one test.
 
@@ -67,6 +67,19 @@ class IndependenceTest:
         if self.approximate:
             text += f" Rough: a cell expects only {self.least_expected:.1f} rows."
         return text
+
+    def __repr__(self) -> str:
+        return (
+            f"<IndependenceTest: {' and '.join(self.left)} against {' and '.join(self.right)}, p = {self.p_value:.3g}>"
+        )
+
+    def __str__(self) -> str:
+        """Return the verdict, and its numbers."""
+        facts = (
+            f"W = {self.statistic:.4g} with {self.degrees} degrees of freedom, p = {self.p_value:.3g};"
+            f" Cramer's V {self.association:.3f}, noise taken off."
+        )
+        return f"{self.verdict}\n{facts}"
 
 
 def independence(

@@ -65,8 +65,10 @@ def statistics(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -
     return columns | scaled | ({} if estimate.released_counts is None else {"noisy_count": estimate.released_counts})
 
 
-def labelled(symbols: NDArray[np.integer[Any]], attribute: Attribute) -> pd.Categorical[Any]:
-    """Return symbols as a column of ordered categories, which are those of the study file."""
+def labelled(symbols: NDArray[np.integer[Any]], attribute: Attribute) -> pd.Categorical[Any] | NDArray[np.int64]:
+    """Return symbols as a column of ordered categories, which are those of the study file; of `integers` as numbers."""
+    if (numbers := attribute.integers) is not None:
+        return symbols.astype(np.int64) + numbers.start
     with importing("researcher", "a data frame"):
         import pandas as pd  # noqa: PLC0415 - not where the extra is missing
 
@@ -96,7 +98,8 @@ def rows_frame(domain: Domain, counts: NDArray[np.int64], study_digest: str, key
 def to_frame(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -> pd.DataFrame:
     """Return one row a cell: the category of each attribute, then the columns of `statistics`.
 
-    An attribute is an ordered Categorical whose categories are those of the study file. An attribute that is named like
+    An attribute is an ordered Categorical whose categories are those of the study file, or a column of whole numbers
+    if these are consecutive ones. An attribute that is named like
     a statistic gets underscores after its name. The frame's `attrs` name the study file and its categories.
 
     Args:
@@ -127,13 +130,13 @@ def to_records(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -
         truth: true fractions, shape (K,), float64, or None.
 
     Returns:
-        [{"cell": {attribute: category}, "estimate", "se", "low", "high", "projected", ["truth"], ..., "noisy_count"}]
+        [{"labels": {attribute: category}, "estimate", "se", "low", "high", "projected", ["truth"], ..., "noisy_count"}]
     """
     numbers = statistics(estimate, truth)
     lists = {name: column.tolist() for name, column in numbers.items()}
     names = estimate.domain.names
     return [
-        {"cell": dict(zip(names, estimate.domain.categories_of(cell), strict=True))}
+        {"labels": dict(zip(names, estimate.domain.categories_of(cell), strict=True))}
         | {name: column[cell] for name, column in lists.items()}
         for cell in range(estimate.domain.cells)
     ]
@@ -167,7 +170,7 @@ def write(frame: pd.DataFrame, path: Path) -> None:
 
     Args:
         frame: what `to_frame` returned.
-        path: ends in .csv, .parquet or .json ({"study_digest", "codebook", "cells": one object a row}); an existing
+        path: ends in .csv, .parquet or .json ({"study_digest", "codebook", "rows": one object a row}); an existing
             file is replaced. In a JSON file a number that is not finite is null.
 
     Raises:
@@ -180,9 +183,9 @@ def write(frame: pd.DataFrame, path: Path) -> None:
         elif suffix == ".parquet":
             frame.to_parquet(file, index=False)
         else:
-            rows = frame.to_dict(orient="records")
-            cells = [{name: _plain(value) for name, value in row.items()} for row in rows]
-            file.write(json.dumps(frame.attrs | {"cells": cells}, ensure_ascii=False).encode())
+            records = frame.to_dict(orient="records")
+            rows = [{name: _plain(value) for name, value in row.items()} for row in records]
+            file.write(json.dumps(frame.attrs | {"rows": rows}, ensure_ascii=False).encode())
 
 
 def check_table_path(path: Path) -> None:

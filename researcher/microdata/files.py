@@ -110,13 +110,18 @@ def _write_parquet(
 ) -> None:
     text = json.dumps(provenance, ensure_ascii=False)
     categories = pa.dictionary(pa.int32(), pa.string(), ordered=True)
-    kinds = [pa.float64() if attribute.number else categories for attribute in domain.attributes]
+    kinds = [
+        pa.float64() if attribute.number else categories if attribute.integers is None else pa.int64()
+        for attribute in domain.attributes
+    ]
     fields = [pa.field(name, kind) for name, kind in zip(domain.names, kinds, strict=True)]
     weights = [pa.field(name, pa.float32()) for name in named]
     schema = pa.schema(fields + weights, metadata={"veiltab": text, "PANDAS_ATTRS": text})
     labels = [pa.array(attribute.categories, pa.string()) for attribute in domain.attributes]
 
     def column(symbols: NDArray[np.integer[Any]], axis: int) -> pa.Array:
+        if (numbers := domain.attributes[axis].integers) is not None:
+            return pa.array(symbols.astype(np.int64) + numbers.start)
         return pa.DictionaryArray.from_arrays(pa.array(symbols.astype(np.int32)), labels[axis], ordered=True)
 
     with written_whole(path) as file, pa.parquet.ParquetWriter(file, schema, compression="zstd") as writer:

@@ -35,7 +35,7 @@ LIMIT = (
 """What every interval leaves out, whatever the data."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WithReplicates:
     """A function of microdata with its intervals.
 
@@ -52,6 +52,9 @@ class WithReplicates:
     effective_share: float
     confidence: float
     remark: str
+
+    def __repr__(self) -> str:
+        return f"<WithReplicates: {len(self.table)} numbers by {self.replicates} replicates>"
 
     def __str__(self) -> str:
         """Return the table, and what its intervals rest on."""

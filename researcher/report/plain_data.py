@@ -83,7 +83,7 @@ def table_dict(study: "Study", status: "Status", found: "TableEstimate", respond
         "codebook": found.domain.codebook,
         "confidence": found.confidence,
         "covered": is_covered(found.remarks),
-        "cells": to_records(found),
+        "rows": to_records(found),
         "root_mse": found.root_mse,
         "few_rows": found.has_few_rows,
         "respondents": respondents,

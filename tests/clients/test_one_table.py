@@ -23,7 +23,7 @@ with veiltab.Client({study!r}, identity={identity!r}, name="rosa") as desk:
 def test_curl_and_a_notebook_get_the_table_of_the_command(served: Served) -> None:
     study = served.world.local.study_path
     command = ("researcher", "estimate", study, "--identity", served.identity, "--release", "r-table")
-    expected = [cell["estimate"] for cell in served.world.command(*command).data["cells"]]
+    expected = [cell["estimate"] for cell in served.world.command(*command).data["rows"]]
     assert len(expected) > 10
     if shutil.which("curl"):
         token = served.token("curl", "--scope", "read")
@@ -36,7 +36,7 @@ def test_curl_and_a_notebook_get_the_table_of_the_command(served: Served) -> Non
             text=True,
             check=True,
         )
-        assert [cell["estimate"] for cell in json.loads(done.stdout)["cells"]] == expected
+        assert [cell["estimate"] for cell in json.loads(done.stdout)["rows"]] == expected
     cell = CELL.format(study=str(study), identity=str(served.identity))
     done = subprocess.run([sys.executable, "-c", cell], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

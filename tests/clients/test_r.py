@@ -95,6 +95,6 @@ def test_a_script_gets_the_table_of_the_command(served: Served, tmp_path: Path) 
     identity = ("--identity", served.identity)
     common = ("researcher", "estimate", served.world.local.study_path, *identity, "--release", "r-table")
     told = served.world.command(*common)
-    assert list(map(float, digits.split())) == [cell["estimate"] for cell in told.data["cells"]]
+    assert list(map(float, digits.split())) == [cell["estimate"] for cell in told.data["rows"]]
     means = served.world.command(*common, "mean of hours by region")
     assert json.loads(first)["means"] == pytest.approx([row["estimate"] for row in means.data["rows"]], rel=1e-14)

@@ -27,10 +27,10 @@ def ask(stack: Stack, label: str, *, wait: bool = False) -> dict[str, Any]:
 
 def compared_with_truth(stack: Stack, asked: Mapping[str, Any]) -> str:
     """Compare a release's estimates with the true table; return the error in words."""
-    cells = stack.researcher("estimate", "--release", asked["release"]["id"])["cells"]
+    cells = stack.researcher("estimate", "--release", asked["release"]["id"])["rows"]
     domain = load_study(stack.folder / "study.toml").domain(ATTRIBUTES.split(","))
     named = [dict(zip(domain.names, domain.categories_of(cell), strict=True)) for cell in range(domain.cells)]
-    assert [cell["cell"] for cell in cells] == named, "the cells are not those of the study"
+    assert [cell["labels"] for cell in cells] == named, "the cells are not those of the study"
     true = truth() / truth().sum()
     estimate, errors = (np.array([cell[name] for cell in cells]) for name in ("estimate", "se"))
     largest = float(np.max(np.abs(estimate - true) / errors))

@@ -36,9 +36,9 @@ class FakeStack(Stack):
         assert args[0] == "estimate"
         domain = load_study(self.folder / "study.toml").domain(ATTRIBUTES.split(","))
         return {
-            "cells": [
+            "rows": [
                 {
-                    "cell": dict(zip(domain.names, domain.categories_of(cell), strict=True)),
+                    "labels": dict(zip(domain.names, domain.categories_of(cell), strict=True)),
                     "estimate": share,
                     "se": 4e-4,
                 }

@@ -199,7 +199,7 @@ def test_a_request_runs_under_the_policy_or_a_persons_approval_and_stands_beside
     assert (release["state"], release["approved_by_a_person_at"]) == ("ready", ["alice"])
     (table,) = release["tables"]
     assert table["attributes"] == ["school", "wage"]
-    assert sum(cell["truth"] for cell in table["cells"]) == pytest.approx(1)
+    assert sum(cell["truth"] for cell in table["rows"]) == pytest.approx(1)
     # Twelve cells of 1,900 people: independent tables would be .15 apart, and the noise is a tenth of that.
     assert 0 < table["distance"] < 0.08
     (wage,) = table["means"]

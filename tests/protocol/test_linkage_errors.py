@@ -36,14 +36,14 @@ def test_estimates_are_corrected_by_command_and_by_program(village: World, label
     assert one.data["links"][0] == (
         "Corrected for wrong links: of the links with bob a share of 0.1, standard deviation 0.02."
     )
-    for before, after, hull in zip(plain.data["cells"], one.data["cells"], wide.data["cells"], strict=True):
+    for before, after, hull in zip(plain.data["rows"], one.data["rows"], wide.data["rows"], strict=True):
         assert after["estimate"] != before["estimate"]
         assert after["estimate"] == pytest.approx(hull["estimate"], abs=1e-12)
         assert hull["low"] <= before["estimate"] <= hull["high"]
     with village.client() as client:
         release = client.release(label)
         assert release.estimate(["region", "income"], linkage_error="0.1:0.02").raw.tolist() == pytest.approx(
-            [cell["estimate"] for cell in one.data["cells"]], abs=1e-15
+            [cell["estimate"] for cell in one.data["rows"]], abs=1e-15
         )
         # Of one curator alone nothing comes by links.
         same = release.estimate(["region", "smoker"], linkage_error="0.1:0.02")
@@ -87,11 +87,11 @@ def test_estimates_are_weighted_by_command_and_by_program(village: World, label:
     plain = command(village, "estimate", *common, *PAIR)
     found = command(village, "estimate", *common, *PAIR, "--linkage-error", path)
     assert found.code == 0, found.errors
-    cells = np.array([cell["estimate"] for cell in plain.data["cells"]]).reshape(regions, -1)
+    cells = np.array([cell["estimate"] for cell in plain.data["rows"]]).reshape(regions, -1)
     rates = json.loads(path.read_text("utf-8"))
     rows = np.array(rates["linked"]) + np.array(rates["unlinked"])
     slowly = cells / cells.sum(axis=1, keepdims=True) * (rows / rows.sum())[:, None]
-    assert [cell["estimate"] for cell in found.data["cells"]] == pytest.approx(slowly.reshape(-1).tolist())
+    assert [cell["estimate"] for cell in found.data["rows"]] == pytest.approx(slowly.reshape(-1).tolist())
     (said,) = found.data["links"]
     assert said.startswith("Weighted by region with the match rates of curator alice, weights ")
     # Of a table without the attribute the whole one is weighted, then summed.

@@ -140,7 +140,7 @@ def check_wrong_links(world: Linked, path: Path) -> None:
     plain, undone = (
         world.command("researcher", "estimate", world.local.study_path, *rosa, *more) for more in ((), links)
     )
-    assert [one["low"] for one in undone.data["cells"]] != [one["low"] for one in plain.data["cells"]]
+    assert [one["low"] for one in undone.data["rows"]] != [one["low"] for one in plain.data["rows"]]
     assert "of the links with bob a share of" in str(undone.data)
     hub = world.curator_command("linkage", "alice", "--for-researcher", str(path.with_name("hub.json")))
     assert (hub.code, path.with_name("hub.json").exists()) == (InvalidInputError.exit_code, False)

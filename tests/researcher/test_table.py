@@ -15,7 +15,7 @@ from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.texts.cells import plain_cell
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign
-from veiltab.researcher.estimates.table import SUFFIXES, statistics, to_frame, to_records, write
+from veiltab.researcher.estimates.table import SUFFIXES, labelled, statistics, to_frame, to_records, write
 
 DIGEST = "ab" * 32
 COUNTS = np.array([40, 10, 5, 25, 15, 5])
@@ -55,6 +55,26 @@ def test_attributes_are_ordered_categoricals_of_the_study() -> None:
     assert list(dtype.categories) == ["Zürich", 'a "quoted", one', "b\nc"]
 
 
+@pytest.mark.parametrize(
+    ("categories", "numbers"),
+    [
+        (("-1", "0", "1"), [-1, 0, 1]),
+        (("1998", "1999", "2000"), [1998, 1999, 2000]),
+        (("01", "02", "03"), None),
+        (("1", "2", "4"), None),
+        (("0", "1", "missing"), None),
+        (("²", "3", "4"), None),
+    ],
+)
+def test_consecutive_whole_numbers_are_numbers(categories: tuple[str, ...], numbers: list[int] | None) -> None:
+    column = labelled(np.array([2, 0, 1, 2]), Attribute(name="years", categories=categories))
+    if numbers is None:
+        assert isinstance(column, pd.Categorical)
+    else:
+        assert pd.Series(column).tolist() == [numbers[place] for place in (2, 0, 1, 2)]
+        assert pd.Series(column).dtype == np.int64
+
+
 def test_truth_stands_beside_the_estimate() -> None:
     truth = np.full(6, 1 / 6)
     frame = to_frame(make_estimate(), truth)
@@ -84,10 +104,10 @@ def test_records_are_plain_and_complete() -> None:
     estimate = make_estimate()
     records = json.loads(json.dumps(to_records(estimate)))
     assert len(records) == 6
-    assert records[4]["cell"] == {"smoker": "no", "town": 'a "quoted", one'}
+    assert records[4]["labels"] == {"smoker": "no", "town": 'a "quoted", one'}
     assert records[4]["noisy_count"] == 15
     assert records[4]["estimate"] == estimate.raw[4]
-    assert set(records[4]) == {"cell", *NUMBERS, *ROWS}
+    assert set(records[4]) == {"labels", *NUMBERS, *ROWS}
 
 
 def test_parquet_keeps_everything(tmp_path: Path) -> None:
@@ -104,7 +124,7 @@ def test_csv_and_json_keep_every_digit(tmp_path: Path) -> None:
     read = pd.read_csv(tmp_path / "result.CSV")
     pd.testing.assert_frame_equal(read, plain.assign(study_digest=DIGEST), check_exact=True)
     written = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
-    pd.testing.assert_frame_equal(pd.DataFrame(written["cells"]), plain, check_exact=True)
+    pd.testing.assert_frame_equal(pd.DataFrame(written["rows"]), plain, check_exact=True)
 
 
 def test_every_file_names_the_study_file_and_its_categories(tmp_path: Path) -> None:
@@ -137,7 +157,7 @@ def test_no_text_of_a_csv_is_a_formula_and_numbers_stay_numbers(tmp_path: Path) 
     assert [row["text"] for row in rows] == [*(f"'{text}" for text in FORMULAS), *PLAIN]
     assert [float(row["estimate"]) for row in rows] == list(frame["estimate"])
     write(frame, tmp_path / "result.json")
-    cells = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))["cells"]
+    cells = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))["rows"]
     assert [cell["text"] for cell in cells] == list(texts)
 
 

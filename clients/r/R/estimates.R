@@ -1,10 +1,10 @@
 vt_table <- function(release, attributes = character(), confidence = 0.95) {
   found <- ask_json(release$desk, release_path(release, "/table"), list(attributes = attributes, confidence = confidence))
   rows <- setNames(lapply(found$attributes, function(name) {
-    factor(vapply(found$cells, function(cell) cell$cell[[name]], ""), levels = unlist(found$codebook[[name]]))
+    factor(vapply(found$rows, function(row) row$labels[[name]], ""), levels = unlist(found$codebook[[name]]))
   }), found$attributes)
   numbers <- c("estimate", "se", "low", "high", "projected", "estimate_rows", "se_rows", "low_rows", "high_rows")
-  estimates(data.frame(rows, number_columns(found$cells, numbers), check.names = FALSE), found$attributes, found,
+  estimates(data.frame(rows, number_columns(found$rows, numbers), check.names = FALSE), found$attributes, found,
             title = paste("share of", paste(found$attributes, collapse = ", ")), unit = "share")
 }
 

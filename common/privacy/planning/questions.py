@@ -30,7 +30,10 @@ EPSILONS = RoundNumbers(digits=3, least=-6)
 DELTAS = RoundNumbers(digits=2, least=-12)
 WHOLE_NUMBERS = WholeNumbers()
 
-_MISSING = "give the population and epsilon, or an error to aim at and all of the others but one"
+_MISSING = (
+    "enter the population and an epsilon to learn the error, or an error to aim at and all of population, cells and"
+    " epsilon but one"
+)
 
 Check = Callable[[], None]
 """Called before each step of a search; it may raise, and so end a search that takes too long."""

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Cursor
 
 _PROBLEMS = {
-    "42": "the database does not understand the query, or the user may not read what it names",
+    "42P01": "the database has no table of a name that the query has",
+    "42703": "a table has no column of a name that the query has",
+    "42501": "the user may not read what the query names",
+    "42": "the database does not understand the query",
     "25": "the query does more than read",
 }
 """The beginning of an error's SQLSTATE -> problem."""
@@ -87,7 +90,8 @@ class PostgresqlQuery:
                 yield cursor
         except (adbc_driver_manager.Error, pa.ArrowException, OSError) as error:
             state = str(getattr(error, "sqlstate", None) or "")
-            raise refusal(self.where, _PROBLEMS.get(state[:2], "the query fails"), "Try it in psql.") from None
+            problem = _PROBLEMS.get(state) or _PROBLEMS.get(state[:2], "the query fails")
+            raise refusal(self.where, problem, "Try it in psql.") from None
 
 
 def _column(field: pa.Field) -> Column:

@@ -256,7 +256,7 @@ def test_a_table_that_is_not_uniform_is_easier() -> None:
 @pytest.mark.parametrize(
     ("question", "message"),
     [
-        (PlanQuestion(cells=24, population=None, epsilon=None, error=0.02), "give the population and epsilon"),
+        (PlanQuestion(cells=24, population=None, epsilon=None, error=0.02), "enter the population and an epsilon"),
         (PlanQuestion(cells=24, population=100, epsilon=None), "an error to aim at"),
         (PlanQuestion(cells=None, population=100, epsilon=Decimal(1)), "an error to aim at"),
         (PlanQuestion(cells=None, population=100, epsilon=None, error=0.02), "but one"),

@@ -58,7 +58,7 @@ def test_frames_name_their_source_and_survive_a_file(tmp_path: Path) -> None:
     assert pd.read_parquet(tmp_path / "made.parquet").attrs == frame.attrs
     plain = json.loads((tmp_path / "made.json").read_text(), parse_constant=pytest.fail)
     numbers = dict.fromkeys(("estimate", "low", "high"))
-    assert plain["cells"][2] == {"coefficient": "c", **numbers, "note": CANNOT_BE_SAID}
+    assert plain["rows"][2] == {"coefficient": "c", **numbers, "note": CANNOT_BE_SAID}
 
 
 def test_records_have_no_numbers_that_json_lacks() -> None:

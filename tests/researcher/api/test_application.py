@@ -31,7 +31,7 @@ def of_wages(program: Program) -> Release:
 
 def test_a_table_has_the_numbers_of_the_frame_in_every_format(reader: Program) -> None:
     frame = of_wages(reader).frame()
-    cells = pd.DataFrame(reader.ask("/v1/releases/wages/table").json()["cells"])
+    cells = pd.DataFrame(reader.ask("/v1/releases/wages/table").json()["rows"])
     asked = {kind: reader.ask(f"/v1/releases/wages/table?format={kind}") for kind in ("csv", "parquet", "arrow")}
     frames = {
         "json": cells,
@@ -87,7 +87,7 @@ def test_wrong_links_are_undone_where_a_program_asks_for_it(reader: Program) -> 
     assert reader.ask(address, params={"linkage_error": "none"}).json() == plain
     found = reader.ask(address, params={"linkage_error": "0.1:0.01"}).json()
     expected = of_wages(reader).estimate(linkage_error="0.1:0.01").raw
-    assert [cell["estimate"] for cell in found["cells"]] == expected.tolist()
+    assert [cell["estimate"] for cell in found["rows"]] == expected.tolist()
     assert found["links"][0].startswith("Corrected for wrong links: of the links with bob a share of 0.1")
     asked = {"question": "share of salary given sex", "linkage_error": "0.1:0"}
     shares = reader.ask("/v1/releases/wages/analysis", params=asked).json()
