@@ -245,6 +245,22 @@ def test_all_keys_that_may_leave_are_given_at_once(answers: Answers, make_reques
         keys(answers, "sex")
 
 
+def test_keys_of_tables_are_recorded_under_the_release_that_they_are_of(
+    answers: Answers, make_request: Make, make_spec: Make
+) -> None:
+    """All tables of a release that have an attribute make one entry in its log, and none under their own ids."""
+    spec = make_spec()
+    ready(answers, make_request(), spec)
+    whole, store = "whole release", answers.parts.store
+    store.connection.execute("PRAGMA foreign_keys = OFF")  # the whole release has no row here
+    store.connection.execute("UPDATE release SET part_of = ?, spec = ? WHERE id = ?", [whole, spec.to_json(), ID])
+    store.connection.execute("UPDATE decision SET release_id = ? WHERE release_id = ?", [whole, ID])
+    store.keys.record_key_given(whole, "sex", "rosa")  # by another table of it
+    assert list(keys(answers, "sex")) == ["sex"]
+    given = [(one.release, one.facts) for one in store.audit.entries() if one.event == "key given"]
+    assert given == [(whole, {"attribute": "sex", "researcher": "rosa"})]
+
+
 def test_a_one_time_pad_is_not_among_the_keys(answers: Answers, make_request: Make, make_spec: Make) -> None:
     ready(answers, make_request(pad=Pad.OTP), make_spec(pad=Pad.OTP))
     with pytest.raises(InvalidInputError, match="fetched one by one"):
