@@ -45,6 +45,12 @@ def results_with_links(
 
 def _read(asked: LinkageErrors | str, study: Study) -> LinkageErrors | None:
     """Return the wrong links; their hub is that of the study, if the study links people and no other is named."""
+    if asked == "estimated" and study.identity is None:
+        raise InvalidInputError(
+            "the study joins its tables by ids, so that no links were estimated",
+            where="linkage error",
+            remedy="Leave it out, or give a share of wrong ids, such as 0.02.",
+        )
     errors = parse_linkage_error(asked) if isinstance(asked, str) else asked
     if errors is not None and errors.hub:
         study.curator(errors.hub)

@@ -138,7 +138,7 @@ def test_a_release_corrects_what_it_measured_and_what_it_models(study: Study) ->
     assert modelled.raw.tolist() != release.table(["sex", "age"]).raw.tolist()
     remarks = conditional_shares(modelled, ["sex"]).remarks
     assert remarks == ("Corrected for wrong links: of the links with bob a share of 0.1.",)
-    with pytest.raises(InvalidInputError, match="no estimate of its wrong links"):
+    with pytest.raises(InvalidInputError, match="by ids, so that no links were estimated"):
         release.ask("mean of age", linkage_error="estimated")
 
 
