@@ -324,7 +324,8 @@ def _rule(fields: Fields, researchers: frozenset[str], attributes: frozenset[str
         raise InvalidInputError(f"attributes are not this curator's: {other[:60]!r}", where=fields.where, remedy=known)
     decision = fields.text("decision")
     if decision not in _VERDICTS:
-        raise InvalidInputError('decision must be "approve", "hold" or "deny"', where=fields.where)
+        known = known_names("Decisions", list(_VERDICTS), decision)
+        raise InvalidInputError(f"decision is not known: {decision[:60]!r}", where=fields.where, remedy=known)
     days = fields.integer("expires_days", 0)
     if fields.holds("expires_days", int) and not 1 <= days <= MOST_DAYS:
         raise InvalidInputError(f"expires_days must be a whole number from 1 to {MOST_DAYS}", where=fields.where)

@@ -272,7 +272,10 @@ RULE = "[[rule]]\ndecision = 'deny'\n"
         ("rule = [1]", "another kind"),
         ("[rule]\ndecision = 'deny'", "another kind"),
         ("[[rule]]", "decision is not there"),
-        ("[[rule]]\ndecision = 'aprove'", 'decision must be "approve", "hold" or "deny"'),
+        (
+            "[[rule]]\ndecision = 'aprove'",
+            r"decision is not known: 'aprove'. Did you mean 'approve'\? Decisions: approve",
+        ),
         ("[[rule]]\ndecision = ['approve']", "another kind"),
         ("[[rule]]\ndecision = true", "another kind"),
         (RULE + "researcher = 'ross'", "researcher is not in the study"),
