@@ -172,10 +172,6 @@ class Study:
         """Return a curator by name."""
         return self._named("curator", {one.name: one for one in self.curators}, name)
 
-    def researcher(self, name: str) -> Member:
-        """Return a researcher by name."""
-        return self._named("researcher", {one.name: one for one in self.researchers}, name)
-
     def analyst(self, name: str) -> AnalystMember:
         """Return an analyst by name."""
         return self._named("analyst", {one.name: one for one in self.analysts}, name)

@@ -40,7 +40,6 @@ def test(
     population: int | None,
 ) -> None:
     """Say which rules would decide about a request, what it would be charged, and what would be left."""
-    standing.study.researcher(researcher)
     latest = standing.store.alignments.latest_alignment()
     respondents = population or (latest[0] if latest else None)
     if respondents is None:

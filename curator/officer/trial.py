@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-from veiltab.common.errors import BudgetExceededError, DeniedError, NotReadyError
+from veiltab.common.core.texts.nearest import known_names
+from veiltab.common.errors import BudgetExceededError, DeniedError, InvalidInputError, NotReadyError
 from veiltab.common.privacy.cards.card import card_of
 from veiltab.common.release.receipts.canary_plan import shown_by
 from veiltab.common.release.request import ReleaseRequest
@@ -88,8 +89,12 @@ def try_policy(  # noqa: PLR0913, PLR0917 - what a decision depends on
         population: common respondents, n.
 
     Raises:
-        InvalidInputError: attributes that the study does not have, or a request that cannot be planned.
+        InvalidInputError: a researcher or attributes that the study does not have, or a request that cannot be planned.
     """
+    researchers = [one.name for one in study.researchers]
+    if request.researcher not in researchers:
+        remedy = known_names("Researchers", researchers, request.researcher)
+        raise InvalidInputError(f"no researcher {request.researcher[:60]!r}", where="researcher", remedy=remedy)
     plan = foreseen_plan(request, population=population, cells=study.domain(request.attributes).cells)
     charge = ledger.allowance.charge(plan.description, plan.pure_epsilon)
     columns = requested_columns(request, study)

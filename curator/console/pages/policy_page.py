@@ -96,7 +96,6 @@ def _try(form: TrialForm, policy: Policy, standing: OpenedState) -> Trial:
         InvalidInputError: a field that cannot be read, or a request that cannot be planned.
     """
     study = standing.study
-    study.researcher(form.researcher)
     population = whole_number(form.population, 0, _MOST_PEOPLE)
     if population is None:
         raise InvalidInputError("say how many respondents the tables have in common", where="respondents")
