@@ -30,7 +30,6 @@ MOST_COMMANDS, MOST_OPTIONS = 61, 405
 
 LARGE_CLASSES = {
     "CorrectedEstimate": 32,
-    "Ledger": 43,
     "ResearcherStore": 33,
     "WeightedEstimate": 36,
 }

@@ -38,7 +38,7 @@ class Chain:
     """
 
     def __init__(self, connection: Database, allowance: Allowance) -> None:
-        self._connection = connection
+        self.connection = connection
         self.allowance = allowance
         self.doubts = Doubts(connection)
         # Releases that were seen to be charged: a charge is never taken back.
@@ -57,7 +57,7 @@ class Chain:
             IntegrityError: an entry was altered, or one is missing.
         """
         head, sums = GENESIS, Sums()
-        for number, row in enumerate(self._rows_after(0), start=1):
+        for number, row in enumerate(self.rows_after(0), start=1):
             sums = sums.plus(charge_of(row))
             digest = bytes(row["digest"])
             lines = (line_of(*fields_of(row)), line_of(*fields_of(row), *prices_of(row, sums)))
@@ -81,7 +81,7 @@ class Chain:
             IntegrityError: entries are missing or differ, and no person has set that aside.
         """
         length, head = witnessed
-        row = self._connection.execute("SELECT digest FROM ledger WHERE number = ?", [length]).fetchone()
+        row = self.connection.execute("SELECT digest FROM ledger WHERE number = ?", [length]).fetchone()
         if length == 0 or (row is not None and bytes(row["digest"]) == head):
             return
         if not self.doubts.is_set_aside(who, length, head):
@@ -95,7 +95,7 @@ class Chain:
     @property
     def head(self) -> tuple[int, bytes]:
         """Number of entries and the digest of the last."""
-        row = self._connection.execute("SELECT number, digest FROM ledger ORDER BY number DESC LIMIT 1").fetchone()
+        row = self.connection.execute("SELECT number, digest FROM ledger ORDER BY number DESC LIMIT 1").fetchone()
         return (0, GENESIS) if row is None else (row["number"], bytes(row["digest"]))
 
     @property
@@ -105,7 +105,7 @@ class Chain:
 
     def entries_after(self, number: int) -> tuple[Entry, ...]:
         """Return the charges that came after one, oldest first."""
-        return tuple(map(self._entry, self._rows_after(number)))
+        return tuple(map(self._entry, self.rows_after(number)))
 
     @property
     def audit_heads(self) -> tuple[AuditHead, ...]:
@@ -146,11 +146,12 @@ class Chain:
         )
 
     def _exists(self, query: str, release_id: str) -> bool:
-        return self._connection.execute(query, [release_id]).fetchone() is not None
+        return self.connection.execute(query, [release_id]).fetchone() is not None
 
-    def _rows(self, query: str, *values: object) -> list[sqlite3.Row]:
-        return self._connection.execute(query, values).fetchall()
+    def rows(self, query: str, *values: object) -> list[sqlite3.Row]:
+        """Return what a query finds in the ledger's tables."""
+        return self.connection.execute(query, values).fetchall()
 
-    def _rows_after(self, number: int) -> list[sqlite3.Row]:
+    def rows_after(self, number: int) -> list[sqlite3.Row]:
         """Return the rows of the entries that came after one, with their prices, oldest first."""
-        return self._rows(_ENTRIES, number)
+        return self.rows(_ENTRIES, number)

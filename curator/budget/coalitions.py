@@ -16,11 +16,11 @@ def bounds_of_charges(ledger: Ledger) -> tuple[Bound, ...]:
     Returns:
         Upper bounds, that of the analyst and the desk as the ledger says what is spent; none if nothing is charged.
     """
-    releases = [release for entry in ledger.entries for release in releases_of(entry.facts)]
+    releases = [release for entry in ledger.chain.entries for release in releases_of(entry.facts)]
     if not releases:
         return ()
-    delta = ledger.delta or advised_delta(max(one.candidates[0].scheme.population for one in releases))
-    bounds = bounds_together(releases, delta, pricing=ledger.view_prices)
+    delta = ledger.budget.delta or advised_delta(max(one.candidates[0].scheme.population for one in releases))
+    bounds = bounds_together(releases, delta, pricing=ledger.budget.view_prices)
     return tuple(_as_spent(bound, ledger) if bound.roles in _RESEARCHERS else bound for bound in bounds)
 
 
@@ -30,8 +30,8 @@ _RESEARCHERS = {Coalition.ANALYST.roles, Coalition.DESK.roles}
 
 def _as_spent(bound: Bound, ledger: Ledger) -> Bound:
     """Return the bound with the epsilon that the ledger says is spent, at the delta of both."""
-    pure, delta = ledger.pure_spent, ledger.delta or bound.delta
-    spent = bound.epsilon if ledger.delta is None else ledger.spent
+    pure, delta = ledger.budget.pure_spent, ledger.budget.delta or bound.delta
+    spent = bound.epsilon if ledger.budget.delta is None else ledger.budget.spent
     if spent is None or spent >= pure:
         return replace(bound, epsilon=pure, delta=Decimal(0), other=None)
     return replace(bound, epsilon=spent, delta=delta, other=(pure, Decimal(0)) if delta else None)

@@ -28,9 +28,10 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.storage.database import Database, transaction
 from veiltab.curator.audit.log import AuditLog, Event
 from veiltab.curator.budget.allowance import Allowance, Charge, Sums
+from veiltab.curator.budget.budget import RESERVATION, Budget
+from veiltab.curator.budget.chain import Chain
 from veiltab.curator.budget.entries import OwnTable, chained, charge_of, described, facts_of, percent, prices_of
 from veiltab.curator.budget.remaining import left_for
-from veiltab.curator.budget.spending import RESERVATION, Spending
 
 _UNPRICED = (
     "SELECT release_id, entry, epsilon FROM (SELECT release_id, entry, epsilon FROM ledger UNION ALL"
@@ -41,7 +42,7 @@ _HUNDREDTH = Decimal("1e-4")
 """A hundredth of a percent."""
 
 
-class Ledger(Spending):
+class Ledger:
     """All charges of one curator, over all researchers, against one budget.
 
     Args:
@@ -54,11 +55,14 @@ class Ledger(Spending):
     """
 
     def __init__(self, connection: Database, budget: Decimal, delta: Decimal | None = None) -> None:
-        super().__init__(connection, Allowance(epsilon=budget, delta=delta))
+        self._connection = connection
+        self.chain = Chain(connection, Allowance(epsilon=budget, delta=delta))
+        self.budget = Budget(self.chain)
+        self._allowance = self.chain.allowance
         self._audit = AuditLog(connection)
         if delta is not None:
             self._price_pure_entries()
-        self._sums()
+        self.budget.sums()
 
     def reserve(self, spec: ReleaseSpec | OwnTable, charge: Charge) -> None:
         """Keep a release's price for it; once only, however often it is asked, and for the plan that came last.
@@ -71,10 +75,10 @@ class Ledger(Spending):
         """
         values = [spec.release_id, json.dumps(facts_of(spec) | {"time": int(time.time())}), str(charge.epsilon)]
         with transaction(self._connection) as db:
-            if self.is_charged(spec.release_id):
+            if self.chain.is_charged(spec.release_id):
                 return
-            others = self._sums_beside(spec.release_id)
-            if is_held := self.allowance.holds(charge, others=others):
+            others = self.budget.sums_beside(spec.release_id)
+            if is_held := self._allowance.holds(charge, others=others):
                 # A crash may part a plan from its reservation, and the next plan may differ.
                 self._forget_reservation(spec.release_id)
                 db.execute("INSERT INTO reservation VALUES (?, ?, ?)", values)
@@ -91,8 +95,8 @@ class Ledger(Spending):
         Raises:
             BudgetExceededError: with the numbers.
         """
-        if not self.holds(charge):
-            raise self._refusal(charge, delta, self._sums_beside())
+        if not self.budget.holds(charge):
+            raise self._refusal(charge, delta, self.budget.sums_beside())
 
     def check_others_share(self, release_id: str, charge: Charge, own: Collection[str], most: Decimal) -> None:
         """Refuse a release without own attributes if all of them together would take too much of the budget.
@@ -143,17 +147,19 @@ class Ledger(Spending):
         remedy: str,
     ) -> None:
         """Refuse a release if some releases, those that `counts` says of their entries, would take too much."""
-        charged = self._of_some(self._rows_after(0), counts, Sums().plus(charge))
-        if self.is_charged(release_id) or (
-            self.allowance.spent_share(self._of_some(self._rows(f"{RESERVATION} <> ?", release_id), counts, charged))
+        charged = self._of_some(self.chain.rows_after(0), counts, Sums().plus(charge))
+        if self.chain.is_charged(release_id) or (
+            self._allowance.spent_share(
+                self._of_some(self.chain.rows(f"{RESERVATION} <> ?", release_id), counts, charged)
+            )
             <= most
         ):
             return
-        if self.allowance.spent_share(charged) <= most:
+        if self._allowance.spent_share(charged) <= most:
             raise NotReadyError(f"what is left of its budget for releases {which} is reserved for others")
         raise BudgetExceededError(
             f"releases {which} may take {percent(most)} of its budget, and with this one they would take"
-            f" {percent(self.allowance.spent_share(charged))}",
+            f" {percent(self._allowance.spent_share(charged))}",
             where="privacy budget",
             remedy=f"Ask for a smaller epsilon, {remedy}.",
         )
@@ -167,25 +173,25 @@ class Ledger(Spending):
         return sums
 
     def _refusal(self, charge: Charge, delta: Decimal | None, others: Sums) -> BudgetExceededError:
-        if self.delta is None:
-            left = left_for(self.allowance, others, None).epsilon
+        if self.budget.delta is None:
+            left = left_for(self._allowance, others, None).epsilon
             return BudgetExceededError(
-                f"the release needs epsilon {upward(charge.epsilon)}; of the budget of {self.budget} there is"
+                f"the release needs epsilon {upward(charge.epsilon)}; of the budget of {self.budget.epsilon} there is"
                 f" {left:.6f} left",
                 where="privacy budget",
                 remedy="Ask for a smaller epsilon."
                 if delta is None
                 else "The study's budget has no delta, so the release's pure epsilon counts; ask without --delta.",
             )
-        total = self.allowance.spent(others.plus(charge))
-        free = max(1 - self.allowance.spent_share(others), Decimal(0)).quantize(_HUNDREDTH, rounding=ROUND_FLOOR)
+        total = self._allowance.spent(others.plus(charge))
+        free = max(1 - self._allowance.spent_share(others), Decimal(0)).quantize(_HUNDREDTH, rounding=ROUND_FLOOR)
         return BudgetExceededError(
-            f"with the release the total would be epsilon {upward(total)} at delta {delta_text(self.delta)}; the"
-            f" release takes {percent(self.allowance.share(charge))} of the budget of {self.budget}, and"
+            f"with the release the total would be epsilon {upward(total)} at delta {delta_text(self.budget.delta)}; the"
+            f" release takes {percent(self._allowance.share(charge))} of the budget of {self.budget.epsilon}, and"
             f" {percent(free)} is left",
             where="privacy budget",
             remedy="Ask for a smaller epsilon."
-            if delta is None or delta <= self.delta
+            if delta is None or delta <= self.budget.delta
             else f"Ask for a smaller delta first: {delta_text(delta)} is above the budget's.",
         )
 
@@ -196,17 +202,17 @@ class Ledger(Spending):
             IntegrityError: nothing is kept for this release.
         """
         with transaction(self._connection) as db:
-            if self.is_charged(release_id):
+            if self.chain.is_charged(release_id):
                 return
-            if not (rows := self._rows(f"{RESERVATION} = ?", release_id)):
+            if not (rows := self.chain.rows(f"{RESERVATION} = ?", release_id)):
                 raise IntegrityError("nothing is reserved for this release", where=f"release {release_id}")
             (row,) = rows
-            length, head = self.head
+            length, head = self.chain.head
             audit = self._audit.head
             covered = {"audit": {"length": audit.length, "digest": audit.digest.hex()}}
             entry = json.dumps(json.loads(row["entry"]) | covered)
             fields = [length + 1, release_id, entry, row["epsilon"]]
-            prices = () if self.delta is None else prices_of(row, self._sums().plus(charge_of(row)))
+            prices = () if self.budget.delta is None else prices_of(row, self.budget.sums().plus(charge_of(row)))
             digest = chained(head, *fields, *prices)
             db.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?)", [*fields, digest])
             db.execute("DELETE FROM reservation WHERE release_id = ?", [release_id])
@@ -232,7 +238,7 @@ class Ledger(Spending):
         """Give a price to what was charged or reserved before the budget had a delta."""
         prices = [
             (row["release_id"], self._price_of(described(row), Decimal(row["epsilon"])))
-            for row in self._rows(_UNPRICED)
+            for row in self.chain.rows(_UNPRICED)
         ]
         with transaction(self._connection) as db:
             for release_id, price in prices:
@@ -240,7 +246,7 @@ class Ledger(Spending):
                 db.execute("INSERT INTO price VALUES (?, ?, ?) ON CONFLICT DO NOTHING", values)
 
     def _price_of(self, release: ReleaseDescription | None, epsilon: Decimal) -> Price:
-        price = None if release is None else self.allowance.charge(release, epsilon).price
+        price = None if release is None else self._allowance.charge(release, epsilon).price
         return price or price_of_pure_epsilon(epsilon)
 
 

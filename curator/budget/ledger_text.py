@@ -19,25 +19,25 @@ def purpose_of(entry: Entry, store: CuratorStore) -> str:
 
 def spent_text(book: Ledger) -> str:
     """Return in a sentence what is spent and what is left."""
-    if book.delta is None:
-        return f"Spent {upward(book.spent)} of {book.budget}; {downward(book.remaining)} left."
+    budget = book.budget
+    if budget.delta is None:
+        return f"Spent {upward(budget.spent)} of {budget.epsilon}; {downward(budget.remaining)} left."
     return (
-        f"Spent epsilon {upward(book.spent)} at delta {delta_text(book.delta)}, {percent(book.share)} of the budget of"
-        f" {book.budget}; one more release may have {book.left}."
-        f" {adding_up(book)}"
+        f"Spent epsilon {upward(budget.spent)} at delta {delta_text(budget.delta)}, {percent(budget.share)} of the"
+        f" budget of {budget.epsilon}; one more release may have {budget.left}. {adding_up(book)}"
     )
 
 
 def statements_text(book: Ledger) -> str:
     """Return in a sentence what is spent in Gaussian and zero-concentrated differential privacy."""
-    price = book.spent_price
+    price = book.budget.spent_price
     leak = f", both but for a probability of {bound_text(price.slack, 2)}" if price.slack else ""
     return f"Spent so far, of a plan made beforehand: {upward(price.mu)}-GDP and {upward(price.rho)}-zCDP{leak}."
 
 
 def adding_up(book: Ledger) -> str:
     """Return in a sentence that charged, spent and left epsilon do not add up; "" without a delta, where they do."""
-    if book.delta is None:
+    if book.budget.delta is None:
         return ""
     return (
         "A budget with a delta adds the squares of prices, not epsilons: those charged, spent and left do not add up."

@@ -22,7 +22,7 @@ from veiltab.curator.officer.options import policy_option, with_standing
 def ledger(standing: OpenedState) -> None:
     """Show every charge, check the ledger's chain, and say what each coalition faces of all of them together."""
     book = standing.ledger
-    charges = [(entry, purpose_of(entry, standing.store)) for entry in book.entries]
+    charges = [(entry, purpose_of(entry, standing.store)) for entry in book.chain.entries]
     lines = [entry_text(entry, purpose) for entry, purpose in charges]
     lines += [f"{spent_text(book)} The chain is whole.", statements_text(book)]
     entries = [entry_data(entry, purpose) for entry, purpose in charges]
@@ -37,11 +37,11 @@ def budget_data(standing: OpenedState) -> dict[str, object]:
     """Return the budget, and what is spent and left of it, for JSON."""
     book, path = standing.ledger, standing.policy_path
     return {
-        "budget": book.budget,
-        "delta": book.delta,
+        "budget": book.budget.epsilon,
+        "delta": book.budget.delta,
         "policy": None if path is None else str(path),
-        "spent": book.spent,
-        "share": book.share,
-        **book.spent_price.statements(),
-        **book.left.as_dict(),
+        "spent": book.budget.spent,
+        "share": book.budget.share,
+        **book.budget.spent_price.statements(),
+        **book.budget.left.as_dict(),
     }

@@ -168,8 +168,8 @@ def match_rates(
 
     asked, names = check_rates(standing, attribute, epsilon), deciding(standing, persons)
     report, ledger = linked_report(standing), standing.ledger
-    charge = ledger.allowance.charge_of_pure_epsilon(asked)
-    share = ledger.allowance.share(charge)
+    charge = ledger.chain.allowance.charge_of_pure_epsilon(asked)
+    share = ledger.chain.allowance.share(charge)
     before = linked_then(standing, attribute)
     is_of_now = before in {None, report.links}
     earlier = "" if is_of_now else f" It is of an earlier linkage, of {before:,} people, and no later one renews it."
@@ -182,8 +182,10 @@ def match_rates(
             raise InvalidInputError("another file is there", where=str(out), remedy=remedy) from None
     if not is_agreed:
         kind = Kind(population=report.links, cells=standing.study.domain([attribute]).cells)
-        left = ledger.left_after(charge, kind)
-        after = f"after it one more release may have {left}" if ledger.holds(charge) else "that is more than is left"
+        left = ledger.budget.left_after(charge, kind)
+        after = (
+            f"after it one more release may have {left}" if ledger.budget.holds(charge) else "that is more than is left"
+        )
         told = f"A table of {attribute} takes {percent(share)} of the budget; {after}."
         if before is not None:
             told = f"The table of {attribute} was charged before; it is written again without a charge.{earlier}"

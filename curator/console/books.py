@@ -36,7 +36,7 @@ class Books:
         self._entries: tuple[Entry, ...] = ()
         self._audited = EMPTY
         self._bounds: tuple[tuple[int, bytes], tuple[Bound, ...]] | None = None
-        self._checked: tuple[tuple[int, bytes], float] = (standing.ledger.head, clock())
+        self._checked: tuple[tuple[int, bytes], float] = (standing.ledger.chain.head, clock())
 
     @property
     def now(self) -> int:
@@ -60,7 +60,7 @@ class Books:
             old = self._standing
             check_served_study(old.study, self._study_path, old.store)
             budget = current_budget(old.study, old.store, old.named_policy)
-            if budget != old.ledger.budget:
+            if budget != old.ledger.budget.epsilon:
                 ledger = Ledger(old.store.connection, budget, old.study.budget_delta)
                 self._standing = replace(old, ledger=ledger)
                 self._entries, self._bounds = (), None
@@ -70,7 +70,7 @@ class Books:
         """Return all charges, oldest first."""
         with self._turn:
             ledger = self.standing.ledger  # first: another budget takes what was read away
-            self._entries += ledger.entries_after(len(self._entries))
+            self._entries += ledger.chain.entries_after(len(self._entries))
             return self._entries
 
     def entry_of(self, release_id: str) -> Entry | None:
@@ -98,7 +98,7 @@ class Books:
         """Return what each coalition faces of all charges together; worked out once for each last charge."""
         with self._turn:
             standing = self.standing
-            head = standing.ledger.head
+            head = standing.ledger.chain.head
             if self._bounds is None or self._bounds[0] != head:
                 self._bounds = head, bounds_of_charges(standing.ledger)
             return self._bounds[1]
@@ -111,7 +111,7 @@ class Books:
         """
         with self._turn:
             ledger = self.standing.ledger
-            if self._checked[0] != ledger.head:
-                ledger.verify()
-                self._checked = ledger.head, self._clock()
+            if self._checked[0] != ledger.chain.head:
+                ledger.chain.verify()
+                self._checked = ledger.chain.head, self._clock()
             return self._checked[1]

@@ -32,7 +32,7 @@ def audit(
     """List who decided what and who was given keys, and check that nothing of it was altered."""
     log = standing.store.audit
     head = log.verify()
-    log.verify_against(standing.ledger.audit_heads)
+    log.verify_against(standing.ledger.chain.audit_heads)
     release = "" if prefix is None else standing.store.releases.release_id(prefix)
     shown: deque[AuditEntry] = deque(maxlen=last)
     matching = 0

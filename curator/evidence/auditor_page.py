@@ -92,7 +92,7 @@ def _summary(shown: PageInput) -> str:
             ("exported at", _time(shown.made_at)),
             ("study file", _study_text(shown)),
             ("budget", spent_text(standing.ledger)),
-            ("charges", str(standing.ledger.head[0])),
+            ("charges", str(standing.ledger.chain.head[0])),
             ("requests", str(len(shown.records))),
             ("decisions about attributes", ", ".join(f"{number} {verdict}" for verdict, number in counts.items())),
             ("persons who must approve what is held", str(standing.persons)),
@@ -120,7 +120,7 @@ def _charges(shown: PageInput) -> str:
             percent(entry.share),
             _short(entry.release_id),
         )
-        for entry in standing.ledger.entries
+        for entry in standing.ledger.chain.entries
     ]
     headings = ("", "reserved", "researcher", "purpose", "released", "asked for", "charge", "release")
     return table(headings, rows, {0, 6}) if rows else "<p>Nothing was charged.</p>"

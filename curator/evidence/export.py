@@ -105,7 +105,7 @@ def write_evidence(standing: OpenedState, identity: Identity, order: EvidenceOrd
     store = standing.store
     identity.check_lifetime(utc_now())
     store.audit.verify()
-    store.audit.verify_against(standing.ledger.audit_heads)
+    store.audit.verify_against(standing.ledger.chain.audit_heads)
     with transaction(store.connection):
         store.audit.record(Event.EVIDENCE, person=order.person, file=path.name, since=order.since)
     with store.connection.snapshot(), written_whole(path) as file, zipfile.ZipFile(file, "w") as archive:
@@ -115,7 +115,7 @@ def write_evidence(standing: OpenedState, identity: Identity, order: EvidenceOrd
 def _write(standing: OpenedState, identity: Identity, order: EvidenceOrder, bundle: _Bundle) -> EvidenceIndex:
     store, ledger, now = standing.store, standing.ledger, utc_now()
     before = EMPTY if order.since is None else store.audit.head_before(order.since)
-    length, head = ledger.head
+    length, head = ledger.chain.head
     records = tuple(_records(standing, order.since, before))
     bundle.add(STUDY, [standing.study.source])
     policy = b""
@@ -123,7 +123,7 @@ def _write(standing: OpenedState, identity: Identity, order: EvidenceOrder, bund
         policy = standing.policy_path.read_bytes()
         bundle.add(POLICY, [shown_policy(policy, str(standing.policy_path)).encode()])
     bundle.add(AUTHORITY, [identity.authority])
-    bundle.add_lines(LEDGER, ledger.lines())
+    bundle.add_lines(LEDGER, ledger.chain.lines())
     bundle.add_lines(AUDIT, (line for _, line, _ in store.audit.lines(before.length)))
     bundle.add_lines(RELEASES, (record.line() for record in records))
     ready = tuple(_ready(standing, order.since))

@@ -54,7 +54,7 @@ class EventSource:
         if Kind.REFUSED in wanted:
             for release_id in self.store.releases.ended_since(ReleaseState.DENIED, since):
                 yield self._about(Kind.REFUSED, release_id, "a request was refused")
-        if Kind.BUDGET in wanted and self.ledger.share >= self.settings.budget:
+        if Kind.BUDGET in wanted and self.ledger.budget.share >= self.settings.budget:
             yield self._spent()
         if Kind.CERTIFICATE in wanted:
             yield from self._certificates(now)
@@ -74,7 +74,7 @@ class EventSource:
         look = "veiltab curator ledger study.toml --state STATE"
         facts = self._facts(Kind.BUDGET, f"{part:f}% of the budget is spent", look)
         # Another budget, or another part of it, is another event.
-        subject = f"{self.settings.budget.normalize()} of {Decimal(self.ledger.budget).normalize()}"
+        subject = f"{self.settings.budget.normalize()} of {Decimal(self.ledger.budget.epsilon).normalize()}"
         return Notice(kind=Kind.BUDGET, subject=subject, facts=facts)
 
     def _certificates(self, now: int) -> Iterator[Notice]:

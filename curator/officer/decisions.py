@@ -80,7 +80,7 @@ class Decider:
         # Charge and delta of each request that waits for a person.
         self._charges: dict[str, tuple[Charge, Decimal | None]] = {}
         # The ledger as it was when the requests that wait were last compared with it.
-        self._seen_head = self._ledger.head
+        self._seen_head = self._ledger.chain.head
 
     def review(self, stored: CuratorRelease) -> Review:
         """Return how far this curator is with what it decides alone about a release."""
@@ -88,8 +88,8 @@ class Decider:
         if stored.state is not ReleaseState.REQUESTED:
             return Review(
                 curator=self._name,
-                is_reserved=self._ledger.is_reserved(release_id),
-                is_charged=self._ledger.is_charged(release_id),
+                is_reserved=self._ledger.chain.is_reserved(release_id),
+                is_charged=self._ledger.chain.is_charged(release_id),
             )
         verdicts = {d.attribute: d.verdict for d in self._store.decisions.decisions(release_id)}
         held = tuple(sorted(name for name, verdict in verdicts.items() if verdict == HELD))
@@ -166,7 +166,7 @@ class Decider:
             Those that are refused.
         """
         refused = set[str]()
-        if self._seen_head == (head := self._ledger.head):
+        if self._seen_head == (head := self._ledger.chain.head):
             return refused
         self._seen_head = head
         for release_id in self._charges.keys() & set(held):
@@ -184,8 +184,8 @@ class Decider:
 
     async def _outlook(self, request: ReleaseRequest) -> "Outlook":
         spec = await self._foreseen_spec(request)
-        charge = await self._planner.charge(spec, self._ledger.allowance)
-        outlook = Outlook(population=spec.population, charge=self._ledger.allowance.share(charge))
+        charge = await self._planner.charge(spec, self._ledger.chain.allowance)
+        outlook = Outlook(population=spec.population, charge=self._ledger.chain.allowance.share(charge))
         if not self.policy.needs_card:
             return outlook
         await self._planner.make_card(spec)
@@ -216,7 +216,7 @@ class Decider:
             spec = await self._foreseen_spec(request)
         except InvalidInputError as error:
             raise DeniedError(error.problem, where=error.where, remedy=error.remedy) from None
-        charge = await self._planner.charge(spec, self._ledger.allowance)
+        charge = await self._planner.charge(spec, self._ledger.chain.allowance)
         self._charges[request.release_id] = charge, spec.delta
         if refusal := self._budget_refusal(request.release_id):
             raise refusal
@@ -227,7 +227,7 @@ class Decider:
         """Return why the budget, as it is charged now, does not hold a request; None if it does."""
         charge, delta = self._charges[release_id]
         try:
-            if not self._ledger.fits_what_is_charged(release_id, charge):
+            if not self._ledger.budget.fits_what_is_charged(release_id, charge):
                 self._ledger.check_budget(charge, delta)
         except BudgetExceededError as error:
             return error

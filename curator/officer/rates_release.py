@@ -102,7 +102,7 @@ def deciding(standing: OpenedState, persons: Sequence[str]) -> list[str]:
 def linked_then(standing: OpenedState, attribute: str) -> int | None:
     """Return how many people were linked when an attribute's table was charged; None if it was not."""
     release_id = _release_id(standing, attribute)
-    charged = (entry.facts for entry in standing.ledger.entries if entry.release_id == release_id)
+    charged = (entry.facts for entry in standing.ledger.chain.entries if entry.release_id == release_id)
     return next((facts["tables"][0]["population"] for facts in charged), None)
 
 
@@ -127,16 +127,16 @@ def release_rates(
     release_id = _release_id(standing, attribute)
     (categories,) = (one.categories for one in standing.study.domain([attribute]).attributes)
     with transaction(standing.store.connection):
-        if is_new := not ledger.is_charged(release_id):
+        if is_new := not ledger.chain.is_charged(release_id):
             key = Linkages(standing.store.connection, standing.store.audit).noise_key()
             facts = _noisy_facts(report, attribute, categories, epsilon, derive(key, f"rates {release_id}"))
-            ledger.reserve(OwnTable(release_id, facts), ledger.allowance.charge_of_pure_epsilon(epsilon))
+            ledger.reserve(OwnTable(release_id, facts), ledger.chain.allowance.charge_of_pure_epsilon(epsilon))
             ledger.charge(release_id)
             for person in persons:
                 standing.store.audit.record(
                     Event.RATES, person=person, release=release_id, attribute=attribute, epsilon=str(epsilon)
                 )
-    facts = next(entry.facts for entry in ledger.entries if entry.release_id == release_id)
+    facts = next(entry.facts for entry in ledger.chain.entries if entry.release_id == release_id)
     rates = MatchRates(
         study=standing.study.id,
         curator=name,

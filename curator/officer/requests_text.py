@@ -40,7 +40,7 @@ def requests_text(
         under_way: those that are shown in a line each.
         ended: how many others have ended.
     """
-    lines = [f"Budget {ledger.budget}. {spent_text(ledger)}"]
+    lines = [f"Budget {ledger.budget.epsilon}. {spent_text(ledger)}"]
     blocks = ["\n" + "\n".join(_lines(view)) for view in views]
     if rows := [_headline(stored) + _waits(stored) for stored in under_way]:
         blocks.append("\n".join(["\nUnder way:", *rows]))

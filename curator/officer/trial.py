@@ -96,13 +96,13 @@ def try_policy(  # noqa: PLR0913, PLR0917 - what a decision depends on
         remedy = known_names("Researchers", researchers, request.researcher)
         raise InvalidInputError(f"no researcher {request.researcher[:60]!r}", where="researcher", remedy=remedy)
     plan = foreseen_plan(request, population=population, cells=study.domain(request.attributes).cells)
-    charge = ledger.allowance.charge(plan.description, plan.pure_epsilon)
+    charge = ledger.chain.allowance.charge(plan.description, plan.pure_epsilon)
     columns = requested_columns(request, study)
     canaries = canaries_of(request, columns, plan.scheme, plan.mechanism)
     test = shown_by(plan.mechanism.server, tuple(column.size for column in columns), canaries)
     outlook = Outlook(
         population=population,
-        charge=ledger.allowance.share(charge),
+        charge=ledger.chain.allowance.share(charge),
         bounds=card_of(plan.release, delta=plan.delta, pure=plan.pure_epsilon).bounds,
         tested=test.tested,
     )
@@ -130,6 +130,6 @@ def try_policy(  # noqa: PLR0913, PLR0917 - what a decision depends on
         refusal=refusal,
         charge=outlook.charge,
         over_budget=over_budget,
-        left=ledger.left,
-        left_after=ledger.left_after(charge, Kind(population=population, cells=plan.mechanism.cells)),
+        left=ledger.budget.left,
+        left_after=ledger.budget.left_after(charge, Kind(population=population, cells=plan.mechanism.cells)),
     )

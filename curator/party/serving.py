@@ -53,7 +53,7 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
     ):
         ledger = Ledger(store.connection, policy.budget_within(study.budget_epsilon), study.budget_delta)
         store.audit.verify_newest(_CHECKED_AT_START)
-        store.audit.verify_against(ledger.audit_heads)
+        store.audit.verify_against(ledger.chain.audit_heads)
         store.served.set_served_study(study)
         store.served.set_served_policy(policy_path, len(policy.rules), policy.budget, policy.persons, policy.digest)
         parts = Parts(identity, study, folder.path, store, ledger, policy, workplace)

@@ -25,9 +25,13 @@ def observe(parts: Parts) -> Observation:
 
 
 def _budget(ledger: Ledger) -> Budget:
-    left = ledger.left
+    left = ledger.budget.left
     return Budget(
-        protects="respondents", epsilon=ledger.budget, left=left.epsilon, delta=ledger.delta, left_delta=left.delta
+        protects="respondents",
+        epsilon=ledger.budget.epsilon,
+        left=left.epsilon,
+        delta=ledger.budget.delta,
+        left_delta=left.delta,
     )
 
 

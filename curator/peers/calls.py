@@ -77,7 +77,7 @@ class Peers:
         """
         versions = {}
         for name, peer in self.curators.items():
-            length, head = ledger.head
+            length, head = ledger.chain.head
             request = curator_peer_pb2.HelloRequest(
                 study_digest=self._study.digest, ledger_length=length, ledger_head=head
             )
@@ -86,7 +86,7 @@ class Peers:
             witnessed = (hello.witnessed_length, hello.witnessed_head)
             if witnessed != NONE_SEEN:
                 check_head(witnessed, f"curator {name}")
-            ledger.verify_against(witnessed, f"curator {name}")
+            ledger.chain.verify_against(witnessed, f"curator {name}")
             if not hello.table_version:
                 raise NotReadyError("has no table loaded yet", where=f"curator {name}")
             versions[name] = text_from_proto(hello.table_version, f"curator {name}")

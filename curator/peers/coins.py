@@ -181,7 +181,7 @@ class Coins:
         """
         kind, _, name = coin_id.partition("/")
         if kind == _RELEASE:
-            if not self._ledger.is_charged(name):
+            if not self._ledger.chain.is_charged(name):
                 raise NotReadyError("has not charged the release yet", where=f"curator {self._name}")
         elif kind != _ALIGNMENT or not ALIGNMENT_ID.fullmatch(name):
             raise InvalidInputError("there is no such coin", where="coin toss")

@@ -226,11 +226,11 @@ class CuratorDriver:
                 )
             run.is_refused = False
         except (VeiltabError, OSError) as error:
-            return _outcome_of(error, stored, self.name, is_charged=self.parts.ledger.is_charged(release_id))
+            return _outcome_of(error, stored, self.name, is_charged=self.parts.ledger.chain.is_charged(release_id))
         except Exception as error:  # noqa: BLE001 - also what a peer sent, and nobody foresaw, ends no more than a step
             refusal, logged = refusal_of(error)
             _log.error("a step failed: %s", logged, extra={"release": release_id})
-            return _outcome_of(refusal, stored, self.name, is_charged=self.parts.ledger.is_charged(release_id))
+            return _outcome_of(refusal, stored, self.name, is_charged=self.parts.ledger.chain.is_charged(release_id))
         return outcome
 
     def _next(self, stored: CuratorRelease, own: Review, others: Others) -> Step | Wait | End:

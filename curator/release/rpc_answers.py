@@ -114,7 +114,7 @@ class Answers:
         now = int(time.time())
         if not self.store.releases.knows(request.release_id):
             check_request(request, self.parts.study, now)
-            self.parts.ledger.verify_against(witnessed, f"researcher {request.researcher}")
+            self.parts.ledger.chain.verify_against(witnessed, f"researcher {request.researcher}")
             check_open_requests(request.researcher, self.store.releases.open_requests())
             # The others hear of it with what is decided about it.
             self.parts.runs[request.release_id].is_unsaid = True

@@ -28,7 +28,7 @@ def signed_statement(identity: Identity, stored: CuratorRelease, store: CuratorS
     if stored.state is not ReleaseState.READY:
         raise NotReadyError(f"the release is {stored.state.value}", where=f"curator {name}")
     now = utc_now()
-    length, head = ledger.head
+    length, head = ledger.chain.head
     statement = Statement(
         party=identity.party.uri,
         spec_digest=stored.digest.hex(),

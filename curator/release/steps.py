@@ -110,13 +110,13 @@ class Steps:
         check_aborted(self.store.coins)
         with step("reserve", release_id=spec.release_id):
             with self.parts.stages.stage(spec.release_id) as stage, stage.of("computing the charge", None):
-                charge = await self.parts.planner.charge(spec, self.parts.ledger.allowance)
+                charge = await self.parts.planner.charge(spec, self.parts.ledger.chain.allowance)
             self.parts.decisions.check_shares(spec, charge)
             note_seen(self.store.connection, spec.release_id)
             try:
                 self.parts.ledger.reserve(spec, charge)
             except BudgetExceededError:
-                if not self.parts.ledger.fits_what_is_charged(spec.release_id, charge):
+                if not self.parts.ledger.budget.fits_what_is_charged(spec.release_id, charge):
                     raise
                 raise NotReadyError(
                     "the rest of the budget is reserved for other releases", where=f"curator {self.name}"
@@ -134,7 +134,7 @@ class Steps:
                 announced = await server.announce(own)
         with step("charge", release_id=planned.release_id), transaction(self.store.connection):
             self.parts.ledger.charge(planned.release_id)
-            sign_charge(self.store.connection, self.parts.identity, planned.release_id, self.parts.ledger.head)
+            sign_charge(self.store.connection, self.parts.identity, planned.release_id, self.parts.ledger.chain.head)
             if own is not None:
                 self.store.tests.record_noise_digest(own.release_id, announced.noise_digest)
             if not planned.several:

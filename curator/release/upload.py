@@ -68,14 +68,16 @@ class ServerLink:
             InvalidInputError: it states none.
             VeiltabError: the server's refusal; after UnavailableError try again.
         """
-        request = ingest_pb2.OpenReleaseRequest(spec=spec_to_proto(spec), ledger=ledger_to_proto(self._ledger.head))
+        request = ingest_pb2.OpenReleaseRequest(
+            spec=spec_to_proto(spec), ledger=ledger_to_proto(self._ledger.chain.head)
+        )
         answer = await self._server.ask(self._server.stub.OpenRelease, request, once=True)
         self._state_of(answer)
         if len(answer.noise_digest) != _DIGEST_BYTES:
             raise InvalidInputError("does not state the digest of its noise", where=self.name)
         if self._noise_digest(spec.release_id):
             self._check_same_noise(spec, answer.noise_digest)
-        self._ledger.verify_against(ledger_from_proto(answer.witnessed, self.name), self.name)
+        self._ledger.chain.verify_against(ledger_from_proto(answer.witnessed, self.name), self.name)
         return answer
 
     def _check_same_noise(self, spec: TableSpec, stated: bytes) -> None:
@@ -124,7 +126,7 @@ class ServerLink:
             columns=whole,
             wait_milliseconds=int(1000 * LONGEST_WAIT),
             noise_digest=self._noise_digest(spec.release_id),
-            ledger=ledger_to_proto(self._ledger.head),
+            ledger=ledger_to_proto(self._ledger.chain.head),
         )
         try:
             answer = await self._server.stub.UploadColumns(request, timeout=STREAM_SECONDS)

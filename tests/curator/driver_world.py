@@ -256,7 +256,7 @@ def world_fixture(driver: CuratorDriver, monkeypatch: pytest.MonkeyPatch) -> Wor
 def carried_to(world: World, state: ReleaseState, request: Any) -> None:  # noqa: ANN401 - of any kind
     world.parts.store.releases.add(request, 1)
     for _ in range(20):
-        if world.state() is state and (state is not ReleaseState.PLANNED or world.parts.ledger.is_reserved(ID)):
+        if world.state() is state and (state is not ReleaseState.PLANNED or world.parts.ledger.chain.is_reserved(ID)):
             return
         world.follow()
         world.step()

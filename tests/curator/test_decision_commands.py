@@ -152,7 +152,7 @@ def test_a_request_is_denied_in_every_state_before_the_charge(
     assert terminal.json("deny", "--release", ID, *WHY) == {"release": ID, "denied": []}
     stored = store.releases.release(ID)
     assert (stored.state, stored.failure) == (ReleaseState.DENIED, "a person denied the request")
-    assert not ledger.is_reserved(ID)
+    assert not ledger.chain.is_reserved(ID)
     with pytest.raises(IntegrityError, match="nothing is reserved"):
         ledger.charge(ID)
     assert terminal.run("deny", "--release", ID, *WHY)[0] == 2
@@ -191,20 +191,20 @@ def test_a_ledger_that_another_party_has_seen_longer_is_listed_and_set_aside(ter
     ledger, seen = Ledger(store.connection, Decimal(1)), (7, b"h" * 32)
     for _ in range(2):
         with pytest.raises(IntegrityError, match="the ledger lacks entries that curator bob has seen"):
-            ledger.verify_against(seen, "curator bob")
+            ledger.chain.verify_against(seen, "curator bob")
     lacking = {"who": "curator bob", "entries": 7, "head": "68" * 32, "set_aside": False}
     assert terminal.json("repair") == {"entries": 0, "remembered": {"bob": 0}, "lacking": [lacking]}
     assert "Curator bob has seen a ledger of 7 entries here" in terminal.run("repair")[1]
     assert terminal.run("repair", "ledger", "carol", "--person", "Ana Diaz")[0] == 2
     said = terminal.json("repair", "ledger", "bob", "--person", "Ana Diaz")
     assert said["lacking"] == [lacking | {"set_aside": True}]
-    ledger.verify_against(seen, "curator bob")
+    ledger.chain.verify_against(seen, "curator bob")
     *_, last = store.audit.entries()
     assert (last.event, last.person, last.facts["witness"]) == ("witness set aside", "Ana Diaz", "curator bob")
     with pytest.raises(IntegrityError, match="has seen"):  # another one counts anew, and so does another party
-        ledger.verify_against((8, b"h" * 32), "curator bob")
+        ledger.chain.verify_against((8, b"h" * 32), "curator bob")
     with pytest.raises(IntegrityError, match="server cloud has seen"):
-        ledger.verify_against(seen, "server cloud")
+        ledger.chain.verify_against(seen, "server cloud")
     store.close()
 
 

@@ -141,15 +141,15 @@ def test_a_release_takes_its_steps_one_by_one(world: World, make_request: Make) 
     world.bob = replace(world.bob, decided=True)
     assert world.step()
     assert world.state() is ReleaseState.PLANNED
-    assert not driver.parts.ledger.is_reserved(ID)
+    assert not driver.parts.ledger.chain.is_reserved(ID)
     assert not world.step()
-    assert (driver.parts.ledger.is_reserved(ID), driver.parts.ledger.is_charged(ID)) == (True, False)
+    assert (driver.parts.ledger.chain.is_reserved(ID), driver.parts.ledger.chain.is_charged(ID)) == (True, False)
     assert not world.step()
-    assert driver.parts.ledger.spent == 0
+    assert driver.parts.ledger.budget.spent == 0
     world.follow()
     assert world.step()
     assert world.state() is ReleaseState.CHARGED
-    assert driver.parts.ledger.spent == Decimal("0.1")
+    assert driver.parts.ledger.budget.spent == Decimal("0.1")
     assert not world.step()
     assert not world.tosses  # bob has not charged
     world.follow()

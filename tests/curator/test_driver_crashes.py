@@ -71,7 +71,7 @@ def test_a_charged_release_outlives_a_failing_power(
             later.follow()
             later.step()
         assert (later.state(), store.releases.release(ID).failure) == (ReleaseState.READY, "")
-        assert ledger.spent == Decimal("0.1")
+        assert ledger.budget.spent == Decimal("0.1")
         assert len(world.uploads + later.uploads) == 1
 
 
@@ -137,7 +137,7 @@ def fails(tmp_path: Path, study: Study, request: Any, at: int, seed: int) -> boo
                 later.follow()
                 later.step()
             assert (later.state(), store.releases.release(ID).failure) == (ReleaseState.READY, "")
-            assert later.driver.parts.ledger.spent == Decimal("0.1")
+            assert later.driver.parts.ledger.budget.spent == Decimal("0.1")
             assert len(world.uploads + later.uploads) == 1
             assert len(set(map(bytes, world.keys + later.keys))) == 1
             known = store.keys.pad(ID, "sex")
@@ -266,11 +266,11 @@ def test_nothing_is_charged_before_the_server_knows_the_release(world: World, ma
     world.follow()
     world.refusal = UnavailableError("no connection", where="server cloud")
     assert not world.step()
-    assert world.parts.ledger.spent == 0
+    assert world.parts.ledger.budget.spent == 0
     world.refusal = InvalidInputError("the release is of another study file than the server's")
     assert world.step()
     assert world.state() is ReleaseState.FAILED
-    assert (world.parts.ledger.spent, world.parts.ledger.remaining) == (Decimal(0), Decimal(1))
+    assert (world.parts.ledger.budget.spent, world.parts.ledger.budget.remaining) == (Decimal(0), Decimal(1))
 
 
 def test_without_room_for_its_columns_a_release_is_neither_planned_nor_charged(
@@ -289,7 +289,7 @@ def test_without_room_for_its_columns_a_release_is_neither_planned_nor_charged(
     world.follow()
     assert not world.step()
     assert world.announced == []
-    assert (world.parts.ledger.is_reserved(ID), world.parts.ledger.is_charged(ID)) == (True, False)
+    assert (world.parts.ledger.chain.is_reserved(ID), world.parts.ledger.chain.is_charged(ID)) == (True, False)
     disk.free = 2**30
     carried_to(world, ReleaseState.UPLOADING, make_request(sample=400))
 

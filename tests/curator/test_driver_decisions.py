@@ -28,7 +28,7 @@ def test_another_plan_ends_the_release_with_nothing_charged(world: World, make_r
     world.bob = replace(world.bob, spec_digest=make_spec(sample=399).digest(), reserved=True)
     assert world.step()
     assert world.state() is ReleaseState.FAILED
-    assert (world.parts.ledger.spent, world.parts.ledger.remaining) == (Decimal(0), Decimal(1))
+    assert (world.parts.ledger.budget.spent, world.parts.ledger.budget.remaining) == (Decimal(0), Decimal(1))
 
 
 def test_another_sample_ends_the_release_before_anything_is_encrypted(world: World, make_request: Make) -> None:
@@ -39,7 +39,7 @@ def test_another_sample_ends_the_release_before_anything_is_encrypted(world: Wor
     assert world.state() is ReleaseState.FAILED
     assert not world.parts.encryption(ID).ciphertext("sex").exists()
     assert world.parts.store.connection.execute("SELECT count(*) FROM spent_key").fetchone()[0] == 0
-    assert world.parts.ledger.spent == Decimal("0.1")
+    assert world.parts.ledger.budget.spent == Decimal("0.1")
 
 
 def test_a_budget_that_does_not_hold_it_denies_the_release(world: World, make_request: Make) -> None:
@@ -49,7 +49,7 @@ def test_a_budget_that_does_not_hold_it_denies_the_release(world: World, make_re
     assert world.step()
     assert world.state() is ReleaseState.DENIED
     assert "of the budget of 1 there is 1.000000 left" in world.parts.store.releases.release(ID).failure
-    assert world.parts.ledger.remaining == 1
+    assert world.parts.ledger.budget.remaining == 1
 
 
 def asked_under_another_file(world: World) -> None:
@@ -69,7 +69,7 @@ def test_a_request_that_was_made_under_another_study_file_costs_nothing(
         world.follow()
         world.step()
     stored = world.parts.store.releases.release(ID)
-    assert (stored.state, world.parts.ledger.remaining) == (ReleaseState.FAILED, Decimal(1))
+    assert (stored.state, world.parts.ledger.budget.remaining) == (ReleaseState.FAILED, Decimal(1))
     assert stored.failure.startswith(f"release {ID}: the request was made under another study file")
 
 
@@ -86,7 +86,7 @@ def test_a_denial_elsewhere_denies_it_here(world: World, make_request: Make) -> 
     assert world.step()
     assert world.state() is ReleaseState.DENIED
     assert "denied: salary (by bob)" in world.parts.store.releases.release(ID).failure
-    assert world.parts.ledger.remaining == 1
+    assert world.parts.ledger.budget.remaining == 1
 
 
 def test_what_is_held_waits_for_a_person(world: World, make_request: Make) -> None:

@@ -28,14 +28,14 @@ def test_after_its_deadline_a_release_expires_and_gives_back_what_it_kept(
     world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
-    assert world.parts.ledger.remaining == Decimal("0.9")
+    assert world.parts.ledger.budget.remaining == Decimal("0.9")
     with monkeypatch.context() as later:
         later.setattr("veiltab.curator.release.driver.time.time", lambda: 2_000_000_000)
         assert not world.step()
         later.setattr("veiltab.curator.release.driver.time.time", lambda: 2_000_000_001)
         assert world.step()
     assert world.state() is ReleaseState.EXPIRED
-    assert world.parts.ledger.remaining == 1
+    assert world.parts.ledger.budget.remaining == 1
 
 
 @pytest.mark.parametrize("pad", Pad)

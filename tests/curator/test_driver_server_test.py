@@ -390,7 +390,7 @@ def test_what_a_crash_left_of_a_release_that_ended_is_erased_at_the_next_look(
 def test_an_end_gives_the_reservation_back_at_once(world: World, make_request: Make) -> None:
     carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
     world.parts.store.releases.end(ID, ReleaseState.EXPIRED, "why")
-    assert (world.parts.ledger.is_reserved(ID), world.parts.ledger.remaining) == (False, Decimal(1))
+    assert (world.parts.ledger.chain.is_reserved(ID), world.parts.ledger.budget.remaining) == (False, Decimal(1))
 
 
 def test_what_a_person_denied_while_it_was_being_reserved_is_given_back(
@@ -401,7 +401,7 @@ def test_what_a_person_denied_while_it_was_being_reserved_is_given_back(
     reserve(world.parts.ledger, make_spec(sample=400))  # the driver was about to
     assert world.parts.store.releases.unfinished() == (ID,)
     drive_to_the_end(world)
-    assert world.parts.ledger.remaining == 1
+    assert world.parts.ledger.budget.remaining == 1
     assert world.parts.store.releases.unfinished() == ()
 
 

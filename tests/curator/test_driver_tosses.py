@@ -32,7 +32,7 @@ def test_a_charge_and_the_commitment_to_a_share_of_the_coin_are_one_record(
         broken.setattr(driver.parts.store.coins, "commit", crash)
         with pytest.raises(KeyboardInterrupt):
             world.step()
-    assert not driver.parts.ledger.is_charged(ID)
+    assert not driver.parts.ledger.chain.is_charged(ID)
     assert driver.parts.store.coins.own_share(coin, b"") == b""  # none was kept
     assert not world.answers.progress(ID).commitment
     assert world.step()
@@ -77,7 +77,7 @@ def test_a_toss_that_hangs_is_logged_once_and_counted_when_the_release_ends(
     assert world.step()
     assert world.state() is ReleaseState.EXPIRED
     assert world.parts.store.coins.aborted() == {"curator bob": 1}
-    assert world.parts.ledger.spent == Decimal("0.1")
+    assert world.parts.ledger.budget.spent == Decimal("0.1")
 
 
 def test_a_draw_that_waits_for_something_else_than_its_toss_is_not_logged_as_one_that_hangs(
@@ -153,7 +153,7 @@ def test_nothing_is_paid_for_with_a_curator_that_aborts_tosses_until_a_person_cl
         "curator bob: 3 releases that were charged ended without a result by it; the last one: the deadline passed"
     )
     assert "`veiltab curator repair tosses bob`" in stored.failure
-    assert world.parts.ledger.remaining == 1
+    assert world.parts.ledger.budget.remaining == 1
     assert world.parts.store.coins.clear_aborted("curator bob", person="Ana Diaz") == 3
     another = make_request(release_id="f" * 32, sample=400)
     world.parts.store.releases.add(another, 1)
@@ -167,4 +167,4 @@ def test_nothing_is_paid_for_with_a_curator_that_aborts_tosses_until_a_person_cl
         )
     )
     asyncio.run(world.driver.steps._reserve(spec))
-    assert world.parts.ledger.is_reserved("f" * 32)
+    assert world.parts.ledger.chain.is_reserved("f" * 32)

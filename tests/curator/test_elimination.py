@@ -41,7 +41,7 @@ def end_of(world: World, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, int]:
     monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda: LATE)
     world.step()
     assert world.state().unsuccessful
-    assert world.parts.ledger.is_charged(ID)
+    assert world.parts.ledger.chain.is_charged(ID)
     return world.parts.store.coins.aborted()
 
 

@@ -44,16 +44,16 @@ def charged(store: CuratorStore, make_spec: Make, count: int, epsilon: str = "0.
 
 def test_an_empty_ledger(store: CuratorStore) -> None:
     ledger = Ledger(store.connection, BUDGET)
-    length, head = ledger.head
-    assert (length, len(head), ledger.spent, ledger.remaining) == (0, 32, Decimal(0), BUDGET)
-    assert not ledger.entries
-    ledger.verify_against((0, b""), "bob")
+    length, head = ledger.chain.head
+    assert (length, len(head), ledger.budget.spent, ledger.budget.remaining) == (0, 32, Decimal(0), BUDGET)
+    assert not ledger.chain.entries
+    ledger.chain.verify_against((0, b""), "bob")
 
 
 def test_a_charge_tells_what_was_released(store: CuratorStore, make_spec: Make) -> None:
     before = int(time.time())
     ledger = charged(store, make_spec, 1)
-    (entry,) = ledger.entries
+    (entry,) = ledger.chain.entries
     spec = make_spec()
     assert (entry.number, entry.release_id, entry.epsilon) == (1, name(1), guaranteed_epsilon(spec))
     assert entry.facts["time"] in range(before, int(time.time()) + 1)
@@ -85,36 +85,40 @@ def test_a_charge_tells_what_was_released(store: CuratorStore, make_spec: Make) 
 
 def test_ten_tenths_fit_a_budget_of_one_exactly(store: CuratorStore, make_spec: Make) -> None:
     ledger = charged(store, make_spec, 10)
-    assert (ledger.spent, ledger.remaining) == (Decimal(1), Decimal(0))
+    assert (ledger.budget.spent, ledger.budget.remaining) == (Decimal(1), Decimal(0))
     with pytest.raises(BudgetExceededError, match=r"of the budget of 1 there is 0.000000 left"):
         reserve(ledger, make_spec(release_id=name(11), epsilon=Decimal("0.000001")))
-    assert not ledger.is_reserved(name(11))
+    assert not ledger.chain.is_reserved(name(11))
 
 
 def test_what_is_reserved_is_not_there_for_others(store: CuratorStore, make_spec: Make) -> None:
     ledger = Ledger(store.connection, BUDGET)
     reserve(ledger, make_spec(release_id=name(1), epsilon=Decimal("0.6")))
-    assert (ledger.spent, ledger.remaining, ledger.head[0]) == (Decimal(0), Decimal("0.4"), 0)
+    assert (ledger.budget.spent, ledger.budget.remaining, ledger.chain.head[0]) == (Decimal(0), Decimal("0.4"), 0)
     with pytest.raises(BudgetExceededError, match=r"the release needs epsilon 0.500000"):
         reserve(ledger, make_spec(release_id=name(2), epsilon=Decimal("0.5")))
     ledger.cancel(name(1))
     reserve(ledger, make_spec(release_id=name(2), epsilon=Decimal("0.5")))
-    assert (ledger.is_reserved(name(1)), ledger.is_reserved(name(2))) == (False, True)
+    assert (ledger.chain.is_reserved(name(1)), ledger.chain.is_reserved(name(2))) == (False, True)
 
 
 def test_steps_repeat_without_harm(store: CuratorStore, make_spec: Make) -> None:
     ledger, spec = Ledger(store.connection, BUDGET), make_spec(epsilon=Decimal("0.6"))
     for _ in range(3):
         reserve(ledger, spec)
-    assert ledger.remaining == Decimal("0.4")
+    assert ledger.budget.remaining == Decimal("0.4")
     for _ in range(3):
         ledger.charge(spec.release_id)
     for _ in range(3):
         reserve(ledger, spec)
         ledger.cancel(spec.release_id)
-    assert (ledger.spent, ledger.remaining, len(ledger.entries)) == (Decimal("0.6"), Decimal("0.4"), 1)
-    assert ledger.is_charged(spec.release_id)
-    assert not ledger.is_reserved(spec.release_id)
+    assert (ledger.budget.spent, ledger.budget.remaining, len(ledger.chain.entries)) == (
+        Decimal("0.6"),
+        Decimal("0.4"),
+        1,
+    )
+    assert ledger.chain.is_charged(spec.release_id)
+    assert not ledger.chain.is_reserved(spec.release_id)
 
 
 def test_what_was_charged_is_never_kept_again(store: CuratorStore, make_spec: Make) -> None:
@@ -122,27 +126,27 @@ def test_what_was_charged_is_never_kept_again(store: CuratorStore, make_spec: Ma
     reserve(ledger, spec)
     ledger.charge(spec.release_id)
     reserve(ledger, spec)
-    assert not ledger.is_reserved(spec.release_id)
-    assert (ledger.spent, ledger.remaining) == (Decimal("0.4"), Decimal("0.6"))
+    assert not ledger.chain.is_reserved(spec.release_id)
+    assert (ledger.budget.spent, ledger.budget.remaining) == (Decimal("0.4"), Decimal("0.6"))
 
 
 def test_what_is_reserved_for_others_may_still_be_had(store: CuratorStore, make_spec: Make) -> None:
     ledger = Ledger(store.connection, BUDGET)
     first, second = (make_spec(release_id=name(number), epsilon=Decimal("0.6")) for number in (1, 2))
     reserve(ledger, first)
-    charge = ledger.allowance.charge(second.description, guaranteed_epsilon(second))
-    assert ledger.fits_what_is_charged(name(2), charge)
+    charge = ledger.chain.allowance.charge(second.description, guaranteed_epsilon(second))
+    assert ledger.budget.fits_what_is_charged(name(2), charge)
     ledger.charge(name(1))
-    assert not ledger.fits_what_is_charged(name(2), charge)
-    assert ledger.fits_what_is_charged(name(1), charge)
+    assert not ledger.budget.fits_what_is_charged(name(2), charge)
+    assert ledger.budget.fits_what_is_charged(name(1), charge)
 
 
 def test_nothing_is_left_after_a_release_that_takes_more_than_there_is(store: CuratorStore) -> None:
     ledger = Ledger(store.connection, BUDGET)
     plans = [plan_release(population=1000, cells=4, epsilon=Decimal(epsilon)) for epsilon in ("0.25", "3")]
-    charges = [ledger.allowance.charge(plan.description, plan.pure_epsilon) for plan in plans]
+    charges = [ledger.chain.allowance.charge(plan.description, plan.pure_epsilon) for plan in plans]
     kind = Kind(population=1000, cells=4)
-    left = [ledger.left_after(charge, kind) for charge in charges]
+    left = [ledger.budget.left_after(charge, kind) for charge in charges]
     assert left == [Left(epsilon=1 - plans[0].pure_epsilon), Left(epsilon=Decimal(0))]
 
 
@@ -150,12 +154,12 @@ def test_the_last_plan_is_what_is_charged(store: CuratorStore, make_spec: Make) 
     ledger = Ledger(store.connection, BUDGET)
     reserve(ledger, make_spec(epsilon=Decimal("0.6")))
     reserve(ledger, make_spec(epsilon=Decimal("0.9"), sample=399))
-    assert ledger.remaining == Decimal("0.1")
+    assert ledger.budget.remaining == Decimal("0.1")
     with pytest.raises(BudgetExceededError):
         reserve(ledger, make_spec(epsilon=Decimal("1.1")))
-    assert ledger.remaining == Decimal("0.1")
+    assert ledger.budget.remaining == Decimal("0.1")
     ledger.charge(name(1))
-    (entry,) = ledger.entries
+    (entry,) = ledger.chain.entries
     assert (entry.epsilon, entry.facts["tables"][0]["sample"]) == (Decimal("0.9"), 399)
 
 
@@ -167,18 +171,18 @@ def test_a_charge_needs_a_reservation(store: CuratorStore, make_spec: Make) -> N
     ledger.cancel(name(1))
     with pytest.raises(IntegrityError, match="nothing is reserved"):
         ledger.charge(name(1))
-    assert ledger.spent == 0
+    assert ledger.budget.spent == 0
 
 
 def test_a_charge_outlives_the_process(path: Path, make_spec: Make) -> None:
     store = CuratorStore(path)
     ledger = charged(store, make_spec, 2)
     reserve(ledger, make_spec(release_id=name(3)))
-    head = ledger.head
+    head = ledger.chain.head
     store.close()
     again = CuratorStore(path)
     read = Ledger(again.connection, BUDGET)
-    assert (read.head, read.spent, read.remaining) == (head, Decimal("0.2"), Decimal("0.7"))
+    assert (read.chain.head, read.budget.spent, read.budget.remaining) == (head, Decimal("0.2"), Decimal("0.7"))
     again.close()
 
 
@@ -195,11 +199,11 @@ def test_sums_are_exact_to_many_digits_and_never_too_small(
             store.connection.execute("INSERT INTO reservation VALUES (?, ?, ?)", [name(number), FACTS, str(epsilon)])
         ledger = Ledger(store.connection, Decimal(10_000))
         for _ in range(2):
-            left = Fraction(ledger.remaining)
+            left = Fraction(ledger.budget.remaining)
             assert left == 10_000 - total if exact else 0 <= 10_000 - total - left < Fraction(1, 10**80)
             for number in range(len(epsilons)):
                 ledger.charge(name(number))
-        over = Fraction(ledger.spent) - total
+        over = Fraction(ledger.budget.spent) - total
         assert over == 0 if exact else 0 <= over < Fraction(1, 10**80)
     finally:
         store.close()
@@ -209,7 +213,7 @@ def test_a_hair_too_much_is_too_much(store: CuratorStore, make_spec: Make) -> No
     ledger = Ledger(store.connection, BUDGET)
     more_than_half = "0.5000000000000000000000000000000000000001"
     store.connection.execute("INSERT INTO reservation VALUES (?, ?, ?)", [name(9), FACTS, more_than_half])
-    assert ledger.remaining == Decimal("0.4999999999999999999999999999999999999999")
+    assert ledger.budget.remaining == Decimal("0.4999999999999999999999999999999999999999")
     with pytest.raises(BudgetExceededError):
         reserve(ledger, make_spec(epsilon=Decimal("0.5")))
 
@@ -219,10 +223,10 @@ def test_digits_that_do_not_fit_are_rounded_against_us(store: CuratorStore) -> N
     for number in (1, 2):
         store.connection.execute("INSERT INTO reservation VALUES (?, ?, ?)", [name(number), FACTS, epsilon])
     ledger = Ledger(store.connection, BUDGET)
-    assert Fraction(ledger.remaining) <= 1 - 2 * Fraction(epsilon)
+    assert Fraction(ledger.budget.remaining) <= 1 - 2 * Fraction(epsilon)
     for number in (1, 2):
         ledger.charge(name(number))
-    assert Fraction(ledger.spent) >= 2 * Fraction(epsilon)
+    assert Fraction(ledger.budget.spent) >= 2 * Fraction(epsilon)
 
 
 # The chain
@@ -236,13 +240,13 @@ def known(store: CuratorStore, entry: str, digests: list[str], delta: Decimal | 
         store.connection.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?)", values)
         if delta is not None:
             store.connection.execute("INSERT INTO price VALUES (?, '0.05', '0.001')", [name(number)])
-        heads.append(Ledger(store.connection, BUDGET, delta).head[1].hex())
+        heads.append(Ledger(store.connection, BUDGET, delta).chain.head[1].hex())
     return heads
 
 
 def test_known_answers_of_the_chain(store: CuratorStore) -> None:
     """Peers remember heads: a ledger of another year must still come to the same ones."""
-    assert Ledger(store.connection, BUDGET).head[1].hex() == (
+    assert Ledger(store.connection, BUDGET).chain.head[1].hex() == (
         "c5212639d26fd99deb55fd019cd56cd4cd355a0e20d867125c22e8ea30572402"
     )
     heads = [
@@ -268,7 +272,7 @@ def test_known_answers_of_a_charge_that_covers_the_audit_log(store: CuratorStore
     empty = hashlib.sha256(b"veiltab audit log").hexdigest()
     (row,) = store.connection.execute("SELECT entry FROM ledger").fetchall()
     assert row["entry"] == f'{{"sample": 1, "audit": {{"length": 0, "digest": "{empty}"}}}}'
-    assert ledger.head[1].hex() == "14bf39326679c88b5ea2a45ae622863d75e5435b0dd69e3465e928ab37667f7a"
+    assert ledger.chain.head[1].hex() == "14bf39326679c88b5ea2a45ae622863d75e5435b0dd69e3465e928ab37667f7a"
 
 
 TAMPERINGS = {
@@ -313,11 +317,11 @@ def test_entries_that_change_places_are_found(store: CuratorStore, make_spec: Ma
 
 def test_a_peer_notices_entries_cut_off_the_end(store: CuratorStore, make_spec: Make) -> None:
     ledger = charged(store, make_spec, 3)
-    witness = ledger.head
+    witness = ledger.chain.head
     store.connection.execute("DELETE FROM ledger WHERE number = 3")
     shorter = Ledger(store.connection, BUDGET)  # a chain cannot miss its own end
     with pytest.raises(IntegrityError, match="lacks entries that curator bob has seen"):
-        shorter.verify_against(witness, "curator bob")
+        shorter.chain.verify_against(witness, "curator bob")
 
 
 def test_a_peer_notices_a_restored_backup_even_after_it_has_grown(path: Path, tmp_path: Path, make_spec: Make) -> None:
@@ -329,14 +333,14 @@ def test_a_peer_notices_a_restored_backup_even_after_it_has_grown(path: Path, tm
     ledger = Ledger(store.connection, BUDGET)
     reserve(ledger, make_spec(release_id=name(3)))
     ledger.charge(name(3))
-    witness = ledger.head
+    witness = ledger.chain.head
     store.close()
     shutil.copy(tmp_path / "backup", path)
     store = CuratorStore(path)
     restored = Ledger(store.connection, BUDGET)
     for number in (4, 5):
         with pytest.raises(IntegrityError, match="lacks entries that curator bob has seen"):
-            restored.verify_against(witness, "curator bob")
+            restored.chain.verify_against(witness, "curator bob")
         reserve(restored, make_spec(release_id=name(number)))
         restored.charge(name(number))
     store.close()
@@ -344,27 +348,27 @@ def test_a_peer_notices_a_restored_backup_even_after_it_has_grown(path: Path, tm
 
 def test_a_peer_notices_a_ledger_that_was_written_anew(store: CuratorStore, make_spec: Make) -> None:
     """Who edits the first entry can compute all digests again, but not so that the last comes out the same."""
-    witness = charged(store, make_spec, 3).head
+    witness = charged(store, make_spec, 3).chain.head
     store.connection.execute("UPDATE ledger SET epsilon = '0.01' WHERE number = 1")
     head = hashlib.sha256(b"veiltab ledger").digest()
     for row in store.connection.execute("SELECT * FROM ledger ORDER BY number").fetchall():
         head = chained(head, row["number"], row["release_id"], row["entry"], row["epsilon"])
         store.connection.execute("UPDATE ledger SET digest = ? WHERE number = ?", [head, row["number"]])
     rewritten = Ledger(store.connection, BUDGET)
-    assert rewritten.spent < Decimal("0.3")
+    assert rewritten.budget.spent < Decimal("0.3")
     with pytest.raises(IntegrityError, match="lacks entries that curator bob has seen"):
-        rewritten.verify_against(witness, "curator bob")
+        rewritten.chain.verify_against(witness, "curator bob")
 
 
 def test_a_peer_that_has_seen_less_is_content(store: CuratorStore, make_spec: Make) -> None:
     ledger = charged(store, make_spec, 1)
-    seen = ledger.head
+    seen = ledger.chain.head
     reserve(ledger, make_spec(release_id=name(2)))
     ledger.charge(name(2))
-    for witness in ((0, b""), seen, ledger.head):
-        ledger.verify_against(witness, "curator bob")
+    for witness in ((0, b""), seen, ledger.chain.head):
+        ledger.chain.verify_against(witness, "curator bob")
     with pytest.raises(IntegrityError):
-        ledger.verify_against((1, ledger.head[1]), "curator bob")
+        ledger.chain.verify_against((1, ledger.chain.head[1]), "curator bob")
 
 
 def test_a_witness_never_forgets_the_longest_ledger(store: CuratorStore) -> None:
@@ -383,7 +387,7 @@ def test_releases_without_own_attributes_take_a_part_of_the_budget(
     own, half = ("age",), Decimal("0.5")
 
     def charge_of(number: int) -> Charge:
-        return ledger.allowance.charge(spec_of(number).description, guaranteed_epsilon(spec_of(number)))
+        return ledger.chain.allowance.charge(spec_of(number).description, guaranteed_epsilon(spec_of(number)))
 
     def spec_of(number: int) -> TableSpec:
         return cast("TableSpec", make_spec(release_id=name(number), epsilon=Decimal("0.25")))
@@ -392,7 +396,7 @@ def test_releases_without_own_attributes_take_a_part_of_the_budget(
         ledger.check_others_share(name(number), charge_of(number), own, half)
         ledger.reserve(release_of(spec_of(number)), charge_of(number))
         ledger.check_others_share(name(number), charge_of(number), own, half)  # again changes nothing
-    share = ledger.allowance.spent_share(Sums().plus(charge_of(1)).plus(charge_of(2)))
+    share = ledger.chain.allowance.spent_share(Sums().plus(charge_of(1)).plus(charge_of(2)))
     with pytest.raises(NotReadyError, match="reserved for others"):
         ledger.check_others_share(name(3), charge_of(3), own, share)
     for number in (1, 2):
@@ -469,7 +473,7 @@ def test_a_hundred_threads_race_for_the_last_of_the_budget(
     assert race(path, 100, take) == {"done": winners, "BudgetExceededError": 100 - winners}
     store = CuratorStore(path)
     ledger = Ledger(store.connection, BUDGET)
-    assert (len(ledger.entries), ledger.spent) == (winners, winners * Decimal(epsilon))
+    assert (len(ledger.chain.entries), ledger.budget.spent) == (winners, winners * Decimal(epsilon))
     store.close()
 
 
@@ -483,5 +487,5 @@ def test_threads_that_charge_the_same_release_charge_it_once(path: Path, make_sp
 
     assert race(path, 30, take) == {"done": 30}
     store = CuratorStore(path)
-    assert Ledger(store.connection, BUDGET).spent == Decimal("0.6")
+    assert Ledger(store.connection, BUDGET).budget.spent == Decimal("0.6")
     store.close()

@@ -60,7 +60,9 @@ def run(ledger: Ledger, *specs: TableSpec) -> None:
 
 def state_of(ledger: Ledger) -> tuple[str, str, str]:
     """What is spent, its share, and what is left."""
-    spent, share, left = (value.normalize() for value in (ledger.spent, ledger.share, ledger.remaining))
+    spent, share, left = (
+        value.normalize() for value in (ledger.budget.spent, ledger.budget.share, ledger.budget.remaining)
+    )
     return f"{spent:f}", f"{share:f}", f"{left:f}"
 
 
@@ -82,16 +84,18 @@ def test_releases_are_admitted_while_their_prices_stay_inside(connection: Databa
     run(ledger, spec_of(1, "0.5"), spec_of(2, "0.5"))
     price = price_within(spec_of(1, "0.5").description, price_budget(Decimal("0.7"), DELTA))
     together = composed_price([price, price])
-    assert [entry.price for entry in ledger.entries] == [price, price]
-    assert ledger.spent < Decimal("0.7")  # less than the two epsilons added
-    assert float(ledger.spent) == pytest.approx(together.epsilon(float(DELTA)), abs=1e-8)
-    assert float(ledger.spent) >= together.epsilon(float(DELTA))
-    assert ledger.share == pytest.approx(sum(entry.share for entry in ledger.entries), abs=Decimal("1e-11"))
+    assert [entry.price for entry in ledger.chain.entries] == [price, price]
+    assert ledger.budget.spent < Decimal("0.7")  # less than the two epsilons added
+    assert float(ledger.budget.spent) == pytest.approx(together.epsilon(float(DELTA)), abs=1e-8)
+    assert float(ledger.budget.spent) >= together.epsilon(float(DELTA))
+    assert ledger.budget.share == pytest.approx(
+        sum(entry.share for entry in ledger.chain.entries), abs=Decimal("1e-11")
+    )
     with pytest.raises(BudgetExceededError, match=r"the total would be epsilon .* at delta 1e-5; .* takes 41.09%"):
         reserve(ledger, spec_of(3, "0.5"))
-    assert len(ledger.entries) == 2
+    assert len(ledger.chain.entries) == 2
     # A release that needs all that is left, and no more, is admitted.
-    assert Decimal("0.2") < ledger.remaining < Decimal("0.3")
+    assert Decimal("0.2") < ledger.budget.remaining < Decimal("0.3")
     run(ledger, spec_of(3, "0.2"))
 
 
@@ -99,7 +103,7 @@ def test_a_pure_budget_counts_the_pure_epsilon_and_says_so(connection: Database)
     ledger = Ledger(connection, Decimal(1))
     with pytest.raises(BudgetExceededError, match="ask without --delta"):
         reserve(ledger, spec_of(1, "0.5"))
-    assert ledger.remaining == 1
+    assert ledger.budget.remaining == 1
 
 
 def test_a_delta_above_the_budgets_is_blamed(connection: Database) -> None:
@@ -117,7 +121,7 @@ def test_what_is_reserved_counts(connection: Database) -> None:
     with pytest.raises(BudgetExceededError):
         reserve(ledger, spec_of(2, "0.5"))
     ledger.cancel(name(1))
-    assert ledger.remaining == Decimal("0.6")
+    assert ledger.budget.remaining == Decimal("0.6")
     reserve(ledger, spec_of(2, "0.5"))
 
 
@@ -130,11 +134,11 @@ def test_the_certificate_counts_where_nothing_else_runs(connection: Database) ->
         reserve(ledger, whole)
     ledger.cancel(small.release_id)
     run(ledger, whole)
-    (entry,) = ledger.entries
+    (entry,) = ledger.chain.entries
     assert entry.share > 1
-    assert Decimal("0.99999") < ledger.spent <= 1
-    assert ledger.share == 1
-    assert ledger.remaining == 0
+    assert Decimal("0.99999") < ledger.budget.spent <= 1
+    assert ledger.budget.share == 1
+    assert ledger.budget.remaining == 0
     for more in (small, spec_of(3, "0.001"), spec_of(4, "1", str(DELTA))):
         with pytest.raises(BudgetExceededError):
             reserve(ledger, more)
@@ -144,7 +148,7 @@ def test_pure_epsilons_add_up_where_the_squares_are_used_up(connection: Database
     # Ten pure releases of a few rows, which no order hides: their squares take more than the budget, their sum all.
     ledger = Ledger(connection, Decimal(1), Decimal("1e-12"))
     run(ledger, *(spec_of(number, "0.25", None, population=3) for number in range(4)))
-    assert sum(entry.share for entry in ledger.entries) > 1
+    assert sum(entry.share for entry in ledger.chain.entries) > 1
     assert state_of(ledger) == ("1", "1", "0")
     with pytest.raises(BudgetExceededError):
         reserve(ledger, spec_of(9, "0.001", None, population=3))
@@ -163,12 +167,12 @@ def test_a_kind_of_release_is_priced_once(connection: Database, monkeypatch: pyt
     for number in range(12):
         epsilon = ("0.1", "0.2", "0.3")[number % 3]
         plan = plan_of(epsilon, "1e-6", 997)
-        ledger.check_budget(ledger.allowance.charge(plan.description, plan.pure_epsilon), plan.delta)
+        ledger.check_budget(ledger.chain.allowance.charge(plan.description, plan.pure_epsilon), plan.delta)
         run(ledger, spec_of(number, epsilon, population=997))
     assert list(kinds.values()) == [1, 1, 1]
     # What is charged keeps its price.
     allowance.priced.cache_clear()
-    assert Ledger(connection, Decimal(3), DELTA).spent == ledger.spent
+    assert Ledger(connection, Decimal(3), DELTA).budget.spent == ledger.budget.spent
     assert kinds.total() == 3
 
 
@@ -179,35 +183,35 @@ def old_ledger(connection: Database, *specs: TableSpec) -> tuple[int, bytes]:
     """Charge as an earlier version did: without prices."""
     ledger = Ledger(connection, Decimal(100))
     run(ledger, *specs)
-    return ledger.head
+    return ledger.chain.head
 
 
 def test_entries_of_an_earlier_version_are_priced_and_their_chain_stays(connection: Database) -> None:
     head = old_ledger(connection, spec_of(1, "0.3"), spec_of(2, "0.05", None))
     connection.execute("INSERT INTO reservation VALUES (?, ?, '0.0125')", [name(3), FACTS])
     ledger = Ledger(connection, Decimal("0.7"), DELTA)
-    assert ledger.head == head
+    assert ledger.chain.head == head
     budget = price_budget(Decimal("0.7"), DELTA)
     ledger.charge(name(3))
-    assert [entry.price for entry in ledger.entries] == [
+    assert [entry.price for entry in ledger.chain.entries] == [
         price_within(spec_of(1, "0.3").description, budget),
         price_within(spec_of(2, "0.05", None).description, budget),
         price_within(spec_with().description, budget),
     ]
-    assert Ledger(connection, Decimal("0.7"), DELTA).share == ledger.share
+    assert Ledger(connection, Decimal("0.7"), DELTA).budget.share == ledger.budget.share
     # A study that gives up its delta, and takes it again.
     pure = Ledger(connection, Decimal(100))
     run(pure, spec_of(4, "0.1"))
     run(Ledger(connection, Decimal("0.7"), DELTA), spec_of(5, "0.1"))
-    assert len(Ledger(connection, Decimal("0.7"), DELTA).entries) == 5
+    assert len(Ledger(connection, Decimal("0.7"), DELTA).chain.entries) == 5
 
 
 def test_an_earlier_ledger_above_the_budget_leaves_the_pure_rule_alone(connection: Database) -> None:
     old_ledger(connection, *(spec_of(number, "0.5") for number in range(3)))
     ledger = Ledger(connection, Decimal("0.7"), DELTA)
-    assert ledger.share > 1
-    assert ledger.spent > Decimal("0.7")
-    assert ledger.remaining == 0
+    assert ledger.budget.share > 1
+    assert ledger.budget.spent > Decimal("0.7")
+    assert ledger.budget.remaining == 0
     with pytest.raises(BudgetExceededError):
         reserve(ledger, spec_of(9, "0.001"))
 
@@ -326,10 +330,10 @@ def test_what_runs_never_exceeds_the_rule_whatever_happens(
                 ledger = Ledger(store.connection, LIMIT, LIMIT_DELTA)
         running = [*reserved.values(), *charged.values()]
         assert not running or model.allows(running)
-        assert [entry.price for entry in ledger.entries] == [model.prices[kind] for kind in charged.values()]
-        assert ledger.spent <= LIMIT
-        assert Fraction(ledger.share) <= 1
-        assert ledger.remaining >= 0
+        assert [entry.price for entry in ledger.chain.entries] == [model.prices[kind] for kind in charged.values()]
+        assert ledger.budget.spent <= LIMIT
+        assert Fraction(ledger.budget.share) <= 1
+        assert ledger.budget.remaining >= 0
     store.close()
 
 

@@ -288,9 +288,9 @@ def test_everybody_but_this_curator_faces_the_epsilon_of_the_table(world: Termin
         found = bounds[roles].epsilon
         assert found is not None
         assert epsilon * Decimal("0.999") <= found <= epsilon * Decimal("1.000001"), roles
-    assert ledger.spent == epsilon
+    assert ledger.budget.spent == epsilon
     if delta is not None:
-        assert ledger.spent_price.mu == price_of_pure_epsilon(epsilon).mu
+        assert ledger.budget.spent_price.mu == price_of_pure_epsilon(epsilon).mu
     store.close()
 
 
@@ -303,6 +303,6 @@ def test_a_table_and_a_release_add_up_to_more_than_either(world: Terminal, make_
     for bound in bounds_of_charges(ledger)[:2]:
         assert bound.epsilon is not None
         assert Decimal("0.2") < bound.epsilon <= Decimal("1.21")
-    assert ledger.left.epsilon > 1
-    ledger.verify()
+    assert ledger.budget.left.epsilon > 1
+    ledger.chain.verify()
     store.close()

@@ -200,7 +200,7 @@ def test_a_charge_at_a_delta_shows_what_was_asked_for(terminal: Terminal, make_s
     ledger = Ledger(store.connection, Decimal(1), Decimal("1e-6"))
     reserve(ledger, spec)
     ledger.charge(ID)
-    (entry,) = ledger.entries
+    (entry,) = ledger.chain.entries
     store.close()
     found = terminal.json("ledger")
     (shown,) = found["entries"]

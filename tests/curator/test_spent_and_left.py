@@ -75,22 +75,22 @@ def charged(folder: Path, budget: tuple[str, str], kinds: Sequence[tuple[int, st
 
 
 def check_one_story(ledger: Ledger, kinds: Sequence[tuple[int, str, str | None]]) -> None:
-    delta = ledger.delta
+    delta = ledger.budget.delta
     assert delta is not None
     bounds = {bound.roles: bound for bound in bounds_of_charges(ledger)}
     by_prices = bounds_together([two_sided_release(spec_of(*kind)) for kind in kinds], delta, pricing=known_price)
     (other,) = (bound.epsilon for bound in by_prices if bound.roles == Coalition.DESK.roles)
     assert other is not None
     # The sharpest of the sums at the ledger's own prices, at a small slack, and pure.
-    assert ledger.spent <= ledger.allowance.spent(ledger._sums())
-    assert ledger.spent <= other + Decimal("1e-9")
-    assert ledger.spent <= ledger.pure_spent
+    assert ledger.budget.spent <= ledger.chain.allowance.spent(ledger.budget.sums())
+    assert ledger.budget.spent <= other + Decimal("1e-9")
+    assert ledger.budget.spent <= ledger.budget.pure_spent
     for who in (Coalition.ANALYST, Coalition.DESK):
         bound = bounds[who.roles]
-        assert bound.epsilon == ledger.spent
+        assert bound.epsilon == ledger.budget.spent
         assert bound.delta in {0, delta}
-        assert bound.delta == delta or bound.epsilon == ledger.pure_spent
-    shown = f"{ledger.spent.quantize(Decimal('1e-6'), rounding='ROUND_CEILING'):f}"
+        assert bound.delta == delta or bound.epsilon == ledger.budget.pure_spent
+    shown = f"{ledger.budget.spent.quantize(Decimal('1e-6'), rounding='ROUND_CEILING'):f}"
     assert f"Spent epsilon {shown} at delta {delta_text(delta)}" in spent_text(ledger)
     assert shown in bounds[Coalition.DESK.roles].in_full
 
@@ -118,17 +118,17 @@ def test_a_large_release_beside_small_ones_shows_one_number(tmp_path: Path) -> N
     check_one_story(ledger, kinds)
     (desk,) = (bound for bound in bounds_of_charges(ledger) if bound.roles == Coalition.DESK.roles)
     assert desk.epsilon is not None
-    assert desk.epsilon <= ledger.allowance.spent(ledger._sums()) < 4
+    assert desk.epsilon <= ledger.chain.allowance.spent(ledger.budget.sums()) < 4
 
 
 def test_charges_that_come_later_are_added(tmp_path: Path) -> None:
     kinds = [(1000, "0.5", "1e-7")]
     ledger = charged(tmp_path, ("4", "1e-6"), kinds)
-    alone = ledger.spent
+    alone = ledger.budget.spent
     later = TableSpec.from_json(spec_of(*KINDS[7]).to_json().replace("0" * 31 + "1", "f" * 32))
     reserve(ledger, later)
     ledger.charge(later.release_id)
-    assert alone < ledger.spent
+    assert alone < ledger.budget.spent
     check_one_story(ledger, [*kinds, KINDS[7]])
 
 
@@ -193,11 +193,11 @@ def test_less_is_said_where_the_kind_is_not_known() -> None:
 
 def test_the_whole_budget_is_left_before_the_first_release(tmp_path: Path) -> None:
     ledger = charged(tmp_path, ("1", "1e-6"), [])
-    assert ledger.left == Left(epsilon=Decimal(1), delta=Decimal("1e-6"))
+    assert ledger.budget.left == Left(epsilon=Decimal(1), delta=Decimal("1e-6"))
     for population in (30, 45222):
-        check_left(ledger.allowance, Sums(), Kind(population=population, cells=24), "0.5")
+        check_left(ledger.chain.allowance, Sums(), Kind(population=population, cells=24), "0.5")
     reserve(ledger, spec_of(1000, "0.5", "1e-7"))
-    assert ledger.left.cells == 4
+    assert ledger.budget.left.cells == 4
 
 
 def test_nothing_that_cannot_be_planned_is_promised() -> None:
@@ -211,4 +211,4 @@ def test_a_refusal_says_what_part_of_the_budget_is_left(tmp_path: Path) -> None:
     with pytest.raises(BudgetExceededError, match=r"% is left") as refused:
         reserve(ledger, spec_of(1000, "1", "1e-6"))
     free = Fraction(str(refused.value).split(", and ")[1].split("%")[0]) / 100
-    assert 1 - Fraction(ledger.share) - Fraction(1, 10_000) < free <= 1 - Fraction(ledger.share)
+    assert 1 - Fraction(ledger.budget.share) - Fraction(1, 10_000) < free <= 1 - Fraction(ledger.budget.share)

@@ -28,7 +28,7 @@ Make = Callable[..., Any]
 DIGESTS = {"sex": b"a" * 32, "salary": b"b" * 32}
 PLACES = b"p" * 32
 NOISE = b"n" * 32
-NO_LEDGER = cast("Any", SimpleNamespace(head=(0, b"h" * 32), verify_against=lambda *_: None))
+NO_LEDGER = cast("Any", SimpleNamespace(chain=SimpleNamespace(head=(0, b"h" * 32), verify_against=lambda *_: None)))
 
 
 @pytest.mark.parametrize("sampling", Sampling)

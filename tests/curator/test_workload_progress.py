@@ -148,7 +148,7 @@ def opened(store: CuratorStore, workload: ReleaseSpec) -> CuratorStore:
     store.decisions.decide(ID, (GrantDecision(attribute="age", verdict=APPROVED, expires=50, decided_by="policy"),))
     store.releases.set_planned(workload)
     ledger = Ledger(store.connection, Decimal(4), Decimal("1e-6"))
-    ledger.reserve(workload, charge_of(workload, ledger.allowance))
+    ledger.reserve(workload, charge_of(workload, ledger.chain.allowance))
     ledger.charge(ID)
     store.releases.set_state(ID, ReleaseState.UPLOADING)
     store.tables.open_tables(ID, range(6), 2)
@@ -161,10 +161,10 @@ def test_a_table_is_decided_and_charged_with_its_release(opened: CuratorStore, w
     assert (first.part_of, first.state, first.spec) == (ID, ReleaseState.PLANNED, workload.table(0))
     assert (first.request.attributes, first.request.tables, first.study_digest) == (("age", "sex"), (), "d")
     ledger = Ledger(opened.connection, Decimal(4), Decimal("1e-6"))
-    assert ledger.is_charged(workload.table_id(0))
-    assert not ledger.is_charged(workload.table_id(6))  # which is no release
+    assert ledger.chain.is_charged(workload.table_id(0))
+    assert not ledger.chain.is_charged(workload.table_id(6))  # which is no release
     ledger.charge(workload.table_id(0))
-    assert len(ledger.entries) == 1
+    assert len(ledger.chain.entries) == 1
     (decision,) = opened.decisions.decisions(workload.table_id(0))
     ready = replace(first, state=ReleaseState.READY)
     check_key_may_leave(ready, decision, "age", 49)

@@ -210,11 +210,13 @@ class World:
     def charges(self, name: str) -> list[str]:
         """Return the ids of the releases that a curator has charged, with repetitions if there were any."""
         with self.store(name) as store:
-            return [entry.release_id for entry in Ledger(store.connection, self.local.study.budget_epsilon).entries]
+            return [
+                entry.release_id for entry in Ledger(store.connection, self.local.study.budget_epsilon).chain.entries
+            ]
 
     def spent(self, name: str) -> Decimal:
         with self.store(name) as store:
-            return Ledger(store.connection, self.local.study.budget_epsilon).spent
+            return Ledger(store.connection, self.local.study.budget_epsilon).budget.spent
 
     def releases_folder(self) -> Path:
         """Return where the server keeps releases."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from veiltab.common.errors import UnavailableError
 from veiltab.common.release.state import ReleaseState
+from veiltab.curator.budget.chain import Chain
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.columns.sample_rows import SampleRows
 from veiltab.curator.columns.shared_sample import SharedSample
@@ -81,7 +82,7 @@ def rows_in_another_order() -> Iterator[None]:
 @contextmanager
 def a_seed_before_its_price() -> Iterator[None]:
     """Toss for the sample although not every curator has charged."""
-    with patch.object(progress, "_lacking", lambda *_: None), patch.object(Ledger, "is_charged", lambda *_: True):
+    with patch.object(progress, "_lacking", lambda *_: None), patch.object(Chain, "is_charged", lambda *_: True):
         yield
 
 

@@ -41,7 +41,7 @@ def _show(books: Books, identity: Identity | None, visit: Visit) -> Response:
         can_ask=identity is not None,
         is_asked=is_asked,
         soon=SOON_DAYS,
-        charges=standing.ledger.head[0],
+        charges=standing.ledger.chain.head[0],
         aborted=standing.store.coins.aborted(),
         claims=standing.store.coins.aborted(claims=True),
     )

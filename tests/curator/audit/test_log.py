@@ -97,7 +97,7 @@ def test_whatever_is_decided_or_given_out_is_recorded(store: CuratorStore, make_
     }
     assert (approved[:2], approved[3]["time"]) == (("approval", "Ana"), 1)
     assert (decided[:2], decided[3]["verdict"], decided[3]["reason"]) == (("decision", "Ana"), APPROVED, "yes")
-    assert charge == ("charge", "", ID, {"number": 1, "ledger": ledger.head[1].hex()})
+    assert charge == ("charge", "", ID, {"number": 1, "ledger": ledger.chain.head[1].hex()})
     assert others == [
         ("key given", "", ID, {"attribute": "sex", "researcher": "rosa"}),
         ("release ended", "", ID, {"state": "failed", "failure": "why"}),
@@ -229,12 +229,12 @@ def test_a_log_that_was_cut_off_before_a_charge_is_found(store: CuratorStore, ma
     ledger = Ledger(store.connection, Decimal(1))
     reserve(ledger, make_spec())
     ledger.charge(ID)
-    store.audit.verify_against(ledger.audit_heads)
-    (entry,) = ledger.entries
-    assert entry.audit == ledger.audit_heads[0] == AuditHead(length=3, digest=_digest(store, 3))
+    store.audit.verify_against(ledger.chain.audit_heads)
+    (entry,) = ledger.chain.entries
+    assert entry.audit == ledger.chain.audit_heads[0] == AuditHead(length=3, digest=_digest(store, 3))
     without_triggers(store).execute(statement)
     with pytest.raises(IntegrityError, match="entries that the ledger covers, up to entry 3"):
-        store.audit.verify_against(ledger.audit_heads)
+        store.audit.verify_against(ledger.chain.audit_heads)
 
 
 def _digest(store: CuratorStore, number: int) -> bytes:

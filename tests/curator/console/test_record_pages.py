@@ -81,7 +81,7 @@ def test_charges_of_the_running_service_are_read_as_they_come(
     assert office.books.entries() == ()
     charge(office, make_spec, make_request, 2)
     assert [entry.number for entry in office.books.entries()] == [1, 2]
-    assert office.books.entries() == office.standing.ledger.entries
+    assert office.books.entries() == office.standing.ledger.chain.entries
 
 
 def test_the_budget_adds_up(office: Office, make_spec: Make, make_request: Make) -> None:

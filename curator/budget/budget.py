@@ -7,8 +7,7 @@ from functools import reduce
 from veiltab.common.privacy.cards.all_releases import price_for_desk
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.pricing.price import Price
-from veiltab.common.storage.database import Database
-from veiltab.curator.budget.allowance import Allowance, Charge, Sums
+from veiltab.curator.budget.allowance import Charge, Sums
 from veiltab.curator.budget.chain import Chain
 from veiltab.curator.budget.charged_releases import releases_of
 from veiltab.curator.budget.entries import charge_of, described
@@ -20,17 +19,17 @@ _RESERVED = "SELECT entry FROM reservation LIMIT 1"
 RESERVATION = "SELECT * FROM reservation LEFT JOIN price USING (release_id) WHERE release_id"
 
 
-class Spending(Chain):
-    """What is spent of a budget and left of it, by the sums of its ledger."""
+class Budget:
+    """A budget: what is spent of it and left, by the sums of its ledger."""
 
-    def __init__(self, connection: Database, allowance: Allowance) -> None:
-        super().__init__(connection, allowance)
-        self.view_prices = ViewPrices(connection)
+    def __init__(self, chain: Chain) -> None:
+        self._chain, self.allowance = chain, chain.allowance
+        self.view_prices = ViewPrices(chain.connection)
         self._running = (0, Sums())
         self._for_desk = (0, Sums())
 
     @property
-    def budget(self) -> Decimal:
+    def epsilon(self) -> Decimal:
         """Most that may ever be spent, in nats."""
         return self.allowance.epsilon
 
@@ -45,29 +44,29 @@ class Spending(Chain):
 
         It is also what analyst and desk face.
         """
-        charged, for_desk = self._sums(), self._sums_for_desk()
+        charged, for_desk = self.sums(), self._sums_for_desk()
         by_charges = self.allowance.spent(charged, self._only_release())
         return by_charges if for_desk is None else min(by_charges, self.allowance.spent(for_desk))
 
     @property
     def spent_price(self) -> Price:
         """The price of all charges together, for statements in GDP and zCDP."""
-        return self.allowance.spent_price(self._sums())
+        return self.allowance.spent_price(self.sums())
 
     @property
     def pure_spent(self) -> Decimal:
         """The sum of the pure epsilons of all charges, nats."""
-        return self._sums().epsilon
+        return self.sums().epsilon
 
     @property
     def share(self) -> Decimal:
         """What part of the budget all charges take together."""
-        return self.allowance.spent_share(self._sums(), self._only_release())
+        return self.allowance.spent_share(self.sums(), self._only_release())
 
     @property
     def left(self) -> Left:
         """What one more release of the last one's kind may have, beside all that is charged or reserved."""
-        return left_for(self.allowance, self._sums_beside(), self._last_kind())
+        return left_for(self.allowance, self.sums_beside(), self._last_kind())
 
     @property
     def remaining(self) -> Decimal:
@@ -76,34 +75,34 @@ class Spending(Chain):
 
     def holds(self, charge: Charge) -> bool:
         """Whether the budget holds a release now, beside all that is charged or reserved."""
-        return self.allowance.holds(charge, others=self._sums_beside())
+        return self.allowance.holds(charge, others=self.sums_beside())
 
     def fits_what_is_charged(self, release_id: str, charge: Charge) -> bool:
         """Whether the budget would hold a release if nothing were reserved for others."""
-        return self.is_charged(release_id) or self.allowance.holds(charge, others=self._sums())
+        return self._chain.is_charged(release_id) or self.allowance.holds(charge, others=self.sums())
 
     def left_after(self, charge: Charge, kind: Kind) -> Left:
         """Return what one more release of the same kind could have after a release."""
-        return left_for(self.allowance, self._sums_beside().plus(charge), kind)
+        return left_for(self.allowance, self.sums_beside().plus(charge), kind)
 
-    def _sums(self) -> Sums:
+    def sums(self) -> Sums:
         """Return the sums of all charges; only those are read that have come since the last call."""
         number, sums = self._running
-        for row in self._rows_after(number):
+        for row in self._chain.rows_after(number):
             number, sums = row["number"], sums.plus(charge_of(row))
         self._running = (number, sums)
         return sums
 
-    def _sums_beside(self, release_id: str = "") -> Sums:
+    def sums_beside(self, release_id: str = "") -> Sums:
         """Return the sums of all charges, and of what is kept for other releases than this one."""
-        return reduce(Sums.plus, map(charge_of, self._rows(f"{RESERVATION} <> ?", release_id)), self._sums())
+        return reduce(Sums.plus, map(charge_of, self._chain.rows(f"{RESERVATION} <> ?", release_id)), self.sums())
 
     def _sums_for_desk(self) -> Sums | None:
         """Return the sums of all charges by what the desk sees of each; None without a delta."""
         number, sums = self._for_desk
         if self.delta is None:
             return None
-        for row in self._rows_after(number):
+        for row in self._chain.rows_after(number):
             price = price_for_desk(releases_of(json.loads(row["entry"])), self.delta, self.view_prices)
             sums = sums.plus(Charge(epsilon=Decimal(row["epsilon"]), price=price))
             self._for_desk = row["number"], sums
@@ -111,12 +110,12 @@ class Spending(Chain):
 
     def _last_kind(self) -> Kind | None:
         """Return the kind of what was charged last, or else of what is reserved."""
-        rows = self._rows(_LAST_CHARGED) or self._rows(_RESERVED)
+        rows = self._chain.rows(_LAST_CHARGED) or self._chain.rows(_RESERVED)
         return kind_of(json.loads(rows[0]["entry"])) if rows else None
 
     def _only_release(self) -> ReleaseDescription | None:
         """Return the release that is charged, if it is the only one."""
-        if self._sums().count != 1:
+        if self.sums().count != 1:
             return None
-        (row,) = self._rows_after(0)
+        (row,) = self._chain.rows_after(0)
         return described(row)
