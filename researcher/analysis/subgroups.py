@@ -7,7 +7,6 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.domain import Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import Table, doubts, quantile
 from veiltab.researcher.analysis.contrasts import Contrast
@@ -22,25 +21,12 @@ Subgroup = Mapping[str, Sequence[str]]
 """Attribute -> its categories in the subgroup; of an attribute that is not named, all."""
 
 
-def parse_subgroup(text: str, domain: Domain) -> dict[str, tuple[str, ...]]:
-    """Read a subgroup: attribute=category[|category...] [& attribute=...].
-
-    Args:
-        text: such as "education=college|university & wage=high"; a name is the longest that fits.
-        domain: the attributes that it may name.
+def read_subgroup(reader: Reader) -> dict[str, tuple[str, ...]]:
+    """Read a subgroup, such as "education=college|university & wage=high"; something else may follow.
 
     Raises:
         InvalidInputError: it does not parse, or names something twice or unknown.
     """
-    reader = Reader(text, domain, where="subgroup")
-    subgroup = read_subgroup(reader)
-    if not reader.is_done:
-        raise reader.refusal("| or &")
-    return subgroup
-
-
-def read_subgroup(reader: Reader) -> dict[str, tuple[str, ...]]:
-    """Read a subgroup as `parse_subgroup` does; something else may follow."""
     conditions: dict[str, tuple[str, ...]] = {}
     while True:
         attribute = reader.attribute()

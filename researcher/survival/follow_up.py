@@ -52,21 +52,12 @@ class Ending:
         return f"{self.event}={'|'.join(self.categories)}"
 
 
-def parse_ending(text: str, domain: Domain) -> Ending:
-    """Read "time:event=category|..." and perhaps "~ term + term", as `parse_formula` reads it.
+def read_ending(reader: Reader, domain: Domain) -> Ending:
+    """Read "time:event=category|..." and perhaps "~ term + term"; something else may follow one without a formula.
 
     Raises:
         InvalidInputError: it does not parse, names an attribute in two places, or an event of all categories.
     """
-    reader = Reader(text, domain, where="survival")
-    ending = read_ending(reader, domain)
-    if not reader.is_done:
-        raise reader.refusal("~", _EXAMPLE)
-    return ending
-
-
-def read_ending(reader: Reader, domain: Domain) -> Ending:
-    """Read an ending as `parse_ending` does; something else may follow one without a formula."""
     time = reader.attribute()
     if not reader.takes(":"):
         raise reader.refusal(":", _EXAMPLE)

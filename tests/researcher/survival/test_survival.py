@@ -11,10 +11,11 @@ from scipy.optimize import minimize_scalar
 from tests.researcher.numbers.rounding import Column, estimates
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.modelled import ModelledTable
+from veiltab.researcher.analysis.names import Reader
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.estimates.estimation import Estimate
 from veiltab.researcher.survival.curves import curve, survival
-from veiltab.researcher.survival.follow_up import FollowUp, follow_up, parse_ending, times_of
+from veiltab.researcher.survival.follow_up import Ending, FollowUp, follow_up, read_ending, times_of
 from veiltab.researcher.survival.hazards import hazards
 
 Floats = NDArray[np.float64]
@@ -46,8 +47,12 @@ def without_noise(people: dict[str, Column]) -> Estimate:
     return next(estimates(people, len(people["arm"].values), 1 - 1e-9, 1, seed=1))
 
 
+def ending_of(text: str, table: Estimate) -> Ending:
+    return read_ending(Reader(text, table.domain, where="survival"), table.domain)
+
+
 def asked(table: Estimate, text: str, given: Sequence[str] = (), until: float | None = None) -> Analysis:
-    return survival(table, parse_ending(text, table.domain), given, until)
+    return survival(table, ending_of(text, table), given, until)
 
 
 def raw(people: dict[str, Column]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -112,7 +117,7 @@ def test_log_rank_and_cox_are_those_of_the_persons() -> None:
     found = asked(table, "months:died=yes", ["arm"])
     assert found.facts["degrees of freedom"] == 1
     assert found.facts["log-rank statistic"] == pytest.approx(slow_log_rank(*raw(people)), rel=0.01)
-    ending = parse_ending("months:died=yes ~ arm", table.domain)
+    ending = ending_of("months:died=yes ~ arm", table)
     coefficient, ratio = hazards(table, ending, as_ratios=False), hazards(table, ending, as_ratios=True)
     assert coefficient.names == ("arm=new",)
     assert coefficient.estimate[0] == pytest.approx(slow_cox(*raw(people)), abs=0.002)
@@ -139,7 +144,7 @@ def test_bins_bracket_the_exact_curve() -> None:
 @pytest.mark.parametrize("gone_first", [0.0, 0.5, 1.0])
 def test_slopes_of_a_curve_are_its_differences(gone_first: float) -> None:
     part = without_noise(some(patients(), "arm", "span", "died"))
-    ending, step = parse_ending("span:died=yes", part.domain), 1e-7
+    ending, step = ending_of("span:died=yes", part), 1e-7
 
     def followed(raw: Floats) -> FollowUp:
         return follow_up(ModelledTable(domain=part.domain, raw=raw, population=N), ending, ["arm"])
@@ -166,7 +171,7 @@ def test_intervals_cover(sample: int, kept: float, times: int) -> None:
     people = some(patients(people=20000, slower=0.4), "arm", "months", "died")
     truth = [asked(without_noise(people), "months:died=yes", ["arm"]).estimate.reshape(2, -1)[:, :times]]
     truth.append(asked(without_noise(people), "months:died=yes", ["arm"], until=times).estimate)
-    ending = parse_ending("months:died=yes ~ arm", without_noise(people).domain)
+    ending = ending_of("months:died=yes ~ arm", without_noise(people))
     truth.append(hazards(without_noise(people), ending, as_ratios=False).estimate)
     runs: list[list[Analysis]] = [
         [
