@@ -148,12 +148,8 @@ class Ledger:
     ) -> None:
         """Refuse a release if some releases, those that `counts` says of their entries, would take too much."""
         charged = self._of_some(self.chain.rows_after(0), counts, Sums().plus(charge))
-        if self.chain.is_charged(release_id) or (
-            self._allowance.spent_share(
-                self._of_some(self.chain.rows(f"{RESERVATION} <> ?", release_id), counts, charged)
-            )
-            <= most
-        ):
+        together = self._of_some(self.chain.rows(f"{RESERVATION} <> ?", release_id), counts, charged)
+        if self.chain.is_charged(release_id) or self._allowance.spent_share(together) <= most:
             return
         if self._allowance.spent_share(charged) <= most:
             raise NotReadyError(f"what is left of its budget for releases {which} is reserved for others")

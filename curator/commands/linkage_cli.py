@@ -182,10 +182,9 @@ def match_rates(
             raise InvalidInputError("another file is there", where=str(out), remedy=remedy) from None
     if not is_agreed:
         kind = Kind(population=report.links, cells=standing.study.domain([attribute]).cells)
-        left = ledger.budget.left_after(charge, kind)
-        after = (
-            f"after it one more release may have {left}" if ledger.budget.holds(charge) else "that is more than is left"
-        )
+        after = f"after it one more release may have {ledger.budget.left_after(charge, kind)}"
+        if not ledger.budget.holds(charge):
+            after = "that is more than is left"
         told = f"A table of {attribute} takes {percent(share)} of the budget; {after}."
         if before is not None:
             told = f"The table of {attribute} was charged before; it is written again without a charge.{earlier}"

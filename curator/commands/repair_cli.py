@@ -41,10 +41,8 @@ def repair(standing: OpenedState, what: str | None, peer: str | None, person: st
     doubts = standing.ledger.chain.doubts
     if peer is not None:
         doubts.set_aside(peer, person=name)
-    own, others = (
-        standing.ledger.chain.head[0],
-        [each.name for each in standing.study.curators if each.name != standing.name],
-    )
+    own = standing.ledger.chain.head[0]
+    others = [each.name for each in standing.study.curators if each.name != standing.name]
     remembered = {one: standing.store.alignments.witness(one)[0] for one in others}
     plain = {"entries": own, "remembered": remembered, "lacking": [one.as_dict() for one in doubts.all()]}
     emit(plain, witness_text(own, remembered, doubts.all()))
