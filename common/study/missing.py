@@ -2,14 +2,16 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
+from veiltab.common.study.few_common import drafted_rows, few_common
 from veiltab.common.study.file import Study
 
 
-def respondents_sentence(study: Study, names: Collection[str], left_out: Mapping[str, int]) -> str:
+def respondents_sentence(study: Study, names: Collection[str], left_out: Mapping[str, int], n: int = 0) -> str:
     """Say whom n counts, how many rows that left out, and which attributes have a category of missing values.
 
     Args:
         study: the study file of the release.
+        n: is compared with the rows of the smallest draft; 0 if it is not known.
         left_out: curator -> rows that it left out; empty unless the study states them (docs/decisions/0015).
     """
     kept = [
@@ -19,6 +21,9 @@ def respondents_sentence(study: Study, names: Collection[str], left_out: Mapping
     ]
     links = "" if study.identity is None else " Some links may be wrong: --linkage-error undoes them."
     said = [f"n is the number of {respondents(study, names)}.{links}"]
+    if n and (smallest := drafted_rows(study)):
+        said.append(f" It is {n:,}; the smallest table had {smallest:,} rows when it was drafted.")
+        said += [f" Warning: {few}."] if (few := few_common(study, n)) else []
     if left_out:
         rows = [f"{count:,} at {curator}" for curator, count in sorted(left_out.items())]
         said.append(f" Rows left out for a missing value: {joined(rows)}.")

@@ -13,6 +13,7 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import requested_columns
+from veiltab.common.study.few_common import few_common
 from veiltab.common.study.missing import links_sentence
 from veiltab.curator.budget.allowance import Charge
 from veiltab.curator.budget.ledger import Ledger
@@ -20,7 +21,6 @@ from veiltab.curator.budget.remaining import Kind, Left
 from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.verdicts import approvals_by_attribute
 from veiltab.curator.planning.checks import plan_of, plan_question
-from veiltab.curator.planning.few_common import few_common
 from veiltab.curator.planning.planner import (
     card_bounds,
     charge_question,

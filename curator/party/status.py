@@ -3,8 +3,8 @@
 from veiltab.common.errors import VeiltabError
 from veiltab.common.observe.status import SHOWN, Budget, Observation, Work
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.study.few_common import few_common
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.planning.few_common import few_common
 from veiltab.curator.progress.release_record import CuratorRelease
 from veiltab.curator.release.parts import Parts
 

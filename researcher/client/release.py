@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from veiltab.researcher.microdata.synthesis import Microdata
     from veiltab.researcher.model.fitting import Model
 
-
 _WAIT_SECONDS = 1.0
 """Seconds that the service may wait with an answer; `watch` is shown one so often."""
 
@@ -105,7 +104,8 @@ class Release(Answers):
         """
         status = self.status()
         self._client.check_study(status.study_digest, f"release {self.id}")
-        return respondents_sentence(self._client.study, status.granted, status.left_out)
+        n = status.spec and status.spec.population
+        return respondents_sentence(self._client.study, status.granted, status.left_out, n or 0)
 
     def domain(self) -> Domain:
         """Return the attributes that have a result, with the study's categories.

@@ -35,7 +35,7 @@ def check_own_rows(where: str, query: str, ids: Collection[str]) -> None:
 
 
 def check_plan(where: str, query: str, plan: object) -> None:
-    """Refuse a query of a database whose plan compares rows where its text does not show that.
+    """Refuse a query of a database whose plan compares rows where that was not read from its text.
 
     Args:
         plan: of the database, as PostgreSQL explains it in JSON.
@@ -63,9 +63,9 @@ def check_plan(where: str, query: str, plan: object) -> None:
     ]
     if hidden:
         problem = (
-            f"the database compares rows for this query, which its text does not show: {', '.join(sorted(hidden))}"
+            f"the plan of the database compares rows, which was not read from the query: {', '.join(sorted(hidden))}"
         )
-        raise refusal(where, problem, "Write what the view does into the query, so that it can be read.")
+        raise refusal(where, problem, "Write what a view does into the query, and all of it as DuckDB reads it.")
 
 
 @lru_cache(maxsize=1)

@@ -4,8 +4,8 @@ import pytest
 
 from tests.common.study.other import FULL
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.few_common import few_common
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.curator.planning.few_common import few_common
 
 
 def study(share: str = "", alice: str = "") -> Study:
