@@ -33,7 +33,7 @@ _ID_NAME = re.compile(
     r"(.*[\W_])?(id|ids|pid|uid|uuid|key|nr|no|num|number|person|respondent|patient|case|rownames?|index)",
     re.IGNORECASE,
 )
-_MOST_INTEGERS = 12
+_MOST_INTEGERS, _MOST_TIMES = 12, 60
 _MISSING_SHARE = 0.01
 _MOSTLY = 0.9
 _USUAL_MARKERS = ("", "NA", "?")
@@ -348,6 +348,8 @@ def _number_coding(profile: ColumnProfile, *, use_quantiles: bool, as_numbers: b
     kind = "quartiles of the table, to two digits" if use_quantiles else "round numbers, not values of the table"
     comma = ", with a decimal comma" if profile.decimal == "comma" else ""
     said = f"numbers from {low} to {high}{comma}; the"
+    if profile.are_whole and high - low < _MOST_TIMES and not as_numbers:
+        kind += f"; integers = [{int(low)}, {int(high)}] instead keeps each number, as survival curves want their times"
     if as_numbers:
         return {"kind": "number", "grid": list(bins)}, [f"{said} points of the grid are {kind}; means stay"]
     return {"bins": list(bins)}, [f"{said} edges are {kind}"]

@@ -42,7 +42,7 @@ class Analysis:
         low: lower ends of the intervals, shape (r,); -inf where there is no limit, NaN where there is no interval.
         high: upper ends, likewise.
         projected: of shares the nearest distribution of each group, shape (r,): the raw shares where all of them lie
-            within 0 and 1, biased elsewhere; None of other quantities.
+            within 0 and 1, biased elsewhere; of a survival curve one that never rises; None of other quantities.
         neutral: the value that stands for "no difference"; None if there is none.
         confidence: probability that one interval holds its true value.
         is_measured: whether the table was measured; one from a model gives values without intervals.
@@ -180,7 +180,7 @@ class Analysis:
 
     @property
     def leaves_range(self) -> bool:
-        """Whether a raw share leaves 0 to 1, so that the projected ones differ."""
+        """Whether the projected shares differ: a raw share leaves 0 to 1, or a survival curve rises."""
         return self.projected is not None and not np.array_equal(self.estimate, self.projected, equal_nan=True)
 
     @property

@@ -62,6 +62,12 @@ def read_ending(reader: Reader, domain: Domain) -> Ending:
     if not reader.takes(":"):
         raise reader.refusal(":", _EXAMPLE)
     rest, explained = reader.rest, reader.attribute()
+    if explained.size > 2 and _are_times(explained) and not _are_times(time):
+        raise InvalidInputError(
+            f"time and event seem to be swapped: {explained.name} has times, and {time.name} has none",
+            where="survival",
+            remedy=f"Write {explained.name}:{time.name}=CATEGORY.",
+        )
     categories = parse_event(reader, explained)
     formula = None
     if reader.takes("~"):
@@ -95,6 +101,14 @@ class Times:
     def are_numbers(self) -> bool:
         """Whether the times are known as numbers."""
         return not bool(np.isnan(self.ends).any())
+
+
+def _are_times(attribute: Attribute) -> bool:
+    """Return whether the categories of an attribute are numbers or bins that increase."""
+    try:
+        return times_of(attribute).are_numbers
+    except InvalidInputError:
+        return False
 
 
 def times_of(attribute: Attribute) -> Times:

@@ -84,6 +84,20 @@ def test_curves_and_restricted_means_are_those_of_the_persons() -> None:
     np.testing.assert_allclose(means.estimate, slow, atol=1e-5)
 
 
+def test_a_projected_curve_never_rises_and_is_no_farther_from_the_truth() -> None:
+    people, rising = some(patients(), "arm", "months", "died"), 0
+    truth = asked(without_noise(people), "months:died=yes").estimate
+    for table in estimates(people, len(people["arm"].values), 0.2, 20, seed=5):
+        noisy = asked(table, "months:died=yes")
+        known = ~np.isnan(noisy.estimate)
+        assert noisy.projected is not None
+        estimate, projected = noisy.estimate[known], noisy.projected[known]
+        rising += bool((np.diff(estimate) > 0).any())
+        assert (np.diff(projected) <= 0).all()
+        assert np.linalg.norm(projected - truth[known]) <= np.linalg.norm(estimate - truth[known])
+    assert rising
+
+
 def slow_log_rank(arm: NDArray[np.int64], months: NDArray[np.int64], died: NDArray[np.int64]) -> float:
     """Mantel's statistic of two groups, by the hypergeometric law at each time."""
     difference, variance = 0.0, 0.0
@@ -117,6 +131,7 @@ def test_log_rank_and_cox_are_those_of_the_persons() -> None:
     found = asked(table, "months:died=yes", ["arm"])
     assert found.facts["degrees of freedom"] == 1
     assert found.facts["log-rank statistic"] == pytest.approx(slow_log_rank(*raw(people)), rel=0.01)
+    assert "variance of the log-rank statistic" in found.remarks[0]
     ending = ending_of("months:died=yes ~ arm", table)
     coefficient, ratio = hazards(table, ending, as_ratios=False), hazards(table, ending, as_ratios=True)
     assert coefficient.names == ("arm=new",)
@@ -239,6 +254,8 @@ def test_everybody_dies_in_the_last_bin() -> None:
         (lambda one: asked(one, "months:died=perhaps"), "category of died"),
         (lambda one: asked(one, "months:arm=old|new"), "every respondent"),
         (lambda one: asked(one, "months:months=0"), "twice"),
+        (lambda one: asked(one, "died:months=yes"), "seem to be swapped: months has times, and died has none"),
+        (lambda one: asked(one, "died:months=3"), "Write months:died=CATEGORY"),
         (lambda one: asked(one, "months:died=yes ~ months"), "twice"),
         (lambda one: asked(one, "months:died=yes", ["died"]), "is given"),
         (lambda one: asked(one, "arm:died=yes", until=3), "not numbers"),
