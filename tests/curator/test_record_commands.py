@@ -257,7 +257,7 @@ def test_a_policy_is_not_tried_without_a_population_or_on_a_stranger(terminal: T
     store = terminal.store()
     asked = ("test", "--epsilon", "0.1", "--attributes", "sex", "--researcher")
     assert "--population" in terminal.group("policy", *asked, "rosa", code=2)[1]
-    assert "not in the study" in terminal.group("policy", *asked, "ross", code=2)[1]
+    assert "no researcher 'ross'. Did" in terminal.group("policy", *asked, "ross", "--population", "9", code=2)[1]
     store.alignments.set_alignment("a" * 32, 1000, "b" * 64)
     store.close()
     found, out = terminal.group("policy", *asked, "rosa")
