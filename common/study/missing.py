@@ -32,6 +32,9 @@ def respondents_sentence(study: Study, names: Collection[str], left_out: Mapping
     return "".join(said)
 
 
+_ALSO = "also where the release does not ask for it"
+
+
 def respondents(study: Study, names: Collection[str] | None = None) -> str:
     """Return whom releases of a study are about, such as "people who are in every curator's table".
 
@@ -44,11 +47,12 @@ def respondents(study: Study, names: Collection[str] | None = None) -> str:
     if not dropping:
         return people
     if len(dropping) == len(study.attributes):
-        return f"{people} and have a value in each attribute of the study, also where the release does not ask for it"
+        return f"{people} and have a value in each attribute of the study, {_ALSO}"
     asked = [name for name in dropping if names is None or name in names]
     others = len(dropping) - len(asked)
     more = [f"{others} other attribute{'s' * (others > 1)} of the study"] if others else []
-    return f"{people} and have a value in {joined([*asked, *more])}"
+    also = f", {_ALSO}" if names is None else ""
+    return f"{people} and have a value in {joined([*asked, *more])}{also}"
 
 
 def links_sentence(study: Study) -> str | None:
