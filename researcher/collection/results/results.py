@@ -35,6 +35,17 @@ def values_frame(frequencies: Frequencies, truth: NDArray[np.float64] | None = N
     return pd.DataFrame(columns(frequencies, truth))
 
 
+def values_text(frequencies: Frequencies) -> str:
+    """Return the estimates as lines of aligned columns, five digits each; it needs no pandas."""
+    columns_of = [
+        [name, *(one if isinstance(one, str) else f"{one:.5g}" for one in part.tolist())]
+        for name, part in columns(frequencies).items()
+    ]
+    widths = [max(map(len, column)) for column in columns_of]
+    rows = zip(*columns_of, strict=True)
+    return "\n".join("  ".join(map(str.rjust, row, widths)) for row in rows)
+
+
 def values_records(frequencies: Frequencies, truth: NDArray[np.float64] | None = None) -> list[dict[str, object]]:
     """Return the estimates, one mapping of plain numbers a value."""
     table = columns(frequencies, truth)

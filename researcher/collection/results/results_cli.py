@@ -73,7 +73,7 @@ def estimate(
     """
     from veiltab.common.web.document import write_page
     from veiltab.researcher.collection.guarantee import bounds, centre, centre_text
-    from veiltab.researcher.collection.results.results import values_frame, values_records
+    from veiltab.researcher.collection.results.results import values_frame, values_records, values_text
     from veiltab.researcher.collection.results.round_report import report_page
     from veiltab.researcher.estimates.table import check_table_path, write
     from veiltab.researcher.frequency.frequencies import estimate as estimated
@@ -89,11 +89,11 @@ def estimate(
         frequencies = _combined([(known, counted), *more], estimator, confidence)
     else:
         frequencies = estimated(counted, estimator, confidence)
-    frame = values_frame(frequencies)
     codebook = {known.round.question: list(frequencies.labels)}
-    frame.attrs |= {"study_digest": known.round.study_digest, "codebook": codebook}
     if out is not None:
         _check_no_tokens(out)
+        frame = values_frame(frequencies)
+        frame.attrs |= {"study_digest": known.round.study_digest, "codebook": codebook}
         write(frame, out)
     statuses = [known, *(status for status, _ in more)]
     card = [(status.round.round_id, bound) for status in statuses for bound in bounds(status)]
@@ -120,7 +120,7 @@ def estimate(
     if balance:
         data["balance"], balanced = _balance(counted, frequencies)
     lines = [
-        frame.to_string(index=False, float_format=lambda number: f"{number:.5g}"),
+        values_text(frequencies),
         "",
         *balanced,
         (

@@ -15,7 +15,7 @@ from veiltab.common.privacy.cards.card import advised_delta
 from veiltab.common.privacy.shuffle import OrderCertificate
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.researcher.collection.guarantee import DELTA_OF_COINS, bounds, centre, centre_text, guarantee, least_active
-from veiltab.researcher.collection.results.results import values_frame, values_records
+from veiltab.researcher.collection.results.results import values_frame, values_records, values_text
 from veiltab.researcher.collection.results.round_picture import frequencies_picture
 from veiltab.researcher.collection.results.round_report import report_page
 from veiltab.researcher.collection.rounds_client import tally_of
@@ -142,6 +142,12 @@ def test_tables_have_one_row_a_value() -> None:
     records = values_records(found, truth)
     assert [row["value"] for row in records] == ["1", "2", "3", "4"]
     assert records[0]["truth"] == pytest.approx(100 / 510)
+    head, *lines = values_text(found).splitlines()
+    assert [head.split(), *(line.split()[1:] for line in lines)] == [
+        [name for name in records[0] if name != "truth"],
+        *([f"{number:.5g}" for name, number in row.items() if name not in {"value", "truth"}] for row in records),
+    ]
+    assert len({len(line) for line in (head, *lines)}) == 1
     frame = values_frame(found)
     assert list(frame.columns) == ["value", "estimate", "se", "low", "high", "projected", "count", "count_se"]
     assert frame["count"].sum() == pytest.approx(510)
