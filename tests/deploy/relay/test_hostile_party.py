@@ -19,7 +19,7 @@ from veiltab.play.studies.adult_tables import adult_study
 from veiltab.play.studies.templates import relayed
 
 MIB = 2**20
-MOST_MIB = 80
+MOST_MIB = 96
 PATIENCE = 5.0
 """Seconds in which others are served, on a machine that does much else."""
 
