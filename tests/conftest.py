@@ -4,6 +4,7 @@ import asyncio
 import gc
 import inspect
 import json
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from hypothesis.strategies import SearchStrategy
 from veiltab.common.command.cli import run
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.planning.planning import plan_release
+from veiltab.common.process.signals import raise_at_interrupt
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
@@ -220,6 +222,13 @@ _any_request = st.builds(
     pad=st.sampled_from(Pad),
     sample=st.none() | st.integers(1, 2**63),
 )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """Undo what a command that ran in this process left of its process: the log's level, and SIGINT at its default."""
+    logging.getLogger().setLevel(logging.WARNING)
+    raise_at_interrupt()
 
 
 @pytest.fixture(scope="session")
