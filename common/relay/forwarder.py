@@ -15,9 +15,10 @@ from typing import Any, TypeVar
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.relay.attempts import FAILURES, Attempts, in_words
 from veiltab.common.relay.dialling import Proxy, dialled
-from veiltab.common.relay.lines import LINE_SECONDS, PIECE, Streams, tls_context
+from veiltab.common.relay.lines import ALPN, LINE_SECONDS, PIECE, Streams
 from veiltab.common.relay.splice import splice
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
+from veiltab.common.rpc.tls import tls_context
 from veiltab.common.rpc.way import ProxyOption, Standing
 from veiltab.common.storage.temporary import TemporaryFolder
 from veiltab.common.study.members import RELAYED, RelayMember
@@ -141,7 +142,7 @@ class Forwarder:
         party = Party(study=self._identity.party.study, role=Role.RELAY, name=self._relay.name)
         async with asyncio.timeout(_DIAL_SECONDS):
             plain = await dialled(self._relay.endpoint, self._proxy)
-            streams = await Streams.on(plain, tls_context(self._identity, is_server=False), party.dns_name)
+            streams = await Streams.on(plain, tls_context(self._identity, ALPN, is_server=False), party.dns_name)
         try:
             await streams.say(line)
             word, _, rest = (await streams.line(2 * LINE_SECONDS)).partition(" ")

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Self
 
 from veiltab.common.errors import InvalidInputError, UnavailableError
-from veiltab.common.rpc.parties.identity import Identity
 
 ALPN = "veiltab-relay"
 MOST_LINE = 128
@@ -80,23 +79,3 @@ class Streams:
                 await self.writer.wait_closed()
         except (OSError, TimeoutError):
             self.writer.transport.abort()
-
-
-def tls_context(identity: Identity, *, is_server: bool, protocol: str = ALPN) -> ssl.SSLContext:
-    """Return mutual TLS 1.3 with the study's authority, by default for connections between a relay and a party.
-
-    Raises:
-        InvalidInputError: the identity was not read from a folder.
-    """
-    if identity.folder is None:
-        raise InvalidInputError("the identity has no folder", where=str(identity.party))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if is_server else ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.verify_mode = ssl.CERT_REQUIRED
-    context.load_verify_locations(cadata=identity.authority.decode())
-    name = identity.party.name
-    context.load_cert_chain(identity.folder / f"{name}.pem", identity.folder / f"{name}.key")
-    context.set_alpn_protocols([protocol])
-    if is_server:
-        context.num_tickets = 0
-    return context

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from veiltab.common.errors import VeiltabError
-from veiltab.common.relay.lines import ALPN, CLOSE_SECONDS, PIECE, Streams, tls_context
+from veiltab.common.relay.lines import ALPN, CLOSE_SECONDS, PIECE, Streams
 from veiltab.common.relay.splice import splice
 from veiltab.common.rpc.parties.identity import Identity, Party, PartyCertificate, party_of_certificate
 from veiltab.common.rpc.parties.revocation import FILE, RevocationList
+from veiltab.common.rpc.tls import tls_context
 from veiltab.deploy.relay.limits import Allowance, RelayLimits
 
 _ANSWER_SECONDS = 5.0
@@ -83,7 +84,7 @@ class MeetingPoint:
 
     def __init__(self, identity: Identity, parties: Collection[Party], limits: RelayLimits | None = None) -> None:
         self._limits = limits or RelayLimits()
-        self._context = tls_context(identity, is_server=True)  # refuses an identity without a folder
+        self._context = tls_context(identity, ALPN, is_server=True)  # refuses an identity without a folder
         self._revocations = RevocationList((identity.folder or Path()) / FILE, identity.authority)
         self._accounts = {party: _Account(allowance=Allowance(self._limits)) for party in parties}
         self._connections = set[_Connection]()

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from veiltab.common.errors import VeiltabError
-from veiltab.common.relay.lines import tls_context
 from veiltab.common.rpc.parties.identity import Identity, Party, party_of_certificate, utc_now
+from veiltab.common.rpc.tls import tls_context
 
 SECONDS = 3.0
 
@@ -37,7 +37,7 @@ def shown_by(identity: Identity, parties: dict[Party, str]) -> dict[Party, Shown
     Args:
         parties: party -> its endpoint, host:port.
     """
-    context = tls_context(identity, is_server=False, protocol="h2")
+    context = tls_context(identity, "h2", is_server=False)
     with ThreadPoolExecutor(max_workers=16) as threads:
         found = threads.map(lambda item: _shown(identity, context, *item), parties.items())
         return dict(zip(parties, found, strict=True))

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from veiltab.common.command.parties import parties_of
-from veiltab.common.relay.lines import Streams, tls_context
+from veiltab.common.relay.lines import ALPN, Streams
 from veiltab.common.rpc.parties.identity import Party, Role, load_identity
+from veiltab.common.rpc.tls import tls_context
 from veiltab.common.study.file import study_from_bytes
 from veiltab.deploy.pki.certificates import init_pki, revoke_certificates
 from veiltab.deploy.relay.limits import RelayLimits
@@ -45,7 +46,7 @@ class Place:
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         else:
             identity = load_identity(self._folders[name], self._roles[name], name)
-            context = tls_context(identity, is_server=False)
+            context = tls_context(identity, ALPN, is_server=False)
             context.check_hostname = False
         streams = Streams(*await asyncio.open_connection(*self.address, ssl=context))
         self._opened.append(streams)
