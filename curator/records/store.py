@@ -42,9 +42,10 @@ class CuratorStore:
         self.tests = ServerTests(self.connection)
         self.alignments = Alignments(self.connection)
         self.served = Served(self.connection, self.audit)
-        # Every copy of the state that is ever made holds the same key.
-        fresh = "INSERT INTO noise_of_rates VALUES (1, ?) ON CONFLICT DO NOTHING"
-        self.connection.execute(fresh, [os.urandom(KEY_BYTES)])
+        # Drawn with the state, so that every copy of it that is ever made holds the same key.
+        if self.connection.execute("SELECT 1 FROM noise_of_rates").fetchone() is None:
+            fresh = "INSERT INTO noise_of_rates VALUES (1, ?) ON CONFLICT DO NOTHING"
+            self.connection.execute(fresh, [os.urandom(KEY_BYTES)])
         self._version = 0
 
     @cached_property
