@@ -267,7 +267,7 @@ FACTS = json.dumps(facts_of(release_of(spec_with())))
 
 def reserve(ledger: Ledger, spec: TableSpec) -> None:
     """Keep a release's price for it, as worked out here."""
-    ledger.reserve(release_of(spec), ledger.chain.allowance.charge(spec.description, guaranteed_epsilon(spec)))
+    ledger.reserve(release_of(spec), ledger.budget.allowance.charge(spec.description, guaranteed_epsilon(spec)))
 
 
 @pytest.fixture

@@ -65,9 +65,11 @@ class Attribute:
     @property
     def integers(self) -> range | None:
         """The whole numbers that all categories are, one after the other, such as years; None of others."""
-        first = int(self.categories[0]) if re.fullmatch(r"0|-?[1-9][0-9]{0,9}", self.categories[0]) else None
-        numbers = range(0 if first is None else first, (first or 0) + self.size)
-        return None if first is None or [*map(str, numbers)] != [*self.categories] else numbers
+        if not re.fullmatch(r"0|-?[1-9][0-9]{0,9}", self.categories[0]):
+            return None
+        first = int(self.categories[0])
+        numbers = range(first, first + self.size)
+        return numbers if tuple(map(str, numbers)) == tuple(self.categories) else None
 
 
 @dataclass(frozen=True, kw_only=True)

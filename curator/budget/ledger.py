@@ -58,7 +58,6 @@ class Ledger:
         self._connection = connection
         self.chain = Chain(connection, Allowance(epsilon=budget, delta=delta))
         self.budget = Budget(self.chain)
-        self._allowance = self.chain.allowance
         self._audit = AuditLog(connection)
         if delta is not None:
             self._price_pure_entries()
@@ -78,7 +77,7 @@ class Ledger:
             if self.chain.is_charged(spec.release_id):
                 return
             others = self.budget.sums_beside(spec.release_id)
-            if is_held := self._allowance.holds(charge, others=others):
+            if is_held := self.budget.allowance.holds(charge, others=others):
                 # A crash may part a plan from its reservation, and the next plan may differ.
                 self._forget_reservation(spec.release_id)
                 db.execute("INSERT INTO reservation VALUES (?, ?, ?)", values)
@@ -149,13 +148,13 @@ class Ledger:
         """Refuse a release if some releases, those that `counts` says of their entries, would take too much."""
         charged = self._of_some(self.chain.rows_after(0), counts, Sums().plus(charge))
         together = self._of_some(self.chain.rows(f"{RESERVATION} <> ?", release_id), counts, charged)
-        if self.chain.is_charged(release_id) or self._allowance.spent_share(together) <= most:
+        if self.chain.is_charged(release_id) or self.budget.allowance.spent_share(together) <= most:
             return
-        if self._allowance.spent_share(charged) <= most:
+        if self.budget.allowance.spent_share(charged) <= most:
             raise NotReadyError(f"what is left of its budget for releases {which} is reserved for others")
         raise BudgetExceededError(
             f"releases {which} may take {percent(most)} of its budget, and with this one they would take"
-            f" {percent(self._allowance.spent_share(charged))}",
+            f" {percent(self.budget.allowance.spent_share(charged))}",
             where="privacy budget",
             remedy=f"Ask for a smaller epsilon, {remedy}.",
         )
@@ -169,25 +168,26 @@ class Ledger:
         return sums
 
     def _refusal(self, charge: Charge, delta: Decimal | None, others: Sums) -> BudgetExceededError:
-        if self.budget.delta is None:
-            left = left_for(self._allowance, others, None).epsilon
+        budget, allowance = self.budget, self.budget.allowance
+        if budget.delta is None:
+            left = left_for(allowance, others, None).epsilon
             return BudgetExceededError(
-                f"the release needs epsilon {upward(charge.epsilon)}; of the budget of {self.budget.epsilon} there is"
+                f"the release needs epsilon {upward(charge.epsilon)}; of the budget of {budget.epsilon} there is"
                 f" {left:.6f} left",
                 where="privacy budget",
                 remedy="Ask for a smaller epsilon."
                 if delta is None
                 else "The study's budget has no delta, so the release's pure epsilon counts; ask without --delta.",
             )
-        total = self._allowance.spent(others.plus(charge))
-        free = max(1 - self._allowance.spent_share(others), Decimal(0)).quantize(_HUNDREDTH, rounding=ROUND_FLOOR)
+        total = allowance.spent(others.plus(charge))
+        free = max(1 - allowance.spent_share(others), Decimal(0)).quantize(_HUNDREDTH, rounding=ROUND_FLOOR)
         return BudgetExceededError(
-            f"with the release the total would be epsilon {upward(total)} at delta {delta_text(self.budget.delta)}; the"
-            f" release takes {percent(self._allowance.share(charge))} of the budget of {self.budget.epsilon}, and"
+            f"with the release the total would be epsilon {upward(total)} at delta {delta_text(budget.delta)}; the"
+            f" release takes {percent(allowance.share(charge))} of the budget of {budget.epsilon}, and"
             f" {percent(free)} is left",
             where="privacy budget",
             remedy="Ask for a smaller epsilon."
-            if delta is None or delta <= self.budget.delta
+            if delta is None or delta <= budget.delta
             else f"Ask for a smaller delta first: {delta_text(delta)} is above the budget's.",
         )
 
@@ -242,7 +242,7 @@ class Ledger:
                 db.execute("INSERT INTO price VALUES (?, ?, ?) ON CONFLICT DO NOTHING", values)
 
     def _price_of(self, release: ReleaseDescription | None, epsilon: Decimal) -> Price:
-        price = None if release is None else self._allowance.charge(release, epsilon).price
+        price = None if release is None else self.budget.allowance.charge(release, epsilon).price
         return price or price_of_pure_epsilon(epsilon)
 
 

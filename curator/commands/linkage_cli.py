@@ -168,8 +168,8 @@ def match_rates(
 
     asked, names = check_rates(standing, attribute, epsilon), deciding(standing, persons)
     report, ledger = linked_report(standing), standing.ledger
-    charge = ledger.chain.allowance.charge_of_pure_epsilon(asked)
-    share = ledger.chain.allowance.share(charge)
+    charge = ledger.budget.allowance.charge_of_pure_epsilon(asked)
+    share = ledger.budget.allowance.share(charge)
     before = linked_then(standing, attribute)
     is_of_now = before in {None, report.links}
     earlier = "" if is_of_now else f" It is of an earlier linkage, of {before:,} people, and no later one renews it."

@@ -184,8 +184,8 @@ class Decider:
 
     async def _outlook(self, request: ReleaseRequest) -> "Outlook":
         spec = await self._foreseen_spec(request)
-        charge = await self._planner.charge(spec, self._ledger.chain.allowance)
-        outlook = Outlook(population=spec.population, charge=self._ledger.chain.allowance.share(charge))
+        charge = await self._planner.charge(spec, self._ledger.budget.allowance)
+        outlook = Outlook(population=spec.population, charge=self._ledger.budget.allowance.share(charge))
         if not self.policy.needs_card:
             return outlook
         await self._planner.make_card(spec)
@@ -216,7 +216,7 @@ class Decider:
             spec = await self._foreseen_spec(request)
         except InvalidInputError as error:
             raise DeniedError(error.problem, where=error.where, remedy=error.remedy) from None
-        charge = await self._planner.charge(spec, self._ledger.chain.allowance)
+        charge = await self._planner.charge(spec, self._ledger.budget.allowance)
         self._charges[request.release_id] = charge, spec.delta
         if refusal := self._budget_refusal(request.release_id):
             raise refusal

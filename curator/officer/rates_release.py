@@ -130,7 +130,7 @@ def release_rates(
         if is_new := not ledger.chain.is_charged(release_id):
             key = Linkages(standing.store.connection, standing.store.audit).noise_key()
             facts = _noisy_facts(report, attribute, categories, epsilon, derive(key, f"rates {release_id}"))
-            ledger.reserve(OwnTable(release_id, facts), ledger.chain.allowance.charge_of_pure_epsilon(epsilon))
+            ledger.reserve(OwnTable(release_id, facts), ledger.budget.allowance.charge_of_pure_epsilon(epsilon))
             ledger.charge(release_id)
             for person in persons:
                 standing.store.audit.record(

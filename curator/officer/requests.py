@@ -232,13 +232,13 @@ def _facts(spec: ReleaseSpec, stored: CuratorRelease, standing: OpenedState) -> 
     if bounds is None:
         bounds = card_bounds(spec)
         store_card(store, spec, bounds)
-    question = charge_question(spec, ledger.chain.allowance)
+    question = charge_question(spec, ledger.budget.allowance)
     charge = stored_charge(store, question) or question.charge()
     is_open = stored.state is ReleaseState.REQUESTED
     return {
         "card": bounds,
         "unusual": tuple(f"{lack.gives}; a usual rule {lack.asked}" for lack in USUAL.lacks(spec)),
-        "charge": ledger.chain.allowance.share(charge),
+        "charge": ledger.budget.allowance.share(charge),
         "left_after": ledger.budget.left_after(charge, _kind(spec)) if is_open else None,
         "budget_note": _budget_note(ledger, charge) if is_open else None,
     }
@@ -252,7 +252,7 @@ def _budget_note(ledger: Ledger, charge: Charge) -> str | None:
     """Say that the budget does not hold a charge now, or why it holds one whose price is above the whole budget."""
     if not ledger.budget.holds(charge):
         return "The budget does not hold it now: once all approve, it is denied, or waits for what others reserved."
-    if ledger.chain.allowance.share(charge) > 1:
+    if ledger.budget.allowance.share(charge) > 1:
         return (
             "Its price is more than the budget, which holds it all the same: its own guarantee keeps the budget"
             ' (docs/accounting.md, "Ledger").'

@@ -96,13 +96,13 @@ def try_policy(  # noqa: PLR0913, PLR0917 - what a decision depends on
         remedy = known_names("Researchers", researchers, request.researcher)
         raise InvalidInputError(f"no researcher {request.researcher[:60]!r}", where="researcher", remedy=remedy)
     plan = foreseen_plan(request, population=population, cells=study.domain(request.attributes).cells)
-    charge = ledger.chain.allowance.charge(plan.description, plan.pure_epsilon)
+    charge = ledger.budget.allowance.charge(plan.description, plan.pure_epsilon)
     columns = requested_columns(request, study)
     canaries = canaries_of(request, columns, plan.scheme, plan.mechanism)
     test = shown_by(plan.mechanism.server, tuple(column.size for column in columns), canaries)
     outlook = Outlook(
         population=population,
-        charge=ledger.chain.allowance.share(charge),
+        charge=ledger.budget.allowance.share(charge),
         bounds=card_of(plan.release, delta=plan.delta, pure=plan.pure_epsilon).bounds,
         tested=test.tested,
     )

@@ -110,7 +110,7 @@ class Steps:
         check_aborted(self.store.coins)
         with step("reserve", release_id=spec.release_id):
             with self.parts.stages.stage(spec.release_id) as stage, stage.of("computing the charge", None):
-                charge = await self.parts.planner.charge(spec, self.parts.ledger.chain.allowance)
+                charge = await self.parts.planner.charge(spec, self.parts.ledger.budget.allowance)
             self.parts.decisions.check_shares(spec, charge)
             note_seen(self.store.connection, spec.release_id)
             try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import isnan
 
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.study.file import Study
@@ -41,7 +42,7 @@ def _proposal(study: Study, attribute: Attribute) -> str:
         if rule.attribute.number == attribute.number and rule.name != attribute.name:
             return f"{needed}: plan and ask for its twin {rule.name} too, in a table with it."
     owner, _, column = attribute.number.partition("/")
-    points = ", ".join(f"{one:.15g}" for one in numbers_of(attribute) if one == one)  # noqa: PLR0124 - NaN is missing
+    points = ", ".join(f"{one:.15g}" for one in numbers_of(attribute) if not isnan(one))  # that of missing values
     return (
         f"{needed}. Add its twin to the study file, with its missing values if it has any, and ask for a table with"
         f' both:\n[[attribute]]\nname = "{attribute.name}_again"\nowner = "{owner}"\ncolumn = "{column}"\n'

@@ -134,7 +134,7 @@ def test_what_is_reserved_for_others_may_still_be_had(store: CuratorStore, make_
     ledger = Ledger(store.connection, BUDGET)
     first, second = (make_spec(release_id=name(number), epsilon=Decimal("0.6")) for number in (1, 2))
     reserve(ledger, first)
-    charge = ledger.chain.allowance.charge(second.description, guaranteed_epsilon(second))
+    charge = ledger.budget.allowance.charge(second.description, guaranteed_epsilon(second))
     assert ledger.budget.fits_what_is_charged(name(2), charge)
     ledger.charge(name(1))
     assert not ledger.budget.fits_what_is_charged(name(2), charge)
@@ -144,7 +144,7 @@ def test_what_is_reserved_for_others_may_still_be_had(store: CuratorStore, make_
 def test_nothing_is_left_after_a_release_that_takes_more_than_there_is(store: CuratorStore) -> None:
     ledger = Ledger(store.connection, BUDGET)
     plans = [plan_release(population=1000, cells=4, epsilon=Decimal(epsilon)) for epsilon in ("0.25", "3")]
-    charges = [ledger.chain.allowance.charge(plan.description, plan.pure_epsilon) for plan in plans]
+    charges = [ledger.budget.allowance.charge(plan.description, plan.pure_epsilon) for plan in plans]
     kind = Kind(population=1000, cells=4)
     left = [ledger.budget.left_after(charge, kind) for charge in charges]
     assert left == [Left(epsilon=1 - plans[0].pure_epsilon), Left(epsilon=Decimal(0))]
@@ -387,7 +387,7 @@ def test_releases_without_own_attributes_take_a_part_of_the_budget(
     own, half = ("age",), Decimal("0.5")
 
     def charge_of(number: int) -> Charge:
-        return ledger.chain.allowance.charge(spec_of(number).description, guaranteed_epsilon(spec_of(number)))
+        return ledger.budget.allowance.charge(spec_of(number).description, guaranteed_epsilon(spec_of(number)))
 
     def spec_of(number: int) -> TableSpec:
         return cast("TableSpec", make_spec(release_id=name(number), epsilon=Decimal("0.25")))
@@ -396,7 +396,7 @@ def test_releases_without_own_attributes_take_a_part_of_the_budget(
         ledger.check_others_share(name(number), charge_of(number), own, half)
         ledger.reserve(release_of(spec_of(number)), charge_of(number))
         ledger.check_others_share(name(number), charge_of(number), own, half)  # again changes nothing
-    share = ledger.chain.allowance.spent_share(Sums().plus(charge_of(1)).plus(charge_of(2)))
+    share = ledger.budget.allowance.spent_share(Sums().plus(charge_of(1)).plus(charge_of(2)))
     with pytest.raises(NotReadyError, match="reserved for others"):
         ledger.check_others_share(name(3), charge_of(3), own, share)
     for number in (1, 2):

@@ -167,7 +167,7 @@ def test_a_kind_of_release_is_priced_once(connection: Database, monkeypatch: pyt
     for number in range(12):
         epsilon = ("0.1", "0.2", "0.3")[number % 3]
         plan = plan_of(epsilon, "1e-6", 997)
-        ledger.check_budget(ledger.chain.allowance.charge(plan.description, plan.pure_epsilon), plan.delta)
+        ledger.check_budget(ledger.budget.allowance.charge(plan.description, plan.pure_epsilon), plan.delta)
         run(ledger, spec_of(number, epsilon, population=997))
     assert list(kinds.values()) == [1, 1, 1]
     # What is charged keeps its price.

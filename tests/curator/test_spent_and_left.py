@@ -82,7 +82,7 @@ def check_one_story(ledger: Ledger, kinds: Sequence[tuple[int, str, str | None]]
     (other,) = (bound.epsilon for bound in by_prices if bound.roles == Coalition.DESK.roles)
     assert other is not None
     # The sharpest of the sums at the ledger's own prices, at a small slack, and pure.
-    assert ledger.budget.spent <= ledger.chain.allowance.spent(ledger.budget.sums())
+    assert ledger.budget.spent <= ledger.budget.allowance.spent(ledger.budget.sums())
     assert ledger.budget.spent <= other + Decimal("1e-9")
     assert ledger.budget.spent <= ledger.budget.pure_spent
     for who in (Coalition.ANALYST, Coalition.DESK):
@@ -118,7 +118,7 @@ def test_a_large_release_beside_small_ones_shows_one_number(tmp_path: Path) -> N
     check_one_story(ledger, kinds)
     (desk,) = (bound for bound in bounds_of_charges(ledger) if bound.roles == Coalition.DESK.roles)
     assert desk.epsilon is not None
-    assert desk.epsilon <= ledger.chain.allowance.spent(ledger.budget.sums()) < 4
+    assert desk.epsilon <= ledger.budget.allowance.spent(ledger.budget.sums()) < 4
 
 
 def test_charges_that_come_later_are_added(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_the_whole_budget_is_left_before_the_first_release(tmp_path: Path) -> No
     ledger = charged(tmp_path, ("1", "1e-6"), [])
     assert ledger.budget.left == Left(epsilon=Decimal(1), delta=Decimal("1e-6"))
     for population in (30, 45222):
-        check_left(ledger.chain.allowance, Sums(), Kind(population=population, cells=24), "0.5")
+        check_left(ledger.budget.allowance, Sums(), Kind(population=population, cells=24), "0.5")
     reserve(ledger, spec_of(1000, "0.5", "1e-7"))
     assert ledger.budget.left.cells == 4
 

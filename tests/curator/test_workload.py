@@ -208,18 +208,18 @@ def test_ten_releases_of_several_tables_take_the_sum_of_their_prices(
     charges = {}
     for number in range(10):
         one = replace(workload, release_id=f"{number:032x}")
-        charges[one.release_id] = charge_of(one, ledger.chain.allowance)
+        charges[one.release_id] = charge_of(one, ledger.budget.allowance)
         ledger.reserve(one, charges[one.release_id])
         ledger.reserve(one, charges[one.release_id])
         ledger.charge(one.release_id)
         ledger.charge(one.release_id)
-    budget = ledger.chain.allowance.price
+    budget = ledger.budget.allowance.price
     assert budget is not None
     entries = {entry.release_id: entry for entry in ledger.chain.entries}
     assert {name: entry.price for name, entry in entries.items()} == {n: c.price for n, c in charges.items()}
     squares = sum((charge.price.mu**2 for charge in charges.values() if charge.price), Decimal(0))
     assert ledger.budget.share == pytest.approx(squares / budget.mu**2, abs=Decimal("1e-11"))
-    assert ledger.chain.allowance.spent_share(ledger.budget.sums()) == ledger.budget.share
+    assert ledger.budget.allowance.spent_share(ledger.budget.sums()) == ledger.budget.share
     for number in range(10, 12):
         ledger.reserve(replace(workload, release_id=f"{number:032x}"), charges["0" * 32])
     with pytest.raises(BudgetExceededError):
@@ -231,7 +231,7 @@ def test_ten_releases_of_several_tables_take_the_sum_of_their_prices(
 
 def test_a_release_may_take_a_whole_budget(store: CuratorStore, workload: ReleaseSpec) -> None:
     ledger = Ledger(store.connection, workload.epsilon, workload.delta)
-    ledger.reserve(workload, charge_of(workload, ledger.chain.allowance))
+    ledger.reserve(workload, charge_of(workload, ledger.budget.allowance))
     ledger.charge(workload.release_id)
     assert Decimal("0.99") < ledger.budget.share <= 1
 
@@ -241,7 +241,7 @@ def test_coalitions_face_the_worst_tables_that_may_be_chosen(tmp_path: Path, wor
     def faced(charged: ReleaseSpec) -> dict[tuple[str, ...], Decimal | None]:
         store = CuratorStore(tmp_path / f"{charged.repeats}.sqlite")
         ledger = Ledger(store.connection, Decimal(4), Decimal("1e-6"))
-        ledger.reserve(charged, charge_of(charged, ledger.chain.allowance))
+        ledger.reserve(charged, charge_of(charged, ledger.budget.allowance))
         ledger.charge(charged.release_id)
         bounds = bounds_of_charges(ledger)
         store.close()

@@ -148,7 +148,7 @@ def opened(store: CuratorStore, workload: ReleaseSpec) -> CuratorStore:
     store.decisions.decide(ID, (GrantDecision(attribute="age", verdict=APPROVED, expires=50, decided_by="policy"),))
     store.releases.set_planned(workload)
     ledger = Ledger(store.connection, Decimal(4), Decimal("1e-6"))
-    ledger.reserve(workload, charge_of(workload, ledger.chain.allowance))
+    ledger.reserve(workload, charge_of(workload, ledger.budget.allowance))
     ledger.charge(ID)
     store.releases.set_state(ID, ReleaseState.UPLOADING)
     store.tables.open_tables(ID, range(6), 2)

@@ -28,13 +28,13 @@ def links_page(books: Books, identity: Identity | None) -> Page:
 
 def _show(books: Books, identity: Identity | None, visit: Visit) -> Response:
     standing = books.standing
-    store, words = standing.store, own_words(standing.study, standing.name)
+    store, (categories, lacking, unlike) = standing.store, own_words(standing.study, standing.name)
     report = Linkages(store.connection, store.audit).latest_report()
     return visit.render(
         "links.html",
         report=report,
-        facts=None if report is None else linkage_json(report, *words),
-        quality=() if report is None else tuple(quality_lines(report, words[2])),
+        facts=None if report is None else linkage_json(report, categories, lacking, unlike),
+        quality=() if report is None else tuple(quality_lines(report, unlike)),
         picture=Markup() if report is None else ladder_picture(report),
         sessions={who: count for who, (_, count) in store.private.parts().items() if who != standing.name},
         most_sessions=MOST_SESSIONS,

@@ -71,10 +71,8 @@ def estimate(
     Several rounds are combined with weights that make the sum of the variances least; a node that answered them all
     paid all their epsilons.
     """
-    from veiltab.common.web.document import write_page
     from veiltab.researcher.collection.guarantee import bounds, centre, centre_text
     from veiltab.researcher.collection.results.results import values_frame, values_records, values_text
-    from veiltab.researcher.collection.results.round_report import report_page
     from veiltab.researcher.estimates.table import check_table_path, write
     from veiltab.researcher.frequency.frequencies import estimate as estimated
 
@@ -137,6 +135,9 @@ def estimate(
         *([] if page is None else [f"Report: {page}"]),
     ]
     if page is not None:
+        from veiltab.common.web.document import write_page
+        from veiltab.researcher.collection.results.round_report import report_page
+
         write_page(report_page(rounds.study, known, counted, estimator, confidence), page)
     emit(data, "\n".join(lines))
 
