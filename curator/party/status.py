@@ -25,13 +25,9 @@ def observe(parts: Parts) -> Observation:
 
 
 def _budget(ledger: Ledger) -> Budget:
-    left = ledger.budget.left
+    own, left = ledger.budget, ledger.budget.left
     return Budget(
-        protects="respondents",
-        epsilon=ledger.budget.epsilon,
-        left=left.epsilon,
-        delta=ledger.budget.delta,
-        left_delta=left.delta,
+        protects="respondents", epsilon=own.epsilon, left=left.epsilon, delta=own.delta, left_delta=left.delta
     )
 
 
