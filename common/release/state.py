@@ -68,4 +68,5 @@ def not_ready(state: ReleaseState, reason: str, *, where: str, remedy: str = "")
         ended = ended_without_result(state, reason.rstrip("."))
         return type(ended)(ended.problem, where=where, remedy=remedy)
     reasons = filter(None, (f"the release is {state.value}", reason.rstrip(".")))
+    remedy = remedy or "It goes on by itself; `veiltab researcher status` shows what it waits for."
     return NotReadyError("; ".join(reasons), where=where, remedy=remedy)
