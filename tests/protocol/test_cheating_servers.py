@@ -3,8 +3,8 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,6 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.curator.progress.release_record import CuratorRelease
 from veiltab.play.demos.cheating_server import Cheat
 
-pytestmark = pytest.mark.long
-
 
 @pytest.fixture
 def tables(tmp_path: Path) -> tuple[Path, ...]:
@@ -30,35 +28,61 @@ def tables(tmp_path: Path) -> tuple[Path, ...]:
     )
 
 
+DAILY, ALL = (60, 3, (Cheat.COLUMN,)), ((60, 6, Cheat), (1_500, 7, Cheat), (20_000, 7, Cheat))
+"""People, plans and lies: what every run tries, and twenty plans with every lie."""
+TOGETHER = 3
+"""Releases under way at once: after so many that a party ended, a person must clear it."""
+
+
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("cheat", Cheat)
-def test_of_twenty_random_plans_no_cheat_passes_that_is_tested_enough(tmp_path: Path, cheat: Cheat) -> None:
-    world, chance = made_world(tmp_path / "study"), np.random.default_rng(20)
-    passed: list[tuple[list[str], str]] = []
+@pytest.mark.parametrize(
+    ("people", "plans", "cheats"), [DAILY, *(pytest.param(*case, marks=pytest.mark.long) for case in ALL)]
+)
+def test_no_cheat_passes_where_the_plan_says_enough(
+    tmp_path: Path, people: int, plans: int, cheats: Iterable[Cheat], record_property: Callable[[str, object], None]
+) -> None:
+    world, chance = made_world(tmp_path / "study", people=people), np.random.default_rng(people)
+    asked = [
+        (chance.permutation(FREE)[:count].tolist(), f"{10 ** chance.uniform(-1, 0.9):.3f}")
+        for count in sorted(chance.integers(2, 5, plans))
+    ]
+    enough, passed = 0, list[tuple[Cheat, list[str], str]]()
     with world.local:
         world.start(ALICE, BOB, ROSA)
-        world.start(CLOUD, how=cheat.launcher)
-        for _ in range(20):
-            names = chance.permutation(FREE)[: chance.integers(2, 5)].tolist()
-            epsilon = f"{10 ** chance.uniform(-1, 0.5):.3f}"
-            answer = world.ask(names, "--delta", "1e-5", "--label", world.label(), epsilon=epsilon)
-            assert answer.code == 0, answer.errors
-            release = answer.data["release"]["id"]
-            world.wait_until(partial(has_ended, world, release), 120)
-            found = {one.state for one in ends(world, release)}
-            test = server_test(ends(world, release)[0].planned_spec)
-            passed += [(names, epsilon)] if test.tested is HowTested.ENOUGH and found != {ReleaseState.FAILED} else []
-            for curator, party in product(("alice", "bob"), ("cloud", "alice", "bob")):
-                if curator != party:
-                    assert world.curator_command("repair", curator, "tosses", party).code == 0
+        for cheat in cheats:
+            world.start(CLOUD, how=cheat.launcher)
+            ended = [one for first in range(0, plans, TOGETHER) for one in ends_of(world, asked[first:][:TOGETHER])]
+            world.local.kill(*CLOUD)
+            for (names, epsilon), at in zip(asked, ended, strict=True):
+                is_enough = server_test(at[0].planned_spec).tested is HowTested.ENOUGH
+                enough += is_enough
+                if is_enough and {one.state for one in at} != {ReleaseState.FAILED}:
+                    passed.append((cheat, names, epsilon))
+    record_property("figure", f"over processes {enough} lies to plans that test the server enough, {len(passed)} pass")
+    assert enough
     assert passed == []
 
 
+def ends_of(world: World, asked: Sequence[tuple[list[str], str]]) -> list[list[CuratorRelease]]:
+    """Ask for releases at once, wait until they ended at both curators, and let both go on with all parties."""
+    releases = []
+    for names, epsilon in asked:
+        answer = world.ask(names, "--delta", "1e-5", "--label", world.label(), epsilon=epsilon)
+        assert answer.code == 0, answer.errors
+        releases.append(str(answer.data["release"]["id"]))
+    for release in releases:
+        world.wait_until(partial(has_ended, world, release), 120)
+    for curator, party in (("alice", "bob"), ("bob", "alice"), ("alice", "cloud"), ("bob", "cloud")):
+        assert world.curator_command("repair", curator, "tosses", party).code == 0
+    return [at_curators(world, release) for release in releases]
+
+
 def has_ended(world: World, release: str) -> bool:
-    return [one.state.finished for one in ends(world, release)] == [True, True]
+    return [at.state.finished for at in at_curators(world, release)] == [True, True]
 
 
-def ends(world: World, release: str) -> list[CuratorRelease]:
+def at_curators(world: World, release: str) -> list[CuratorRelease]:
+    """Return a release as those curators have it that know it."""
     found = []
     for curator in ("alice", "bob"):
         with world.store(curator) as store:
@@ -70,31 +94,16 @@ SHOWN = {Cheat.COLUMN.value: ("column", "region"), Cheat.SHIFT.value: ("seen bef
 """The test of alice's columns, of region and smoker, that names what the server does."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cheat", [cheat.value for cheat in Cheat])
 @pytest.mark.parametrize("sampling", ["seed", "server"])
 def test_the_demonstration_catches_every_cheat(
     tmp_path: Path, tables: tuple[Path, ...], cheat: str, sampling: str
 ) -> None:
     out = tmp_path / "demo"
-    command = (
-        "demo",
-        "table",
-        "--server",
-        cheat,
-        "--advanced",
-        f"sampling={sampling}",
-        "--epsilon",
-        "3",
-        "--json",
-        "--out",
-        str(out),
-    )
-    ended = subprocess.run(
-        [sys.executable, "-m", "veiltab", *command, "--table", *map(str, tables)],
-        check=False,
-        capture_output=True,
-        timeout=120,
-    )
+    how = f"--server {cheat} --advanced sampling={sampling} --epsilon 3 --json --table".split()
+    command = [sys.executable, "-m", "veiltab", "demo", "table", "--out", str(out), *how, *map(str, tables)]
+    ended = subprocess.run(command, check=False, capture_output=True, timeout=120)
     assert ended.returncode == 0, ended.stderr
     answer: dict[str, Any] = json.loads(ended.stdout)
     assert (answer["server"], answer["caught"]) == (cheat, True)
