@@ -50,3 +50,45 @@ def test_the_readme_is_short_and_its_links_lead_somewhere() -> None:
     linked = re.findall(r"\]\(([^)#]+)[^)]*\)", text)
     assert len(linked) > 5
     assert [link for link in linked if not (DOCS.parent / link).exists()] == []
+
+
+SAID: list[tuple[str, ...]] = [
+    ("accounting.md", "Match rates stand in one", "sums of epsilons and of deltas", "only where every ledger admitted"),
+    ("accounting.md", "one point (eps_B, delta_B)", "other epsilons is not promised"),
+    ("accounting.md", "must not change one person's row in the light of another's and of results"),
+    ("accounting.md", "studies with the same people add up"),
+    ("accounting.md", "budget is fixed", "raise after results"),
+    ("accounting.md", "study file", "public and outside every epsilon"),
+    ("accounting.md", "before the charge must not depend on rows"),
+    ("coalitions.md", "each attempt is charged", "only delta_j for the j"),
+    ("coalitions.md", "probability 1e-9 a table", "sums over the tables of a workload"),
+    ("coalitions.md", "numbers are not rounded again"),
+    ("coalitions.md", "a thousandth of the card's delta"),
+    ("linkage.md", "follows from the release's own price", ".213, 1.065 and 2.165", "up to 2.6"),
+    ("linkage.md", "does not protect presence"),
+    ("linkage.md", "is one substitution", "no attribute of the hub"),
+    ("linkage.md", "The hub fixed", "without a look at how spokes link"),
+    ("linkage.md", "at the hub and at other spokes two", "3 epsilon; 2 epsilon"),
+    ("linkage-errors.md", "people like the linked ones", "off by l (W - P_A) P_B"),
+    ("linkage-errors.md", "for one leg", "attributes of the hub are those in which the wrongly linked are alike"),
+    ("linkage-errors.md", "Wrong links are more frequent in some categories", "NOT COVERED at 95%"),
+    ("microdata.md", "worst coverage", ".950"),
+    ("numbers.md", "to first order", "too small by the variance of its mean", "adds that back"),
+    ("numbers.md", "said only if it is positive", "said are too large"),
+    ("order-certificate.md", "attained up to moderate epsilon", ".01871"),
+    ("order-certificate.md", "does not depend on its value", "counts every report that comes"),
+    ("order-certificate.md", "no sum of positive terms", "one peak"),
+    ("private-alignment.md", "R_j = s q_j for all j with one scalar s, not 0, is at most 2^-252"),
+    ("protection.md", "1e-9 a table (not a release", "131 tables fail with 1.3e-7"),
+    ("protection.md", "pure, because the sample and the order are secret"),
+    ("tables.md", "made from this person's rows alone", "compares people", "no epsilon here bounds that"),
+    ("threat-model.md", "secret and fresh", "order of the table the ratio may be larger"),
+    ("threat-model.md", "for every set R of results", "sum over S"),
+]
+"""A page, and words that stand in one of its paragraphs."""
+
+
+def test_each_condition_of_a_guarantee_stands_in_one_paragraph() -> None:
+    texts = {page: (DOCS / page).read_text().replace("*", "") for page, *_ in SAID}
+    paragraphs = {page: [" ".join(one.split()) for one in text.split("\n\n")] for page, text in texts.items()}
+    assert [one for one in SAID if not any(all(word in text for word in one[1:]) for text in paragraphs[one[0]])] == []

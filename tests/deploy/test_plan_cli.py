@@ -35,6 +35,14 @@ def test_a_plan_for_a_billion_says_how_small_its_error_is(ran: Ran) -> None:
     assert "together: 1.1e-07 (the paper's m* = 32547539, pure: 0.00038)" in " ".join(out.split())
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "printed"), [("1e-12", "1 - 1.9e-09 (gamma = 1 + 4.5e-08"), ("100", "1.1e-19 (gamma")]
+)
+def test_no_noise_is_printed_as_none_or_as_all(ran: Ran, epsilon: str, printed: str) -> None:
+    _, out, _ = ran(veiltab, "plan", "--population", "45222", "--cells", "24", "--epsilon", epsilon)
+    assert f"replace a row with probability {printed}" in out
+
+
 def test_cells_that_expect_few_rows_are_warned_of(plan: Plan) -> None:
     few = plan("--population", "45222", "--cells", "200", "--epsilon", "1", "--sample", "172")
     assert "fewer than five noisy rows" in few["warnings"][0]

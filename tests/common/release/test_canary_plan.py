@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from itertools import permutations
-from math import comb, prod
+from math import ceil, comb, prod
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 from scipy.stats import binom
 
 from veiltab.common.core.mechanism import UNIT, GammaDiagonal
+from veiltab.common.privacy.cards.card import card_of
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.guarantees import release_card
 from veiltab.common.release.modes import Sampling
@@ -131,6 +132,27 @@ def test_a_column_is_missed_at_the_share_that_is_shown_with_a_thousandth_at_the_
         assert shows_less(canaries, r * some, shown)
         misses = [miss_of_raw(canaries, r, sizes, size, shown) for size in set(sizes)]
         assert max(misses) <= 0.001
+
+
+@pytest.mark.parametrize("release", [TABLE[0][0], TABLE[1][0], TABLE[5][0]], ids=str)
+def test_no_share_that_is_left_out_passes_often_enough_to_reach_delta(release: tuple[int, Sizes, str, str]) -> None:
+    population, sizes, epsilon, delta = release
+    plan = plan_release(population=population, cells=prod(sizes), epsilon=Decimal(epsilon), delta=Decimal(delta))
+    server = plan.mechanism.server
+    canaries = planned_canaries(server, sizes, plan.sample)
+    shown = shown_by(server, sizes, canaries).shown
+    card = card_of(plan.release, delta=Decimal(delta), shown=shown).bounds[0].if_omitted
+    assert card is not None
+    p = float((1 - server.retention) * (1 - Fraction(1, prod(sizes))))
+    low = binom.ppf(float(AMOUNT * JOINT / 2), canaries, p)
+    worst = 0.0
+    for share in range(0, ceil(shown * 1000), 20):
+        view = plan.release.seen_with_share(Fraction(share, 1000))
+        assert view is not None
+        assert view.order_certificate is not None
+        passes = binom.sf(low - 1, canaries, p * share / 1000)
+        worst = max(worst, passes * view.order_certificate.delta(float(card[0])))
+    assert worst <= float(delta) / 1000
 
 
 @pytest.mark.long

@@ -221,6 +221,19 @@ def check_printed(words: str) -> None:
         assert min(near, default=Decimal(0)) >= bound or bound in near, (bound, near)
 
 
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [
+        (f"certify {ADULT} --gamma 4 --epsilon -0.0", "(0, "),
+        ("gain --statistic mean --population 101 --rate .1 --epsilon 1 --range 1 --variance -0.0", "= 0 sampling"),
+    ],
+)
+def test_no_zero_has_a_sign(words: str, printed: str) -> None:
+    found = text(words)
+    assert printed in found
+    assert "-0" not in f"{found}{run(words)}".replace("e-0", "")
+
+
 def test_poisson_and_a_mechanism_of_rows_have_no_guarantee_by_the_expected_size() -> None:
     words = "amplify --scheme poisson --population 2 --sample 1 --epsilon 1.1 --gamma 3 --cells 4"
     assert "--scheme" in refused(f"{words} --mechanism gamma-diagonal")
