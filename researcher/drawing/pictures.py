@@ -89,7 +89,9 @@ def analysis_picture(analysis: ShownAnalysis, sheet: Sheet = WIDE) -> Picture:
         sheet: what it is drawn on.
     """
     if analysis.along:
-        return Picture(size=(sheet.width, 0.5 * sheet.width), paint=partial(_curves, analysis=analysis, sheet=sheet))
+        return Picture(
+            size=(sheet.width, max(0.5 * sheet.width, 3.2)), paint=partial(_curves, analysis=analysis, sheet=sheet)
+        )
     labels = [wrapped(name, sheet.letters) for name in analysis.names[:CELLS_SHOWN]]
     return Picture(
         size=(sheet.width, 1.4 + height_of(labels)),
@@ -246,8 +248,15 @@ def _curves(figure: "Figure", analysis: ShownAnalysis, sheet: Sheet) -> None:
             ends = np.abs(np.nan_to_num([value - low, high - value]))
             axes.errorbar(at, value, ends, fmt=f"o{line}", color=colour, linewidth=1.8, ms=4.6, capsize=3, label=name)
             continue
-        at = np.append(min(0.0, at[0]), at)
-        value, low, high = (np.append(scale * analysis.begins, part) for part in (value, low, high))
+        if analysis.projected is not None:
+            value = scale * analysis.projected[rows]
+        said = int(np.isfinite(value).sum())
+        # The last step goes on to the next time, or a little farther.
+        at = np.array([min(0.0, at[0]), *at, 1.02 * at[-1]])[: said + 2]
+        value, low, high = (
+            np.append(scale * analysis.begins, part[np.minimum(np.arange(said + 1), said - 1)])
+            for part in (value, low, high)
+        )
         axes.step(at, value, line, where="post", color=colour, linewidth=1.8, label=name)
         axes.fill_between(at, low, high, step="post", color=colour, alpha=0.18, linewidth=0)
     if analysis.begins is not None:

@@ -181,7 +181,7 @@ def draw_figure(size: tuple[float, float], paint: "Callable[[Figure], None]") ->
         FigureCanvasSVG(figure)
         paint(figure)
         text = StringIO()
-        figure.savefig(text, format="svg", transparent=True)
+        figure.savefig(text, format="svg")
     return _inline(text.getvalue())
 
 

@@ -22,7 +22,8 @@ from veiltab.researcher.microdata.provenance import RELATION, WARNING, Provenanc
 from veiltab.researcher.model.fitting import Model
 from veiltab.researcher.model.measurement import Axes, Floats, Table
 from veiltab.researcher.model.row_drawing import Rows
-from veiltab.researcher.report.report import conditional
+from veiltab.researcher.report.report import conditional, survived
+from veiltab.researcher.survival.follow_up import seeming_ending
 
 PAIRS_LISTED = 200
 """Rows of the table of pairs; of more, those farthest from independence are listed."""
@@ -81,8 +82,9 @@ def render(report: MicrodataReport) -> str:
         A complete HTML document, to be written as UTF-8.
     """
     pairs = _pairs(report)
+    followed, first = _survived(report)
     sections = [
-        *_first(report, pairs),
+        *(first or _first(report, pairs)),
         ("What the rows are", _what(report)),
         ("How far the pairs are from the truth", _errors(report, pairs)),
         ("Which attributes depend on each other", _graph(report)),
@@ -97,7 +99,7 @@ def render(report: MicrodataReport) -> str:
         f"{len(report.rows):,} rows of {len(report.domain.names)} attributes, drawn from a model of"
         f" {len({one.names for one in report.tables})} noisy tables about {report.provenance.respondents:,} people."
         f" The table of a pair is expected to be {_percent(report.expected.pairs)} from the true one on average."
-        f" Guarantee against the {reader.name}: {reader.limit}."
+        f"{followed} Guarantee against the {reader.name}: {reader.limit}."
     )
     return page(report.title, lead, sections)
 
@@ -114,13 +116,25 @@ def _first(report: MicrodataReport, pairs: tuple[_Pair, ...]) -> list[tuple[str,
     if not linked:
         return []
     one, other = (names[axis] for axis in max(linked, key=lambda pair: pair.measured).axes)
-    measured = [
-        Estimate(domain=report.domain.subset(table.names), design=table.design, counts=table.counts)
-        for table in report.tables
-        if {one, other} <= set(table.names) <= set(names)
-    ]
+    measured = _measured(report, (one, other))
     said = "As measured, before any model: of the pairs that two curators hold, one that depends strongly."
     return [conditional(pooled(measured, (one, other)), (one, other), said)] if measured else []
+
+
+def _survived(report: MicrodataReport) -> tuple[str, list[tuple[str, str]]]:
+    """Return what the tables with a time and an event say of survival, before any model; see `survived`."""
+    ending = seeming_ending(report.domain)
+    measured = _measured(report, (ending.time, ending.event)) if ending else []
+    return survived(pooled(measured, (ending.time, ending.event)), []) if ending and measured else ("", [])
+
+
+def _measured(report: MicrodataReport, pair: tuple[str, str]) -> list[Estimate]:
+    """Return the tables of the page's attributes that have a pair."""
+    return [
+        Estimate(domain=report.domain.subset(table.names), design=table.design, counts=table.counts)
+        for table in report.tables
+        if {*pair} <= {*table.names} <= {*report.domain.names}
+    ]
 
 
 def _links(said: str) -> str:

@@ -111,6 +111,7 @@ def analysis_dict(study: "Study", analysis: "Analysis") -> dict[str, object]:
         "covered": is_covered(analysis.remarks),
         "measured": analysis.is_measured,
         "study_digest": analysis.study_digest,
+        "along": analysis.along,
         "rows": analysis.records(),
         "facts": dict(analysis.facts),
         "remarks": list(analysis.remarks),

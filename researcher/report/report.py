@@ -17,6 +17,7 @@ from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.drawing.pictures import (
     CELLS_SHOWN,
+    CURVES,
     analysis_picture,
     estimates_picture,
     heat_map,
@@ -29,9 +30,14 @@ from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
 from veiltab.researcher.estimates.independence import IndependenceTest, independence
 from veiltab.researcher.numbers.means import means, means_by_each
 from veiltab.researcher.status.release_status import TestResult
+from veiltab.researcher.survival.curves import survival
+from veiltab.researcher.survival.follow_up import seeming_ending
 
 _CELLS_LISTED = 1000
 """Rows of the table of cells; of a larger release the largest estimates are listed."""
+
+PairTests = list[tuple[tuple[str, str], IndependenceTest | str]]
+"""Pairs of attributes, and their tests or why there is none."""
 
 MINUS = "\N{MINUS SIGN}"
 TIMES = " \N{MULTIPLICATION SIGN} "
@@ -88,8 +94,9 @@ def render(report: ReportInput) -> str:
         A complete HTML document, to be written as UTF-8.
     """
     tests = _pair_tests(report.estimate, report.level)
+    followed, first = survived(report.estimate, tests)
     sections = [
-        *_first(report, tests),
+        *(first or _first(report, tests)),
         *_means(report.estimate),
         ("Estimates", _estimates(report)),
         ("How to read this", _how_to_read(report)),
@@ -106,7 +113,7 @@ def render(report: ReportInput) -> str:
     lead = (
         f"Joint distribution of {', '.join(estimate.domain.names)} of {estimate.population:,} people. Half of the"
         f" {100 * estimate.confidence:g}% intervals of its {estimate.domain.cells:,} cells reach at most {half:.2g}"
-        f" percentage points to each side. Guarantee against the {reader.name}: {reader.limit}."
+        f" percentage points to each side.{followed} Guarantee against the {reader.name}: {reader.limit}."
     )
     return page(report.title, lead, sections)
 
@@ -123,6 +130,37 @@ def conditional(table: TableEstimate, pair: tuple[str, str], said: str) -> tuple
     part, is_mean = table.marginal([given, asked]), bool(both[0].number) != bool(both[1].number)
     shown = means(part, asked, [given]) if is_mean else conditional_shares(part, [given])
     return escape(f"{'mean of ' * is_mean}{asked} given {given}"), _analysis_figure(shown, said)
+
+
+def survived(table: TableEstimate, tests: PairTests) -> tuple[str, list[tuple[str, str]]]:
+    """Return the share without an event at the end of the follow-up, a sentence, and the section with the curve.
+
+    Args:
+        tests: of pairs; there is a curve for each category of the attribute that the event depends on most.
+
+    Returns:
+        "" and no section where no attributes seem to be a time and an event, or nobody is surely at risk.
+    """
+    ending = seeming_ending(table.domain)
+    if ending is None or np.isnan((whole := survival(table, ending)).estimate[0]):
+        return "", []
+    end = int(np.isfinite(whole.estimate).sum()) - 1
+    value, low, high = (_share(part[[end]], 1)[0] for part in (whole.estimate, whole.low, whole.high))
+    few = {one.name for one in table.domain.attributes if not one.number and one.size <= len(CURVES)}
+    groups = [
+        (test.association, other)
+        for pair, test in tests
+        for other in few.intersection(pair) - {ending.event, ending.time}
+        if not isinstance(test, str) and ending.event in pair
+    ]
+    shown = survival(table, ending, [max(groups)[1]]) if groups else whole
+    drawn = figure(
+        lambda sheet: analysis_picture(shown, sheet).svg,
+        f"By its name {ending.time} is the time to {ending.text}, or to the end of the follow-up. Steps: the share"
+        f" without it, as it never rises; bands: {100 * shown.confidence:g}% intervals.",
+    )
+    said = f" Share without {ending.text} by {ending.time} {whole.labels[whole.along][end]}: {value} ({low} to {high})."
+    return said, [(escape(f"S{shown.title[1:]}"), drawn)]
 
 
 def _analysis_figure(shown: Analysis, said: str = "") -> str:
@@ -215,7 +253,7 @@ def _marginals(report: ReportInput) -> str:
     return picture + table(headings, rows, numeric=set(range(2, 7)))
 
 
-def _first(report: ReportInput, tests: list[tuple[tuple[str, str], IndependenceTest | str]]) -> list[tuple[str, str]]:
+def _first(report: ReportInput, tests: PairTests) -> list[tuple[str, str]]:
     """Return one attribute given another; nothing if there is one attribute only, whose distribution comes next."""
     if not tests:
         return []
@@ -229,9 +267,7 @@ def _means(estimate: Estimate) -> list[tuple[str, str]]:
     return [(escape(f"Mean of {name}"), _analysis_figure(means_by_each(estimate, name))) for name in numbers]
 
 
-def _shown_pair(
-    report: ReportInput, tests: list[tuple[tuple[str, str], IndependenceTest | str]]
-) -> tuple[tuple[str, str], str]:
+def _shown_pair(report: ReportInput, tests: PairTests) -> tuple[tuple[str, str], str]:
     """Return the pair that was asked for, or else the one that depends most, and what to say of the choice."""
     done = [test for _, test in tests if isinstance(test, IndependenceTest)]
     strongest = max(done, key=lambda test: (test.association, test.statistic), default=None)
@@ -240,9 +276,7 @@ def _shown_pair(
     return (strongest.left[0], strongest.right[0]), "It is the pair with the strongest estimated association."
 
 
-def _dependence(
-    report: ReportInput, tests: list[tuple[tuple[str, str], IndependenceTest | str]]
-) -> list[tuple[str, str]]:
+def _dependence(report: ReportInput, tests: PairTests) -> list[tuple[str, str]]:
     """Return the heat map and the tests; nothing if there is one attribute only."""
     if not tests:
         return []
@@ -262,9 +296,9 @@ def _dependence(
     ]
 
 
-def _pair_tests(estimate: Estimate, level: float) -> list[tuple[tuple[str, str], IndependenceTest | str]]:
+def _pair_tests(estimate: Estimate, level: float) -> PairTests:
     """Test every pair of attributes for dependence; where that is impossible keep the reason."""
-    outcomes: list[tuple[tuple[str, str], IndependenceTest | str]] = []
+    outcomes: PairTests = []
     for left, right in combinations(estimate.domain.names, 2):
         try:
             outcomes.append(((left, right), independence(estimate, [left], [right], level=level)))

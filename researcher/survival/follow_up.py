@@ -26,6 +26,11 @@ from veiltab.researcher.numbers.points import check_given, deviations, number_of
 _SURE = 4.0
 """Standard errors by which a number at risk exceeds 0 where a curve goes on."""
 
+_WORD = r"(?i)(?<![^\W_])({})(?![^\W\d_])"
+_TIME = re.compile(_WORD.format("time|days?|weeks?|months?|years?|dauer|zeit|tage|wochen|monate|jahre"))
+_EVENT = re.compile(_WORD.format("dea(th|d)|died|deceased|event|relapsed?|to[dt]|gestorben|verstorben|ereignis"))
+"""Words of a name; an underscore or a digit ends a word."""
+
 _EXAMPLE = 'Write for example "months:died=yes", or for a Cox regression "months:died=yes ~ arm".'
 _BIN = re.compile(r"\[(.+), (.+)[)\]]")
 
@@ -76,6 +81,22 @@ def read_ending(reader: Reader, domain: Domain) -> Ending:
     if time.name == explained.name or (formula and time.name in formula.attributes):
         raise InvalidInputError(f"{time.name} stands twice", where="survival", remedy=_EXAMPLE)
     return Ending(time=time.name, event=explained.name, categories=categories, formula=formula)
+
+
+def seeming_ending(domain: Domain) -> Ending | None:
+    """Return the time and the event that two attributes seem to be by their names, such as months and died.
+
+    A time begins at 0 or 1, and an event has two categories: the one that is named like it, or "yes" and its like.
+    """
+    times = [one.name for one in domain.attributes if _TIME.search(one.name) and _are_times(one)]
+    times = [name for name in times if 0 <= times_of(domain.subset([name]).attributes[0]).starts[0] <= 1]
+    for event in domain.attributes:
+        named = [one for one in event.categories if _EVENT.search(one)]
+        if _EVENT.search(event.name):
+            named = named or [one for one in event.categories if one.casefold() in {"yes", "ja", "true", "1"}]
+        if times and event.size == 2 and len(named) == 1 and event.name != times[0]:
+            return Ending(time=times[0], event=event.name, categories=(named[0],))
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

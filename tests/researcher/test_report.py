@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from tests.researcher.survival.test_survival import patients, some, without_noise
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
@@ -128,6 +129,16 @@ def test_a_page_shows_means_of_numbers() -> None:
     assert "attribute 0=" not in page.text
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
+
+
+def test_a_page_begins_with_the_curve_of_a_time_to_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veiltab.researcher.report.report.figure", lambda _picture, caption: caption)
+    people = some(patients(), "arm", "months", "died")
+    owners = tuple((name, "alice") for name in people)
+    text = Page(render(replace(make_report(), estimate=without_noise(people), owners=owners, truth=None))).text
+    assert re.search(r"Share without died=yes by months 19: [0-9.]+% \([0-9.]+% to [0-9.]+%\)", text)
+    assert text.index("Share without died=yes by months given arm") < text.index("Estimates")
+    assert "given months" not in text
 
 
 def test_nothing_is_loaded_from_elsewhere() -> None:

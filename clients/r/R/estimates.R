@@ -12,7 +12,8 @@ vt_ask <- function(release, question, confidence = 0.95) {
   found <- ask_json(release$desk, release_path(release, "/analysis"), list(question = question, confidence = confidence))
   labels <- if (length(found$rows)) names(found$rows[[1]]$labels) else character()
   columns <- setNames(lapply(labels, function(name) vapply(found$rows, function(row) row$labels[[name]], "")), labels)
-  frame <- data.frame(columns, number_columns(found$rows, c("estimate", "low", "high")), check.names = FALSE)
+  numbers <- intersect(c("estimate", "low", "high", "projected"), names(found$rows[[1]]))
+  frame <- data.frame(columns, number_columns(found$rows, numbers), check.names = FALSE)
   frame$note <- vapply(found$rows, `[[`, "", "note")
   estimates(frame, labels, found, title = found$title, unit = found$unit)
 }
@@ -27,7 +28,7 @@ estimates <- function(frame, labels, found, title, unit) {
   about <- found$release
   structure(frame, class = c("vt_estimates", "data.frame"), labels = labels, title = title, unit = unit,
             confidence = found$confidence, remarks = unlist(found$remarks), facts = found$facts,
-            respondents = about$n, epsilon = about$epsilon, release = about$id, study_digest = found$study_digest)
+            along = found$along, respondents = about$n, epsilon = about$epsilon, release = about$id, study_digest = found$study_digest)
 }
 
 print.vt_estimates <- function(x, ...) {
@@ -53,6 +54,7 @@ row_labels <- function(x) {
 }
 
 plot.vt_estimates <- function(x, ...) {
+  if (length(attr(x, "along")) && nzchar(attr(x, "along"))) return(plot_curves(x, ...))
   labels <- row_labels(x)
   scale <- if (identical(attr(x, "unit"), "share")) 100 else 1
   at <- rev(seq_along(labels))
@@ -64,9 +66,39 @@ plot.vt_estimates <- function(x, ...) {
   axis(2, at = at, labels = labels, las = 1, tick = FALSE)
   segments(scale * x$low, at, scale * x$high, at, lwd = 2)
   points(scale * x$estimate, at, pch = 19)
-  title(attr(x, "title"), adj = 0)
+  title_of(x)
   invisible(x)
 }
+
+plot_curves <- function(x, ...) {
+  along <- attr(x, "along")
+  times <- suppressWarnings(as.numeric(as.character(x[[along]])))
+  if (anyNA(times)) times <- match(x[[along]], unique(x[[along]]))
+  others <- setdiff(attr(x, "labels"), along)
+  groups <- if (length(others)) do.call(paste, c(unclass_estimates(x)[others], sep = ", ")) else rep("", nrow(x))
+  colours <- c(par("fg"), "#c2571a", "#2e7d5b", "#7a4fa3", "#8a6d1d", "#5b6b7a")
+  shown <- utils::head(unique(groups), length(colours))
+  plot(range(0, times), c(0, 100), type = "n", bty = "n", las = 1, xlab = along, ylab = "percent", ...)
+  for (place in seq_along(shown)) {
+    of_group <- groups == shown[place]
+    rows <- which(of_group & !is.na(x$estimate))
+    if (!length(rows)) next
+    at <- step_ends(times[of_group], length(rows))
+    polygon(c(at, rev(at)), 100 * c(rep(x$low[rows], each = 2), rev(rep(x$high[rows], each = 2))),
+            col = adjustcolor(colours[place], 0.18), border = NA)
+    lines(c(0, at[1], at), c(100, 100, rep(100 * x$projected[rows], each = 2)), col = colours[place], lty = place, lwd = 2)
+  }
+  if (length(others)) legend("topright", shown, col = colours, lty = seq_along(shown), lwd = 2, bty = "n")
+  title_of(x)
+  invisible(x)
+}
+
+step_ends <- function(times, known) {
+  at <- rep(c(times, 1.02 * max(times))[seq_len(known + 1)], each = 2)
+  at[-c(1, length(at))]
+}
+
+title_of <- function(x) title(paste(strwrap(attr(x, "title"), 6.5 * par("din")[1]), collapse = "\n"), adj = 0)
 
 tidy.vt_estimates <- function(x, ...) {
   data.frame(term = row_labels(x), estimate = x$estimate,

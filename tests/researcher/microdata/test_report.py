@@ -1,5 +1,6 @@
 """The page of microdata stands alone, warns, and shows text as text."""
 
+import re
 from dataclasses import replace
 from decimal import Decimal
 
@@ -12,6 +13,7 @@ from veiltab.researcher.microdata.expectation import ExpectedError
 from veiltab.researcher.microdata.provenance import WARNING
 from veiltab.researcher.microdata.synthesis import synthesise
 from veiltab.researcher.report.microdata_page import MicrodataReport, render
+from veiltab.researcher.survival.follow_up import Ending
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +63,15 @@ def test_every_measured_pair_is_listed(report: MicrodataReport, html: str) -> No
     text = Page(html).text
     for one in report.tables:
         assert " \N{MULTIPLICATION SIGN} ".join(one.names) in text
+
+
+def test_a_page_begins_with_what_the_tables_say_of_survival(
+    report: MicrodataReport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ending = Ending(time="wage", event="town", categories=("south",))
+    for module in ("report", "microdata_page"):
+        monkeypatch.setattr(f"veiltab.researcher.report.{module}.seeming_ending", lambda _domain: ending)
+        monkeypatch.setattr(f"veiltab.researcher.report.{module}.figure", lambda _picture, caption: caption)
+    text = Page(render(report)).text
+    assert re.search(r"Share without town=south by wage \w+: [0-9.]+% \(", text)
+    assert text.index("By its name wage is the time") < text.index("What the rows are")

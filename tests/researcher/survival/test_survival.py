@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from tests.researcher.numbers.rounding import Column, estimates
+from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.names import Reader
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.estimates.estimation import Estimate
 from veiltab.researcher.survival.curves import curve, survival
-from veiltab.researcher.survival.follow_up import Ending, FollowUp, follow_up, read_ending, times_of
+from veiltab.researcher.survival.follow_up import Ending, FollowUp, follow_up, read_ending, seeming_ending, times_of
 from veiltab.researcher.survival.hazards import hazards
 
 Floats = NDArray[np.float64]
@@ -82,6 +83,21 @@ def test_curves_and_restricted_means_are_those_of_the_persons() -> None:
     means = asked(table, "months:died=yes", ["arm"], until=7.5)
     slow = [sum(curve[:7]) + curve[7] / 2 for curve in curves]
     np.testing.assert_allclose(means.estimate, slow, atol=1e-5)
+
+
+def test_names_say_which_attributes_are_a_time_and_an_event() -> None:
+    def seems(time: str, event: str, kinds: Sequence[str] = ("no", "yes"), first: int = 0) -> Ending | None:
+        numbers = tuple(map(str, range(first, first + 4)))
+        attributes = (Attribute(name=event, categories=tuple(kinds)), Attribute(name=time, categories=numbers))
+        return seeming_ending(Domain(attributes=attributes))
+
+    assert seems("months", "died") == Ending(time="months", event="died", categories=("yes",))
+    assert seems("jahre2", "status", ("alive", "dead")) == Ending(time="jahre2", event="status", categories=("dead",))
+    assert seems("years_followed", "Death", ("Yes", "No"), first=1) is not None
+    for no in (("stage", "died"), ("months", "sex"), ("months", "studied"), ("months", "died", ("a", "b"))):
+        assert seems(*no) is None
+    assert seems("years", "died", first=1990) is None
+    assert seems("months", "died", ("no", "yes", "unknown")) is None
 
 
 def test_a_projected_curve_never_rises_and_is_no_farther_from_the_truth() -> None:

@@ -26,3 +26,15 @@ test_that("estimates print, plot and tidy", {
   expect_equal(generics::tidy(x)$term, c("f", "m"))
   expect_equal(generics::glance(x)$nobs, 10)
 })
+
+test_that("a curve is drawn in steps along its time, each group as far as it was followed", {
+  frame <- data.frame(arm = rep(c("old", "new"), each = 3), months = rep(c("0", "1", "2"), 2),
+                      estimate = c(.9, .8, .7, .8, .6, NA), low = c(.8, .7, .6, .7, .5, NA),
+                      high = c(1, .9, .8, .9, .7, NA), projected = c(.9, .8, .7, .8, .6, NA))
+  x <- veiltab:::estimates(frame, c("arm", "months"), list(confidence = 0.95, along = "months"), "share without", "share")
+  pdf(NULL)
+  expect_invisible(plot(x))
+  dev.off()
+  expect_equal(veiltab:::step_ends(0:2, 3), c(0, 1, 1, 2, 2, 2.04))
+  expect_equal(veiltab:::step_ends(0:2, 2), c(0, 1, 1, 2))
+})
