@@ -15,6 +15,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.forms import DECIMALS, for_others
 from veiltab.common.study.members import NORMALISE_STEPS, check_once
 from veiltab.common.study.naming import attribute_name, check_name, is_attribute_name
+from veiltab.curator.check.date_columns import joined_format
 from veiltab.curator.check.identity_fields import identity_of
 from veiltab.curator.check.identity_forms import identity_forms, kinds_of
 from veiltab.curator.check.profile import ColumnProfile, profile_columns
@@ -269,17 +270,23 @@ def _id_column(where: str, profiles: Sequence[ColumnProfile]) -> tuple[tuple[str
     """Return the column that names the respondents: a different value in every row, and best a name that says so."""
     unique = [profile for profile in profiles if profile.is_unique]
     named = [profile for profile in unique if looks_like_id(profile.column)]
-    plain = [profile for profile in unique if profile.are_whole]
-    chosen = named or plain
-    if len(chosen) == 1 or named:
+    chosen = named or [profile for profile in unique if profile.are_whole]
+    if named or (len(chosen) == 1 and not _why_no_id(chosen[0])):
         return (chosen[0].column,), "every row has another value"
-    repeating = [profile.column for profile in profiles if looks_like_id(profile.column)]
+    repeating = [f"; {one.column} repeats values, or misses some" for one in profiles if looks_like_id(one.column)]
+    problem = "".join(["no column has another value in every row", *repeating])
+    names = ", ".join(one.column for one in chosen)
     if len(chosen) > 1:
-        problem = f"several columns have another value in every row: {', '.join(p.column for p in chosen)}"
-    elif repeating:
-        problem = f"no column has another value in every row; {', '.join(repeating)} repeats values, or misses some"
-    else:
-        problem = "no column has another value in every row, so none names the respondents"
+        problem = f"several columns have another value in every row: {names}"
+    elif chosen:
+        problem = f"only {names} has another value in every row, and its values {_why_no_id(chosen[0])}"
     raise InvalidInputError(
         problem, where=where, remedy="Name the id columns with --id, or link by names and birth dates with --identity."
     )
+
+
+def _why_no_id(profile: ColumnProfile) -> str:
+    """Return what the values are that numbers of people are not; "" if they may be ids."""
+    if profile.dates == profile.present or joined_format(profile):
+        return "are dates"
+    return "" if any(map(re.compile(r"\d").search, profile.values)) else "have no digit"

@@ -339,8 +339,7 @@ def _number_coding(profile: ColumnProfile, *, use_quantiles: bool, as_numbers: b
     low, high = _range(profile)
     if profile.are_whole and high - low < _MOST_INTEGERS and all(map(NUMBER.fullmatch, profile.values)):
         table: _Table = {"integers": [int(low), int(high)]}
-        recode = {value: str(int(Decimal(value))) for value in sorted(profile.values)}
-        recode = {value: number for value, number in recode.items() if value != number}
+        recode = {value: number for value in sorted(profile.values) if (number := str(int(Decimal(value)))) != value}
         reasons = [f"whole numbers from {int(low)} to {int(high)}, each a category"]
         return table | ({"recode": recode} if recode else {}), reasons
     edges = quantile_edges if use_quantiles else round_edges

@@ -35,7 +35,7 @@ def round_edges(
     """
     choices = [_equal_edges(low, high, are_whole=are_whole)]
     if low >= 0:
-        choices += [_growing_edges(high, digits, are_whole=are_whole) for digits in ("125", "1")]
+        choices += [_growing_edges(low, high, digits, are_whole=are_whole) for digits in ("125", "1")]
     shares = [_fullest(edges, sample) for edges in choices]
     first = next((place for place, share in enumerate(shares) if share <= _CROWDED), shares.index(min(shares)))
     return choices[first]
@@ -73,12 +73,13 @@ def _places(low: Decimal, high: Decimal, step: Decimal) -> tuple[Decimal, ...]:
     return tuple(_plain(step * place) for place in range(first, last + 1))
 
 
-def _growing_edges(high: Decimal, digits: str, *, are_whole: bool) -> tuple[Decimal, ...]:
-    """Return 0 and the last numbers of a ladder up to the first that is not below `high`."""
+def _growing_edges(low: Decimal, high: Decimal, digits: str, *, are_whole: bool) -> tuple[Decimal, ...]:
+    """Return the last ones of 0 and the numbers of a ladder, from one not above `low` to the first not below `high`."""
     least = high.adjusted() - MOST_BINS
     below = list(takewhile(lambda edge: edge < high, _ladder(digits, max(0, least) if are_whole else least)))
     last = next(edge for edge in _ladder(digits, high.adjusted() - 1) if edge >= high)
-    return (Decimal(0), *(_plain(edge) for edge in (*below, last)[-MOST_BINS:]))
+    edges = (Decimal(0), *(_plain(edge) for edge in (*below, last)[-MOST_BINS:]))
+    return edges[sum(edge <= low for edge in edges) - 1 :]
 
 
 def _ladder(digits: str, exponent: int) -> Iterator[Decimal]:

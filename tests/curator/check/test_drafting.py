@@ -414,10 +414,13 @@ def test_ids(propose: Propose) -> None:
 @pytest.mark.parametrize(
     ("header", "rows", "problem"),
     [
-        (["a", "b"], [[1, 2], [1, 3], [2, 3]], "so none names the respondents. Name the id columns with --id"),
+        (["a", "b"], [[1, 2], [1, 3], [2, 3]], "in every row. Name the id columns with --id"),
         (["id", "b"], [[1, 2], [1, 3], [2, 3]], "no column has another value in every row; id repeats values"),
         (["id", "b"], [[1, 2], ["NA", 2], [3, 2]], "id repeats values, or misses some"),
         (["a", "b"], [[1, "x"], [2, "y"]], "several columns have another value in every row: a, b"),
+        (["first name", "b"], [["Ann", 1], ["Bob", 1], ["Cy", 2]], "only first name .* its values have no digit"),
+        (["born", "b"], [["1951-05-08", 1], ["1961-05-08", 1], ["1962-01-01", 2]], "only born .* its values are dates"),
+        (["born", "b"], [[day.replace("-", ""), 1] for day in DAYS], "only born .* its values are dates"),
         (["id", "x", " x "], [[1, 2, 3]], "2 columns are named 'x'"),
         (["id", "x"], [], "the file has no rows"),
         (["id", "x"], [[1, 2], [2]], "1 row has more or fewer values than the header"),

@@ -24,11 +24,12 @@ def test_edges_are_round_and_hold_every_number(numbers: list[Decimal]) -> None:
     assert 2 <= len(edges) <= MOST_BINS + 1
     assert all(one < other for one, other in pairwise(edges))
     assert not any("E" in str(edge) for edge in edges)
+    assert low < edges[1]
     steps = {other - one for one, other in pairwise(edges)}
     if len(steps) == 1:
         assert steps.pop().normalize().as_tuple().digits in {(1,), (2,), (5,)}
     else:
-        assert {edge.normalize().as_tuple().digits for edge in edges[1:]} <= {(1,), (2,), (5,)}
+        assert {edge.normalize().as_tuple().digits for edge in edges} <= {(0,), (1,), (2,), (5,)}
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,7 @@ def test_edges_are_round_and_hold_every_number(numbers: list[Decimal]) -> None:
         ([-0.03, 96], "-20 0 20 40 60 80 100"),
         ([0, 0.004], "0 0.001 0.002 0.003 0.004"),
         ([*[0] * 5, *range(100), 10_000], "0 50 100 200 500 1000 2000 5000 10000"),
+        ([*range(1, 10), 50], "1 2 5 10 20 50"),
         ([*range(10), *[5] * 90, 10_000_000], "0 1 10 100 1000 10000 100000 1000000 10000000"),
     ],
 )
