@@ -182,16 +182,14 @@ class ConsoleApplication(Application):
     def _check_origin(self, request: Request) -> None:
         """Refuse what a page of another site, or of another port of this machine, has sent.
 
-        A browser says so in Sec-Fetch-Site, and in Origin unless the page asks it not to.
+        A browser says so in Sec-Fetch-Site, and in Origin unless the page asks not to. Each of several headers counts.
         """
-        site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+        sites, origins = (set(request.headers.getlist(name)) for name in ("sec-fetch-site", "origin"))
         own = f"http://{self._host}"
         if request.method == "POST":
-            is_own = (
-                site in {None, "same-origin"} and origin in {None, "null", own} and (site is not None or origin == own)
-            )
+            is_own = sites <= {"same-origin"} and origins <= {"null", own} and (bool(sites) or origins == {own})
         else:
-            is_own = site in {None, "none", "same-origin"}
+            is_own = sites <= {"none", "same-origin"}
         if not is_own:
             raise RefusedError(403, "this request comes from another page")
 

@@ -62,12 +62,12 @@ class Browser:
         return self.send("POST", path, headers=form | dict(headers), body=[body])
 
     def send(self, method: str, target: str, *, headers: Mapping[str, str], body: Iterable[bytes] = ()) -> Answer:
-        """Send exactly these headers, beside the host's and the cookies' unless they are among them."""
+        """Send exactly these headers, one for each line of a value, and the host's and the cookies' unless given."""
         path, _, query = target.partition("?")
         sent = {"host": HOST} | {name.lower(): value for name, value in headers.items()}
         if cookies := [f"{name}={value}" for below, (name, value) in self.cookies.items() if path.startswith(below)]:
             sent.setdefault("cookie", "; ".join(cookies))
-        raw = [(name.encode(), value.encode("latin-1")) for name, value in sent.items()]
+        raw = [(name.encode(), one.encode("latin-1")) for name, value in sent.items() for one in value.split("\n")]
         scope = {
             "type": "http",
             "asgi": {"version": "3.0"},

@@ -48,8 +48,10 @@ class Program:
         async def asked() -> httpx.Response:
             transport = httpx.ASGITransport(self.api, raise_app_exceptions=True)
             async with httpx.AsyncClient(transport=transport, base_url="https://desk") as client:
-                headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
-                return await client.request(method, path, headers={**headers, **more.pop("headers", {})}, **more)
+                headers = [("Authorization", f"Bearer {self.token}")] if self.token else []
+                return await client.request(
+                    method, path, headers=[*headers, *httpx.Headers(more.pop("headers", {})).multi_items()], **more
+                )
 
         answer = asyncio.run(asked())
         assert answer.headers["x-content-type-options"] == "nosniff"

@@ -161,7 +161,7 @@ BODIES: list[tuple[dict[str, Any], int]] = [
     ({"data": {"epsilon": "1"}}, 415),
     ({"content": b'{"epsilon": "1"}', "headers": {"Content-Type": "text/plain"}}, 415),
     ({"json": {"epsilon": "1"}, "headers": {"Origin": "https://elsewhere.example"}}, 403),
-    ({"json": {"epsilon": "1"}, "headers": {"Sec-Fetch-Site": "cross-site"}}, 403),
+    ({"json": {"epsilon": "1"}, "headers": [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Site", "none")]}, 403),
     ({"json": {"epsilon": "1"}, "params": {"epsilon": "1"}}, 400),
 ]
 

@@ -20,11 +20,11 @@ SHOWN = "access-control-allow-origin"
 
 
 def asked(rounds: RoundKeeper, allowed: str, *origins: str | None) -> list[tuple[httpx.Response, httpx.Response]]:
-    """Describe the round and report, as pages of some origins; None is no browser."""
+    """Describe the round and report, as pages of some origins: a header for each line, and none of None."""
 
     async def scenario() -> list[tuple[httpx.Response, httpx.Response]]:
         async with client_of(rounds, origin=allowed) as client:
-            headers = [{} if origin is None else {"Origin": origin} for origin in origins]
+            headers = [[] if lines is None else [("Origin", one) for one in lines.split("\n")] for lines in origins]
             return [
                 (await client.get(PATH, headers=one), await client.post(REPORTS, content=GOOD, headers=one))
                 for one in headers
@@ -36,7 +36,8 @@ def asked(rounds: RoundKeeper, allowed: str, *origins: str | None) -> list[tuple
 def test_other_sites_are_refused_and_spend_no_token(rounds: RoundKeeper) -> None:
     opened(rounds)
     others = ("https://evil.example.org", "null", f"{SITE}.evil.org", f"{SITE}:444", SITE.replace("https", "http"), "")
-    for described, reported in asked(rounds, SITE, *others):
+    several = (f"{SITE}\nnull", f"null\n{SITE}")
+    for described, reported in asked(rounds, SITE, *others, *several):
         for one in (described, reported):
             assert (one.status_code, one.json()["error"]["reason"]) == (403, "DENIED")
             assert one.headers[SHOWN] == SITE  # so that a browser shows it to no other
