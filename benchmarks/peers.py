@@ -1,7 +1,7 @@
 """Cost of one report beside two published packages, pure-ldp and multi-freq-ldpy: make bench-peers.
 
 Both sides take turns in one process. Ours draws exactly, in a time that does not depend on the value, from the system's
-generator ("one") or, many nodes at once, from ChaCha20 ("many"). Theirs draw from statistical generators and compare in
+generator. Theirs draw from statistical generators and compare in
 floating point, which protects nobody from a careful adversary: they are a yardstick. The packages are not dependencies
 of this project; they are installed in an environment of their own.
 """
@@ -21,10 +21,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from veiltab.common.collection.oracles import ORACLE_NAMES, oracle_for
-from veiltab.common.core.randomness import CipherStream, SystemSource
-
-KEY = bytes(range(32))
+from veiltab.common.collection.oracles import ORACLE_NAMES, Report, oracle_for
+from veiltab.common.core.randomness import SystemSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,18 +99,19 @@ def measure(reports: int, pair: Sequence[Callable[[], object]], repeats: int) ->
 
 
 def measure_peer(peer: Peer, size: int, epsilon: Decimal, reports: int, repeats: int) -> list[Cost]:
-    """Measure one oracle of one package: a report, a report of many, and counting."""
+    """Measure one oracle of one package: a report, and counting."""
     oracle, source = oracle_for(peer.oracle, size, epsilon), SystemSource()
-    values = np.random.default_rng(7).integers(0, size, reports)
-    listed, counts = values.tolist(), np.zeros(size, np.int64)
+    listed, counts = np.random.default_rng(7).integers(0, size, reports).tolist(), np.zeros(size, np.int64)
+
+    def our_reports() -> list[Report]:
+        return [oracle.randomise(value, source) for value in listed]
 
     def their_reports() -> list[Any]:
         return [peer.randomise(value) for value in listed]
 
-    ours, theirs = oracle.randomise_many(values, CipherStream(KEY)), their_reports()
+    ours, theirs = our_reports(), their_reports()
     steps: dict[str, Sequence[Callable[[], object]]] = {
-        "randomise, one": (lambda: [oracle.randomise(value, source) for value in listed], their_reports),
-        "randomise, many": (lambda: oracle.randomise_many(values, CipherStream(KEY)), their_reports),
+        "randomise": (our_reports, their_reports),
         "aggregate": (lambda: oracle.aggregate(ours, counts), lambda: peer.aggregate(theirs)),
     }
     return [

@@ -13,6 +13,7 @@ import grpc
 import numpy as np
 import pytest
 
+from tests.common.collection.rounds import support_of
 from tests.protocol.world import CLOUD, Answer, Who
 from veiltab.common.collection.oracles import Report
 from veiltab.common.collection.round import Round
@@ -158,7 +159,7 @@ class Asked:
         total = np.zeros((len(self.spec.strata), self.spec.size), np.int64)
         names = [stratum.name for stratum in self.spec.strata]
         for request in requests:
-            total[names.index(request.stratum)][self.spec.randomiser.support(report_from_proto(request))] += 1
+            total[names.index(request.stratum)][support_of(self.spec.randomiser, report_from_proto(request))] += 1
         return [[int(count) for count in row] for row in total]
 
 

@@ -9,18 +9,10 @@ from typing import ClassVar, Self
 import numpy as np
 
 from veiltab.common.collection.oracles.draws import draw_symbol, draw_word
-from veiltab.common.collection.oracles.oracle import (
-    Counts,
-    Oracle,
-    Values,
-    check_units,
-    check_value,
-    check_values,
-    is_symbol,
-)
+from veiltab.common.collection.oracles.oracle import Counts, Oracle, check_units, check_value, is_symbol
 from veiltab.common.collection.oracles.reports import Category, Report
-from veiltab.common.core.domain import Symbols, symbol_dtype
-from veiltab.common.core.mechanism import GammaDiagonal, perturb
+from veiltab.common.core.domain import symbol_dtype
+from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.randomness import ByteSource
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.errors import InvalidInputError
@@ -93,25 +85,13 @@ class KaryRandomisedResponse(Oracle):
     def randomise(self, value: int, source: ByteSource) -> Category:
         """Return the report of a node; see Oracle."""
         check_value(value, self.size)
-        return Category(symbol=respond(value, self.size, self.replacement, source, label=_REPLACE, chunk=0))
-
-    def randomise_many(self, values: Values, source: ByteSource) -> list[Category]:
-        """Return the reports of many nodes; see Oracle."""
-        check_values(values, self.size)
-        column: Symbols = np.empty(len(values), symbol_dtype(self.size))
-        column[:] = values
-        perturb([column], [self.size], self.mechanism, source, [column])
-        return [Category(symbol=symbol) for symbol in column.tolist()]
+        return Category(symbol=respond(value, self.size, self.replacement, source, label=_REPLACE))
 
     def check(self, report: Report) -> Category:
         """Return the report if it is a value; see Oracle."""
         if not (isinstance(report, Category) and is_symbol(report.symbol, self.size)):
             raise InvalidInputError(f"the report is not one of {self.size} values", where="report")
         return report
-
-    def support(self, report: Report) -> Values:
-        """Return the value reported; see Oracle."""
-        return np.array([self.check(report).symbol])
 
     @property
     def _rows_at_once(self) -> int:
@@ -122,9 +102,7 @@ class KaryRandomisedResponse(Oracle):
         return np.bincount(symbols, minlength=self.size)
 
 
-def respond(  # noqa: PLR0913 - the response, and from where
-    symbol: int, size: int, replacement: int, source: ByteSource, *, label: int, chunk: int
-) -> int:
+def respond(symbol: int, size: int, replacement: int, source: ByteSource, *, label: int) -> int:
     """Return one symbol after k-ary randomised response; the steps are the same whatever the outcome.
 
     Args:
@@ -132,6 +110,6 @@ def respond(  # noqa: PLR0913 - the response, and from where
         replacement: probability r in units of 2^-64, below 2^64.
         label: of the decision; the noise takes the next one.
     """
-    replaced = draw_word(8, source, label=label, chunk=chunk) < replacement
-    noise = draw_symbol(size, source, label=label + 1, chunk=chunk)
+    replaced = draw_word(8, source, label=label) < replacement
+    noise = draw_symbol(size, source, label=label + 1)
     return symbol ^ ((noise ^ symbol) & -replaced)

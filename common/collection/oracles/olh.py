@@ -11,18 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.collection.oracles.krr import respond
-from veiltab.common.collection.oracles.oracle import (
-    BYTE_ROWS,
-    Oracle,
-    Values,
-    check_units,
-    check_value,
-    check_values,
-    is_symbol,
-)
+from veiltab.common.collection.oracles.oracle import BYTE_ROWS, Oracle, check_units, check_value, is_symbol
 from veiltab.common.collection.oracles.reports import Hashed, Report
 from veiltab.common.core.domain import MAX_CATEGORIES, Symbols, symbol_dtype
-from veiltab.common.core.mechanism import GammaDiagonal, perturb_chunk
+from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.randomness import ByteSource, CipherStream
 from veiltab.common.core.symbols import fill_uniform
 from veiltab.common.errors import InvalidInputError
@@ -30,11 +22,8 @@ from veiltab.common.errors import InvalidInputError
 SEED_BYTES = 16
 """Length of the seed of a hash function, in bytes: long enough that no two nodes draw the same one."""
 
-# Labels of the source; the response to many symbols at once takes labels 0 to 2.
+# Labels of the source; the noise of the response takes label 1.
 _RESPONSE, _SEED = 0, 3
-
-# Reports made at once.
-_BLOCK = 2**16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,30 +98,12 @@ class OptimisedLocalHashing(Oracle):
     def randomise(self, value: int, source: ByteSource) -> Hashed:
         """Return the report of a node; see Oracle."""
         check_value(value, self.size)
-        seed = self._seeds(1, source, chunk=0)[0]
+        drawn = np.empty(SEED_BYTES, np.uint8)
+        source.fill(drawn, label=_SEED, chunk=0)
+        seed = drawn.tobytes()
         # All values are hashed, so that the time does not reveal the node's value.
         hashed = int(hashes(seed, self.size, self.g)[value])
-        return Hashed(seed=seed, symbol=respond(hashed, self.g, self.replacement, source, label=_RESPONSE, chunk=0))
-
-    def randomise_many(self, values: Values, source: ByteSource) -> list[Hashed]:
-        """Return the reports of many nodes; see Oracle."""
-        check_values(values, self.size)
-        blocks = enumerate(values[start : start + _BLOCK] for start in range(0, len(values), _BLOCK))
-        return [report for chunk, block in blocks for report in self._reports(block, source, chunk=chunk)]
-
-    def _reports(self, values: Values, source: ByteSource, *, chunk: int) -> list[Hashed]:
-        seeds = self._seeds(len(values), source, chunk=chunk)
-        symbols: Symbols = np.empty(len(values), symbol_dtype(self.g))
-        for place, (seed, value) in enumerate(zip(seeds, values.tolist(), strict=True)):
-            symbols[place] = hashes(seed, value + 1, self.g)[value]
-        perturb_chunk([symbols], [self.g], self.mechanism, source, [symbols], chunk=chunk)
-        return [Hashed(seed=seed, symbol=symbol) for seed, symbol in zip(seeds, symbols.tolist(), strict=True)]
-
-    def _seeds(self, count: int, source: ByteSource, *, chunk: int) -> list[bytes]:
-        """Draw fresh seeds, one a report."""
-        seeds = np.empty((count, SEED_BYTES), np.uint8)
-        source.fill(seeds.reshape(-1), label=_SEED, chunk=chunk)
-        return [seed.tobytes() for seed in seeds]
+        return Hashed(seed=seed, symbol=respond(hashed, self.g, self.replacement, source, label=_RESPONSE))
 
     def check(self, report: Report) -> Hashed:
         """Return the report if it is a seed and a symbol; see Oracle."""
@@ -141,11 +112,6 @@ class OptimisedLocalHashing(Oracle):
         if not is_symbol(report.symbol, self.g):
             raise InvalidInputError(f"the report's symbol is not one of {self.g}", where="report")
         return report
-
-    def support(self, report: Report) -> Values:
-        """Return the values whose hash is the symbol; see Oracle."""
-        checked = self.check(report)
-        return np.flatnonzero(hashes(checked.seed, self.size, self.g) == checked.symbol)
 
     @property
     def _rows_at_once(self) -> int:
@@ -159,10 +125,7 @@ class OptimisedLocalHashing(Oracle):
 
 
 def hashes(seed: bytes, size: int, g: int) -> Symbols:
-    """Return the hash of the values 0..size-1: uniform symbols 0..g-1 under the key SHA-256("veiltab olh" | seed).
-
-    That of the first values is a prefix of that of all, as are the words and rejections that it is made of.
-    """
+    """Return the hash of the values 0..size-1: uniform symbols 0..g-1 under the key SHA-256("veiltab olh" | seed)."""
     out: Symbols = np.empty(size, symbol_dtype(g))
     stream = CipherStream(hashlib.sha256(b"veiltab olh" + seed).digest())
     fill_uniform(out, g, stream, label=0, chunk=0)

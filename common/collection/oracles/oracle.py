@@ -30,9 +30,6 @@ from veiltab.common.privacy.crowd import Blanket
 Counts = NDArray[np.int64]
 """Supports that hold each value, shape (d,)."""
 
-Values = NDArray[np.int64]
-"""Values 0..d-1, one a node or one an element of a support."""
-
 BYTE_ROWS = 255
 """Supports that never overflow a byte: bytes add up many times faster than longer integers."""
 
@@ -135,20 +132,12 @@ class Oracle(ABC):
         """
 
     @abstractmethod
-    def randomise_many(self, values: Values, source: ByteSource) -> Sequence[Report]:
-        """Return the reports of many nodes, for simulation and measurement; a cipher stream serves one call only."""
-
-    @abstractmethod
     def check(self, report: Report) -> Report:
         """Return the report if a node that follows the oracle could have sent it.
 
         Raises:
             InvalidInputError: it is malformed, or of another oracle; the message does not reveal its content.
         """
-
-    @abstractmethod
-    def support(self, report: Report) -> Values:
-        """Return the values that the report supports, in increasing order; raises as `check` does."""
 
     def aggregate(self, reports: Sequence[Report], counts: Counts) -> None:
         """Add the supports of many reports, all of which passed `check`, to the counts."""
@@ -198,14 +187,6 @@ def check_value(value: int, size: int) -> None:
     """Raise InvalidInputError unless the value is one of 0..size-1; the message does not reveal it."""
     if not is_symbol(value, size):
         raise InvalidInputError(f"the value is not one of 0 to {size - 1}", where="value")
-
-
-def check_values(values: Values, size: int) -> None:
-    """Raise InvalidInputError unless all values are among 0..size-1."""
-    if values.ndim != 1 or not np.issubdtype(values.dtype, np.integer):
-        raise InvalidInputError("the values are not one column of whole numbers", where="value")
-    if values.size and not 0 <= int(values.min()) <= int(values.max()) < size:
-        raise InvalidInputError(f"some values are not among 0 to {size - 1}", where="value")
 
 
 def check_counts(counts: Counts, size: int) -> None:

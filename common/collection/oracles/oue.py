@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.collection.oracles.draws import draw_events
-from veiltab.common.collection.oracles.oracle import BYTE_ROWS, Oracle, Values, check_units, check_value, check_values
+from veiltab.common.collection.oracles.oracle import BYTE_ROWS, Oracle, check_units, check_value
 from veiltab.common.collection.oracles.reports import Bits, Report
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.randomness import ByteSource
@@ -83,22 +83,9 @@ class OptimisedUnaryEncoding(Oracle):
     def randomise(self, value: int, source: ByteSource) -> Bits:
         """Return the report of a node; see Oracle."""
         check_value(value, self.size)
-        return Bits(bits=self._packed(np.array([value]), source, chunk=0).tobytes())
-
-    def randomise_many(self, values: Values, source: ByteSource) -> list[Bits]:
-        """Return the reports of many nodes; see Oracle."""
-        check_values(values, self.size)
-        rows = CHUNK // self.size
-        blocks = [values[start : start + rows] for start in range(0, len(values), rows)]
-        packed = [self._packed(block, source, chunk=chunk) for chunk, block in enumerate(blocks)]
-        return [Bits(bits=row.tobytes()) for block in packed for row in block]
-
-    def _packed(self, values: Values, source: ByteSource, *, chunk: int) -> NDArray[np.uint8]:
-        """Return the bits of some nodes, one row of bytes each; draw every bit, then replace that of the value."""
-        rows = len(values)
-        bits = draw_events(rows * self.size, self.q64, source, label=_OTHERS, chunk=chunk).reshape(rows, self.size)
-        bits[np.arange(rows), values] = draw_events(rows, UNIT // 2, source, label=_OWN, chunk=chunk)
-        return np.packbits(bits, axis=1, bitorder="little")
+        bits = draw_events(self.size, self.q64, source, label=_OTHERS)
+        bits[value] = draw_events(1, UNIT // 2, source, label=_OWN)[0]
+        return Bits(bits=np.packbits(bits, bitorder="little").tobytes())
 
     def check(self, report: Report) -> Bits:
         """Return the report if it is a row of bits; see Oracle."""
@@ -109,13 +96,6 @@ class OptimisedUnaryEncoding(Oracle):
         if self.size % 8 and report.bits[-1] >> self.size % 8:
             raise InvalidInputError(f"the report has bits beyond its {self.size} values", where="report")
         return report
-
-    def support(self, report: Report) -> Values:
-        """Return the values whose bits are set; see Oracle."""
-        return np.flatnonzero(self._unpacked(self.check(report).bits))
-
-    def _unpacked(self, bits: bytes) -> NDArray[np.uint8]:
-        return np.unpackbits(np.frombuffer(bits, np.uint8), count=self.size, bitorder="little")
 
     @property
     def _rows_at_once(self) -> int:

@@ -8,8 +8,8 @@ from typing import ClassVar, Self, cast
 
 import numpy as np
 
-from veiltab.common.collection.oracles.draws import distinct_rows, draw_distinct, draw_events
-from veiltab.common.collection.oracles.oracle import Counts, Oracle, Values, check_units, check_value, check_values
+from veiltab.common.collection.oracles.draws import draw_distinct, draw_events
+from veiltab.common.collection.oracles.oracle import Counts, Oracle, check_units, check_value
 from veiltab.common.collection.oracles.reports import Report, Subset
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import UNIT
@@ -90,29 +90,16 @@ class SubsetSelection(Oracle):
         return self.w * symbol_dtype(self.size).itemsize
 
     def randomise(self, value: int, source: ByteSource) -> Subset:
-        """Return the report of a node; see Oracle."""
+        """Draw w other values, and replace the last by the node's value if the subset contains it; see Oracle."""
         check_value(value, self.size)
-        return self._reports(np.array([value]), source, chunk=0)[0]
-
-    def randomise_many(self, values: Values, source: ByteSource) -> list[Subset]:
-        """Return the reports of many nodes; see Oracle."""
-        check_values(values, self.size)
-        rows = distinct_rows(self.size, self.w)
-        blocks = enumerate(values[start : start + rows] for start in range(0, len(values), rows))
-        return [report for chunk, block in blocks for report in self._reports(block, source, chunk=chunk)]
-
-    def _reports(self, values: Values, source: ByteSource, *, chunk: int) -> list[Subset]:
-        """Draw w other values for each node, and replace the last by the node's value if the subset contains it."""
-        rows = len(values)
-        chosen = draw_distinct(self.size - 1, self.w, rows, source, label=_OTHERS, chunk=chunk)
-        chosen += chosen >= values[:, None]
-        included = draw_events(rows, self.p64, source, label=_OWN, chunk=chunk).astype(np.int64)
-        chosen[:, -1] ^= (chosen[:, -1] ^ values) & -included
+        chosen = draw_distinct(self.size - 1, self.w, source, label=_OTHERS)
+        chosen += chosen >= value
+        included = draw_events(1, self.p64, source, label=_OWN).astype(np.int64)[0]
+        chosen[-1] ^= (chosen[-1] ^ value) & -included
         # Marking the values sorts them in a time that depends on the subset alone, not on the node's value.
-        marked = np.zeros((rows, self.size), np.bool_)
-        marked[np.arange(rows)[:, None], chosen] = True
-        subsets = np.nonzero(marked)[1].astype(symbol_dtype(self.size)).reshape(rows, self.w)
-        return [Subset(values=subset.tobytes()) for subset in subsets]
+        marked = np.zeros(self.size, np.bool_)
+        marked[chosen] = True
+        return Subset(values=np.flatnonzero(marked).astype(symbol_dtype(self.size)).tobytes())
 
     def check(self, report: Report) -> Subset:
         """Return the report if it is a subset of w values in increasing order; see Oracle."""
@@ -124,10 +111,6 @@ class SubsetSelection(Oracle):
         if int(values[-1]) >= self.size or np.any(values[1:] <= values[:-1]):
             raise InvalidInputError(f"the report is not {self.w} increasing values of {self.size}", where="report")
         return report
-
-    def support(self, report: Report) -> Values:
-        """Return the subset; see Oracle."""
-        return self._values(self.check(report).values).astype(np.int64)
 
     @property
     def _rows_at_once(self) -> int:

@@ -1,10 +1,15 @@
 """A study of nodes, and rounds of it, for tests of any party."""
 
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from veiltab.common.collection.oracles import Bits, Category, Hashed, Oracle, Report, Subset, oracle_for
 from veiltab.common.collection.round import Round, Stratum
+from veiltab.common.core.randomness import CipherStream
 from veiltab.common.study.file import Study, study_from_bytes
 
 STUDY = b"""
@@ -72,6 +77,19 @@ def round_with(randomiser: Oracle | str = "krr", **changes: Any) -> Round:  # no
 def plain_round(**changes: Any) -> Round:  # noqa: ANN401 - any field of a round
     """Return a round of the study without strata."""
     return round_with(**({"study_digest": study(PLAIN).digest, "strata": (EVERYBODY,)} | changes))
+
+
+def reports_from(oracle: Oracle, values: Iterable[int], seed: int = 1) -> list[Report]:
+    """Return the reports of nodes that hold some values, each drawn from a stream of its own."""
+    keys = (bytes([seed]) + place.to_bytes(31) for place in range(2**31))
+    return [oracle.randomise(int(value), CipherStream(key)) for value, key in zip(values, keys, strict=False)]
+
+
+def support_of(oracle: Oracle, report: Report) -> NDArray[np.int64]:
+    """Return the values that a report supports."""
+    counts = np.zeros(oracle.size, np.int64)
+    oracle.aggregate([oracle.check(report)], counts)
+    return np.repeat(np.arange(oracle.size), counts)
 
 
 BAD_PAYLOADS: dict[str, dict[str, Report]] = {

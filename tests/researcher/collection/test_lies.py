@@ -5,10 +5,9 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from tests.common.collection.rounds import round_with
+from tests.common.collection.rounds import reports_from, round_with, support_of
 from veiltab.common.collection.oracles import ORACLE_NAMES, Bits, oracle_for
 from veiltab.common.collection.round import EVERYONE, RoundState, RoundStatus, Stratum
-from veiltab.common.core.randomness import CipherStream
 from veiltab.researcher.collection.text import excess_text, weight_of_a_lie, weight_text
 from veiltab.researcher.frequency.tally import Tally
 
@@ -30,8 +29,7 @@ def round_of(oracle: str, rate: str = "1") -> RoundStatus:
 def tally_with(status: RoundStatus, lies: int) -> Tally:
     """Return the counts of honest nodes that hold one value, some of whom support all values instead."""
     randomiser, counts = status.round.randomiser, np.zeros(SIZE, np.int64)
-    values = np.zeros(NODES - lies, np.int64)
-    randomiser.aggregate(randomiser.randomise_many(values, CipherStream(bytes(32))), counts)
+    randomiser.aggregate(reports_from(randomiser, [0] * (NODES - lies)), counts)
     if lies:
         randomiser.aggregate([randomiser.check(Bits(bits=b"\xff" * (SIZE // 8)))] * lies, counts)
     return Tally(
@@ -58,9 +56,7 @@ def test_one_lie_under_unary_encoding_counts_for_203_nodes_of_64_categories() ->
 def test_what_one_report_may_support_bounds_its_weight() -> None:
     for oracle in ("krr", "ss"):
         randomiser = round_of(oracle).round.randomiser
-        supported = max(
-            len(randomiser.support(one)) for one in randomiser.randomise_many(np.arange(9), CipherStream(bytes(32)))
-        )
+        supported = max(len(support_of(randomiser, one)) for one in reports_from(randomiser, range(9)))
         one = float((1 - randomiser.q) / (randomiser.p - randomiser.q))
         assert weight_of_a_lie(round_of(oracle)) == pytest.approx(supported * one)
 

@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2_contingency
 
+from tests.common.collection.rounds import reports_from, support_of
 from veiltab.common.collection.oracles import ORACLE_NAMES, oracle_for
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.mechanism import GammaDiagonal, perturb
@@ -62,10 +63,10 @@ def test_the_count_of_each_value_has_the_law_of_real_reports(name: str) -> None:
     design = RoundDesign(populations=(6,), rates=(Fraction(1, 2),), p=oracle.p, q=oracle.q)
     drawn, reports = draw_counts(held, design, rounds, rng)
     real, heard = np.zeros((rounds, 4), np.int64), rng.random((rounds, 6)) < 0.5
-    sent = oracle.randomise_many(np.tile(np.repeat(np.arange(4), held[0]), rounds), CipherStream(rng.bytes(32)))
+    sent = reports_from(oracle, np.tile(np.repeat(np.arange(4), held[0]), rounds))
     for place, report in enumerate(sent):
         if heard[place // 6, place % 6]:
-            real[place // 6, oracle.support(report)] += 1
+            real[place // 6, support_of(oracle, report)] += 1
     for value in range(4):
         codes = [
             counts[:, value] * 7 + number

@@ -15,7 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, precondition, rule
 
-from tests.common.collection.rounds import FUTURE, ID, OTHER_ID, round_with
+from tests.common.collection.rounds import FUTURE, ID, OTHER_ID, round_with, support_of
 from tests.server.collection.opened_rounds import (  # noqa: F401 - fixtures
     BUDGET,
     DIGESTS,
@@ -153,7 +153,7 @@ def test_counts_are_the_supports_of_the_reports(tmp_path: Path, name: str, size:
         ]
         assert store.record(arrivals) == [None] * len(batch)
         for report in reports:
-            expected[SOUTH][spec.randomiser.support(report)] += 1
+            expected[SOUTH][support_of(spec.randomiser, report)] += 1
     assert np.array_equal(store.counts(ID), expected)
     assert (store.counts(ID).dtype, store.status(ID).reports) == (np.dtype("<i8"), (0, 12))
     store.close()

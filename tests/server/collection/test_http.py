@@ -10,7 +10,7 @@ import httpx
 import numpy as np
 import pytest
 
-from tests.common.collection.rounds import BAD_PAYLOADS, GOOD_PAYLOADS, ID, OTHER_ID, round_with
+from tests.common.collection.rounds import BAD_PAYLOADS, GOOD_PAYLOADS, ID, OTHER_ID, round_with, support_of
 from tests.server.collection.https_reports import PATH, REPORTS, Asked, answers, client_of, rounds_fixture  # noqa: F401 - fixtures
 from tests.server.collection.test_rounds import SOUTHERN, TOKENS, opened
 from veiltab.common.collection.oracles import Category, Report
@@ -37,7 +37,7 @@ def test_a_report_is_counted_as_over_grpc(rounds: RoundKeeper, oracle: str) -> N
     assert first == (200, {"counted": True})
     assert reason(second) == (409, "TOKEN_SPENT")
     expected = np.zeros((2, 20), "<i8")
-    expected[0][spec.randomiser.support(GOOD_PAYLOADS[oracle])] += 1
+    expected[0][support_of(spec.randomiser, GOOD_PAYLOADS[oracle])] += 1
     rounds.close_round(ID, "rosa")
     assert rounds.counts(ID, "rosa") == expected.tobytes()
 

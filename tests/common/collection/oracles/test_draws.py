@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import chisquare
 
 from veiltab.common.collection.oracles import draws
-from veiltab.common.collection.oracles.draws import distinct_rows, draw_distinct, draw_events, draw_symbol
+from veiltab.common.collection.oracles.draws import draw_distinct, draw_events, draw_symbol
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.errors import IntegrityError, InvalidInputError
@@ -33,7 +33,7 @@ class Scripted:
 def test_an_event_happens_exactly_when_its_word_is_below(units: int) -> None:
     words = [word for word in (0, units - 1, units, units + 1, UNIT - 1) if 0 <= word < UNIT]
     source = Scripted({3: np.array(words, "<u8").view(np.uint8)})
-    happened = draw_events(len(words), units, source, label=3, chunk=0)
+    happened = draw_events(len(words), units, source, label=3)
     assert happened.tolist() == [word < units for word in words]
 
 
@@ -42,7 +42,7 @@ def test_distinct_values_are_uniform_by_enumeration(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(draws, "_likely_enough", lambda *_: 3)
     batches = [np.array(batch, np.uint8) * np.uint8(85) for batch in product(range(3), repeat=3)]
     drawn = Counter(
-        tuple(draw_distinct(3, 2, 1, Scripted({0: first, 1: second}), label=0, chunk=0)[0].tolist())
+        tuple(draw_distinct(3, 2, Scripted({0: first, 1: second}), label=0).tolist())
         for first, second in product(batches, batches)
         if max(len(set(first.tolist())), len(set(second.tolist()))) > 1
     )
@@ -50,18 +50,21 @@ def test_distinct_values_are_uniform_by_enumeration(monkeypatch: pytest.MonkeyPa
     assert len(set(drawn.values())) == 1
 
 
-def test_rows_keep_the_order_in_which_values_first_came(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The second row needs a second batch, the fourth a third.
+@pytest.mark.parametrize(
+    ("batches", "drawn"),
+    [([[3, 3, 0]], [3, 0]), ([[2, 2, 2], [0, 2, 0]], [0, 2]), ([[1, 1, 1], [3, 3, 3], [2, 1, 3]], [2, 1])],
+)
+def test_values_keep_the_order_in_which_they_first_came(
+    batches: list[list[int]], drawn: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(draws, "_likely_enough", lambda *_: 3)
-    batches = {7: [3, 3, 0, 2, 2, 2, 1, 0, 3, 1, 1, 1], 8: [0, 2, 0, 3, 3, 3], 9: [2, 1, 3]}
-    scripts = {label: np.array(batch, np.uint8) * np.uint8(64) for label, batch in batches.items()}
-    drawn = draw_distinct(4, 2, 4, Scripted(scripts), label=7, chunk=0)
-    assert drawn.tolist() == [[3, 0], [0, 2], [1, 0], [2, 1]]
+    scripts = {label: np.array(batch, np.uint8) * np.uint8(64) for label, batch in enumerate(batches, 7)}
+    assert draw_distinct(4, 2, Scripted(scripts), label=7).tolist() == drawn
 
 
 @pytest.mark.parametrize(("size", "count"), [(4, 2), (5, 3)])
 def test_distinct_values_of_a_real_stream_are_uniform(size: int, count: int) -> None:
-    drawn = Counter(map(tuple, draw_distinct(size, count, 10000, STREAM, label=0, chunk=0).tolist()))
+    drawn = Counter(tuple(draw_distinct(size, count, STREAM, label=256 * i).tolist()) for i in range(10000))
     assert set(drawn) == set(permutations(range(size), count))
     assert chisquare(list(drawn.values())).pvalue > ALPHA
 
@@ -69,34 +72,32 @@ def test_distinct_values_of_a_real_stream_are_uniform(size: int, count: int) -> 
 @given(st.integers(1, 65536), st.data())
 def test_distinct_values_are_distinct(size: int, data: st.DataObject) -> None:
     count = data.draw(st.integers(1, min((size + 1) // 2, 3000)))
-    rows = min(5, distinct_rows(size, count))
-    drawn = draw_distinct(size, count, rows, STREAM, label=0, chunk=0)
-    assert drawn.shape == (rows, count)
+    drawn = draw_distinct(size, count, STREAM, label=0)
+    assert drawn.shape == (count,)
     assert drawn.dtype == np.int64
-    assert all(len(set(row)) == count for row in drawn.tolist())
+    assert len(set(drawn.tolist())) == count
     assert drawn.min() >= 0
     assert drawn.max() < size
 
 
 @pytest.mark.parametrize(("size", "count"), [(1, 1), (2, 1), (255, 128), (256, 128), (257, 129), (65535, 32768)])
-def test_half_of_the_values_can_be_drawn_in_as_many_rows_as_are_stated(size: int, count: int) -> None:
-    rows = distinct_rows(size, count)
-    assert draw_distinct(size, count, rows, STREAM, label=0, chunk=1).shape == (rows, count)
+def test_half_of_the_values_can_be_drawn(size: int, count: int) -> None:
+    assert draw_distinct(size, count, STREAM, label=0).shape == (count,)
 
 
 @pytest.mark.parametrize(("size", "count"), [(3, 3), (3, 0), (1, 2), (256, 129)])
 def test_more_values_than_half_cannot_be_drawn(size: int, count: int) -> None:
     with pytest.raises(InvalidInputError, match=f"cannot draw {count} distinct values of {size}"):
-        draw_distinct(size, count, 1, STREAM, label=0, chunk=0)
+        draw_distinct(size, count, STREAM, label=0)
 
 
 def test_a_stuck_source_is_found_out() -> None:
     stuck = Scripted({label: np.zeros(99, np.uint8) for label in range(256)})
     with pytest.raises(IntegrityError, match="repeats only"):
-        draw_distinct(4, 2, 1, stuck, label=0, chunk=0)
+        draw_distinct(4, 2, stuck, label=0)
 
 
 def test_a_symbol_is_uniform() -> None:
-    counts = Counter(draw_symbol(5, STREAM, label=9, chunk=chunk) for chunk in range(4000))
+    counts = Counter(draw_symbol(5, CipherStream(key.to_bytes(32)), label=9) for key in range(4000))
     assert sorted(counts) == list(range(5))
     assert chisquare(list(counts.values())).pvalue > ALPHA

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.common.collection.rounds import support_of
 from veiltab.common.collection.oracles import (
     KaryRandomisedResponse,
     OptimisedLocalHashing,
@@ -108,7 +109,7 @@ def supports(oracle: Oracle, laws: list[Law]) -> list[list[Fraction]]:
     chances = [[Fraction(0)] * oracle.size for _ in laws]
     for row, law in zip(chances, laws, strict=True):
         for report, chance in law.items():
-            for value in oracle.support(report):
+            for value in support_of(oracle, report):
                 row[value] += chance
     return chances
 
