@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.common.collection.rounds import BAD_PAYLOADS, round_with
+from tests.common.collection.rounds import BAD_PAYLOADS, report_to_json, round_with
 from veiltab.common.collection.oracles import Oracle, oracle_for, oracle_of
 from veiltab.common.collection.oracles.olh import hashes
 from veiltab.common.collection.round import Round, RoundState, Stratum
@@ -23,7 +23,7 @@ from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import fill_uniform
 from veiltab.node.answers.decision import COIN, decide
-from veiltab.server.https.json_messages import report_to_json, round_to_json
+from veiltab.server.https.json_messages import round_to_json
 
 PATH = Path(__file__).parent / "vectors" / "reports.json"
 TOKEN = bytes(range(16))

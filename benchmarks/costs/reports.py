@@ -14,6 +14,7 @@ import grpc
 
 from benchmarks.costs.processor import cpu_seconds
 from benchmarks.costs.relay import relayed
+from tests.common.collection.rounds import report_to_json
 from veiltab.common.collection.round_messages import report_from_proto, report_to_proto
 from veiltab.common.collection.tokens import new_token
 from veiltab.common.core.randomness import SystemSource
@@ -24,7 +25,6 @@ from veiltab.node.answers.sending import server_of
 from veiltab.play.demos.collection import CollectionOptions, prepare
 from veiltab.play.local.processes import LocalStudy, free_ports
 from veiltab.researcher.collection.rounds_client import Rounds
-from veiltab.server.https.json_messages import report_to_json
 from veiltab.v1.collection_pb2 import ReportRequest
 from veiltab.v1.collection_pb2_grpc import CollectionServiceStub
 

@@ -16,19 +16,11 @@ the next pass, and with it any number of links.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from veiltab.common.linkage.row_keys import Keys
 
 _MANY = -1
 """In place of a row's number, where several rows have a key."""
-
-
-class Proposal(NamedTuple):
-    """In which pass a row of a spoke proposes, and to which row of the hub."""
-
-    number: int
-    hub_row: int
 
 
 def only_rows(hub_keys: Iterable[Keys]) -> Mapping[bytes, int]:
@@ -39,20 +31,6 @@ def only_rows(hub_keys: Iterable[Keys]) -> Mapping[bytes, int]:
             if rows.setdefault(key, row) != row:
                 rows[key] = _MANY
     return rows
-
-
-def candidates(hub_keys: Iterable[Keys], spoke_keys: Iterable[Keys]) -> list[int | None]:
-    """Return for each row of a spoke the only row of the whole hub that shares a key with it.
-
-    Args:
-        hub_keys: of all rows of the hub in one pass.
-        spoke_keys: of some rows of the spoke in the same pass.
-
-    Returns:
-        The hub's row by its place, or None if none or several share a key.
-    """
-    rows = only_rows(hub_keys)
-    return [_only(rows, keys) for keys in spoke_keys]
 
 
 def accept(proposals: Sequence[tuple[int, int] | None]) -> dict[int, int]:
@@ -71,11 +49,3 @@ def accept(proposals: Sequence[tuple[int, int] | None]) -> dict[int, int]:
             elif number == before[0]:
                 best[hub_row] = (number, _MANY)
     return {hub_row: row for hub_row, (_, row) in sorted(best.items()) if row != _MANY}
-
-
-def _only(rows: Mapping[bytes, int], keys: Keys) -> int | None:
-    found = {rows[key] for key in keys if key in rows}
-    if len(found) != 1:
-        return None
-    (row,) = found
-    return None if row == _MANY else row

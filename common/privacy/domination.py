@@ -62,20 +62,6 @@ def least_mu(profile: Profile, *, slack: Slack, pure_epsilon: float) -> float:
     return mu * (1 + _MARGIN)
 
 
-def dominates(mu: float, slack: float, profile: Profile, *, pure_epsilon: float) -> bool:
-    """Show (*) on a grid finer than that of `least_mu`; False if it cannot be shown there."""
-    if not _is_within_floats(profile, slack, pure_epsilon):
-        return False
-    epsilons = np.linspace(0, _top(profile, slack, mu, min(pure_epsilon, LARGEST_EPSILON)), 4 * _INTERVALS + 1)
-    deltas = _convex(epsilons, profile(epsilons))
-    for _ in range(_ROUNDS):
-        curve = GaussianProfile.of(mu, epsilons)
-        if not _holds_at(curve, deltas, slack) or _holds_between(curve, deltas, slack).all():
-            break
-        epsilons, deltas = _refined(profile, epsilons, deltas, mu, slack)
-    return holds(epsilons, deltas, mu, slack)
-
-
 def _refined(profile: Profile, epsilons: Floats, deltas: Floats, mu: float, slack: float) -> tuple[Floats, Floats]:
     """Quarter the intervals in which (*) could not be shown."""
     loose = np.flatnonzero(~_holds_between(GaussianProfile.of(mu, epsilons), deltas, slack))

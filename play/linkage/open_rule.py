@@ -1,9 +1,31 @@
 """The hub rule where both tables are in one place."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from veiltab.common.linkage.hub_rule import Proposal, candidates
+from veiltab.common.linkage.hub_rule import only_rows
 from veiltab.common.linkage.row_keys import Keys
+
+
+class Proposal(NamedTuple):
+    """In which pass a row of a spoke proposes, and to which row of the hub."""
+
+    number: int
+    hub_row: int
+
+
+def candidates(hub_keys: Iterable[Keys], spoke_keys: Iterable[Keys]) -> list[int | None]:
+    """Return for each row of a spoke the only row of the whole hub that shares a key with it.
+
+    Args:
+        hub_keys: of all rows of the hub in one pass.
+        spoke_keys: of some rows of the spoke in the same pass.
+
+    Returns:
+        The hub's row by its place, or None if none or several share a key.
+    """
+    rows = only_rows(hub_keys)
+    return [_only(rows, keys) for keys in spoke_keys]
 
 
 def first_candidates(
@@ -23,3 +45,11 @@ def first_candidates(
             if hub_row is not None:
                 proposals[row] = Proposal(number, hub_row)
     return proposals
+
+
+def _only(rows: Mapping[bytes, int], keys: Keys) -> int | None:
+    found = {rows[key] for key in keys if key in rows}
+    if len(found) != 1:
+        return None
+    (row,) = found
+    return None if row < 0 else row

@@ -6,7 +6,7 @@ nor that of its encryption depends on what a node reports.
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any
 
 from veiltab.common.collection.oracles import Bits, Category, Hashed, Oracle, Report, Subset
 from veiltab.common.collection.round import Round, RoundState
@@ -47,23 +47,6 @@ def round_to_json(spec: Round, state: RoundState) -> bytes:
     facts = json.loads(spec.to_json())
     facts["parameters"] = {name: str(value) for name, value in spec.parameters}
     return json.dumps({"round": facts, "state": state.value}).encode()
-
-
-def report_to_json(token: bytes, stratum: str, report: Report) -> bytes:
-    """Return the body of a report; its length depends on the round alone."""
-    payload: dict[str, object]
-    match report:
-        case Category():
-            payload = {"category": report.symbol.to_bytes(_SYMBOL_BYTES).hex()}
-        case Bits():
-            payload = {"bits": report.bits.hex()}
-        case Hashed():
-            payload = {"seed": report.seed.hex(), "symbol": report.symbol.to_bytes(_SYMBOL_BYTES).hex()}
-        case Subset():
-            payload = {"subset": report.values.hex()}
-        case _:
-            assert_never(report)
-    return json.dumps({"token": token.hex(), "stratum": stratum, "report": payload}).encode()
 
 
 def report_from_json(body: bytes) -> JsonReport:

@@ -9,13 +9,13 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from tests.common.collection.rounds import report_to_json
 from tests.protocol.polling import Poll, made_poll
 from tests.protocol.world import CLOUD
 from veiltab.common.collection.oracles import Category
 from veiltab.common.process.protection import allow_open_files
 from veiltab.common.web.serving import _HANDSHAKE_SECONDS, MOST_CONNECTIONS
 from veiltab.play.local.processes import free_ports
-from veiltab.server.https.json_messages import report_to_json
 
 pytestmark = pytest.mark.long
 

@@ -1,8 +1,9 @@
 """A study of nodes, and rounds of it, for tests of any party."""
 
+import json
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,6 +91,23 @@ def support_of(oracle: Oracle, report: Report) -> NDArray[np.int64]:
     counts = np.zeros(oracle.size, np.int64)
     oracle.aggregate([oracle.check(report)], counts)
     return np.repeat(np.arange(oracle.size), counts)
+
+
+def report_to_json(token: bytes, stratum: str, report: Report) -> bytes:
+    """Return the body of a report; its length depends on the round alone."""
+    payload: dict[str, object]
+    match report:
+        case Category():
+            payload = {"category": report.symbol.to_bytes(4).hex()}
+        case Bits():
+            payload = {"bits": report.bits.hex()}
+        case Hashed():
+            payload = {"seed": report.seed.hex(), "symbol": report.symbol.to_bytes(4).hex()}
+        case Subset():
+            payload = {"subset": report.values.hex()}
+        case _:
+            assert_never(report)
+    return json.dumps({"token": token.hex(), "stratum": stratum, "report": payload}).encode()
 
 
 BAD_PAYLOADS: dict[str, dict[str, Report]] = {

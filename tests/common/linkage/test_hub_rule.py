@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.common.linkage.small_links import Row, hub_links, keys_of
-from veiltab.common.linkage.hub_rule import accept, candidates
-from veiltab.play.linkage.open_rule import first_candidates
+from veiltab.common.linkage.hub_rule import accept
+from veiltab.play.linkage.open_rule import candidates, first_candidates
 
 Rule = Callable[[Sequence[Row], Sequence[Row]], dict[int, int]]
 

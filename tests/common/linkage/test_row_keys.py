@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.linkage.hub_rule import candidates
 from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.ladder import MOST_PASSES, FieldKind, Pass, default_ladder, ladder_of
 from veiltab.common.linkage.placebo import moved_date, moved_postcode, placebo_keys
 from veiltab.common.linkage.row_keys import NormalRows, identity_columns, normal_rows, pass_keys
+from veiltab.play.linkage.open_rule import candidates
 
 FIELDS = ("given", "family", "birth", "sex", "postcode")
 KINDS = {name: FieldKind(name) for name in FIELDS}

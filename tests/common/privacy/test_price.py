@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.common.privacy.enumeration import enumerated
-from tests.common.privacy.verified_price import is_price
+from tests.common.privacy.verified_price import dominates, is_price
 from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.domination import dominates, holds, least_mu
+from veiltab.common.privacy.domination import holds, least_mu
 from veiltab.common.privacy.gaussian import delta_above
 from veiltab.common.privacy.pricing.price import (
     Price,

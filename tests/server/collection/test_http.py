@@ -10,7 +10,15 @@ import httpx
 import numpy as np
 import pytest
 
-from tests.common.collection.rounds import BAD_PAYLOADS, GOOD_PAYLOADS, ID, OTHER_ID, round_with, support_of
+from tests.common.collection.rounds import (
+    BAD_PAYLOADS,
+    GOOD_PAYLOADS,
+    ID,
+    OTHER_ID,
+    report_to_json,
+    round_with,
+    support_of,
+)
 from tests.server.collection.https_reports import PATH, REPORTS, Asked, answers, client_of, rounds_fixture  # noqa: F401 - fixtures
 from tests.server.collection.test_rounds import SOUTHERN, TOKENS, opened
 from veiltab.common.collection.oracles import Category, Report
@@ -19,7 +27,7 @@ from veiltab.common.core.randomness import SystemSource
 from veiltab.common.errors import kinds
 from veiltab.common.rpc.statuses import HTTP_STATUS
 from veiltab.server.https import application as http_application
-from veiltab.server.https.json_messages import most_bytes, report_from_json, report_to_json
+from veiltab.server.https.json_messages import most_bytes, report_from_json
 from veiltab.server.rounds.rounds import RoundKeeper
 
 

@@ -15,7 +15,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tests.common.collection.rounds import ID, OTHER_ID
+from tests.common.collection.rounds import ID, OTHER_ID, report_to_json
 from tests.common.collection.rounds import study as poll
 from tests.server.collection.https_reports import PATH, REPORTS, rounds_fixture  # noqa: F401 - fixtures
 from tests.server.collection.test_rounds import TOKENS, opened
@@ -26,7 +26,6 @@ from veiltab.common.web import serving as listening
 from veiltab.common.web.serving import MOST_BESIDE_BODY, bound, server_tls, serving
 from veiltab.deploy.pki.certificates import init_pki
 from veiltab.server.https.application import Reports
-from veiltab.server.https.json_messages import report_to_json
 from veiltab.server.party.collecting import Collecting
 from veiltab.server.rounds.rounds import RoundKeeper
 

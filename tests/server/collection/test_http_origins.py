@@ -5,13 +5,12 @@ import asyncio
 import httpx
 import pytest
 
-from tests.common.collection.rounds import ID
+from tests.common.collection.rounds import ID, report_to_json
 from tests.server.collection.https_reports import PATH, REPORTS, client_of, rounds_fixture  # noqa: F401 - a fixture
 from tests.server.collection.test_rounds import TOKENS, opened
 from veiltab.common.collection.oracles import Category
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.web.http_options import http_options
-from veiltab.server.https.json_messages import report_to_json
 from veiltab.server.rounds.rounds import RoundKeeper
 
 SITE = "https://poll.example.org"

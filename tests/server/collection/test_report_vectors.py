@@ -9,12 +9,13 @@ import pytest
 from numpy.typing import NDArray
 
 from tests import report_vectors
+from tests.common.collection.rounds import report_to_json
 from veiltab.common.collection.oracles.olh import hashes
 from veiltab.common.collection.round import Round
 from veiltab.common.collection.round_messages import report_from_proto, report_to_proto
 from veiltab.common.errors import InvalidInputError
 from veiltab.node.answers.decision import decide
-from veiltab.server.https.json_messages import report_from_json, report_to_json
+from veiltab.server.https.json_messages import report_from_json
 from veiltab.v1 import collection_pb2
 
 VECTORS: dict[str, list[dict[str, Any]]] = json.loads(report_vectors.PATH.read_text("utf-8"))
