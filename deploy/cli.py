@@ -1,6 +1,8 @@
 """The one command, `veiltab`; its groups load when they are used."""
 
+import atexit
 import gc
+import os
 import sys
 from pathlib import Path
 
@@ -118,11 +120,28 @@ def veiltab(context: click.Context, proxy: str | None, proxy_user: Path | None) 
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line.
+
+    The process ends before Python takes itself apart: a thread of a library that asks for Python then, such as Arrow's
+    after its last read, would abort it.
+    """
+    code = 1  # that of an exception which nothing catches
+
+    def end() -> None:
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except (OSError, ValueError):
+            os._exit(120)  # as Python has it
+        os._exit(code)
+
+    atexit.register(end)  # the first that is registered runs last
     keep_freed_memory()
     gc.set_threshold(_YOUNG)
     if "serve" in sys.argv[2:8]:  # --json and --proxy may stand before
         do_without_pandas()
-    code = run(veiltab)
-    gc.freeze()  # the system takes the memory back: nobody needs to search it first
+    try:
+        code = run(veiltab)
+    except SystemExit as ending:  # SIGTERM ended it
+        code = int(ending.code or 0)
     sys.exit(code)

@@ -152,6 +152,22 @@ def test_help_and_an_unknown_command_stay_light() -> None:
         assert done.stderr.splitlines()[-1] == expected
 
 
+def test_a_process_ends_before_python_takes_itself_apart() -> None:
+    """A thread of a library that asks for Python then would abort it; what is to be done at its end is done."""
+    script = """
+import atexit, os, sys
+from veiltab.deploy.cli import main
+class Late:
+    def __del__(self, write=os.write): write(2, b"taken apart")
+late = Late()
+import veiltab.deploy.cli as cli
+cli.run = lambda command: atexit.register(print, "at its end") and print("ran") or sys.exit(143)
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (143, "ran\nat its end\n", "")
+
+
 def test_the_module_is_the_command() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "veiltab", "--version"],
