@@ -1,13 +1,17 @@
 """Connections through an HTTP proxy of the tests' own."""
 
 import asyncio
+import socket
 from pathlib import Path
 
 import pytest
 
 from tests.protocol.relays import proxied
 from veiltab.common.errors import InvalidInputError, UnavailableError
+from veiltab.common.relay.attempts import LONGEST
 from veiltab.common.relay.dialling import Proxy, dialled
+from veiltab.common.relay.forwarder import DIAL_SECONDS
+from veiltab.common.relay.lines import Streams
 from veiltab.common.rpc.way import ProxyOption
 
 
@@ -88,3 +92,17 @@ def test_the_environment_names_a_proxy_if_the_option_says_so(monkeypatch: pytest
         monkeypatch.setenv("https_proxy", proxy.url)
         assert echoed(ProxyOption(url="environment")) == b"welcome"
         assert len(proxy.asked) == 1
+
+
+def test_a_path_that_died_is_left_and_tried_again_within_15_seconds() -> None:
+    async def look() -> tuple[int, int, int]:
+        async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0) as server:
+            streams = await Streams.on(await dialled(f"127.0.0.1:{server.sockets[0].getsockname()[1]}", None))
+            plain = streams.writer.get_extra_info("socket")
+            streams.writer.close()
+            kinds = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+            return tuple(plain.getsockopt(socket.IPPROTO_TCP, kind) for kind in kinds)
+
+    idle, interval, count = asyncio.run(look())
+    assert idle + interval * count < 15
+    assert DIAL_SECONDS + LONGEST <= 15
