@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.web.document import table
-from veiltab.researcher.drawing.shown import Unit, at_level
+from veiltab.researcher.drawing.shown import Quantities, Unit, at_level
 from veiltab.researcher.estimates.table import free_name
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _ROWS_SHOWN = 60
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Analysis:
+class Analysis(Quantities):
     """The result of an analysis.
 
     Args:
@@ -56,20 +56,7 @@ class Analysis:
         InvalidInputError: columns of different lengths.
     """
 
-    title: str
-    labels: Mapping[str, tuple[str, ...]]
-    unit: Unit
-    estimate: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    projected: NDArray[np.float64] | None = None
-    neutral: float | None = None
-    confidence: float
-    is_measured: bool
-    remarks: tuple[str, ...] = ()
     facts: Mapping[str, float] = field(default_factory=dict)
-    along: str = ""
-    begins: float | None = None
     study_digest: str = ""
 
     def __post_init__(self) -> None:
@@ -81,11 +68,6 @@ class Analysis:
     def notes(self) -> tuple[str, ...]:
         """Of each row: why a number is missing; empty where none is."""
         return tuple(map(self._note, self.estimate, self.low, self.high))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The label of each row."""
-        return tuple(" · ".join(texts) for texts in zip(*self.labels.values(), strict=True))
 
     def frame(self) -> pd.DataFrame:
         """Return one row a quantity: the labels, then estimate, low, high, of shares projected, and note.
@@ -177,11 +159,6 @@ class Analysis:
         if not any(self.notes):
             return headings[:-1], [row[:-1] for row in rows]
         return headings, rows
-
-    @property
-    def leaves_range(self) -> bool:
-        """Whether the projected shares differ: a raw share leaves 0 to 1, or a survival curve rises."""
-        return self.projected is not None and not np.array_equal(self.estimate, self.projected, equal_nan=True)
 
     @property
     def _numbers(self) -> dict[str, NDArray[np.float64]]:

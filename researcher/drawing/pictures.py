@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.researcher.drawing.shown import ShownAnalysis, ShownTable, Unit, at_level, is_covered
+from veiltab.researcher.drawing.shown import Quantities, ShownTable, Unit, at_level, is_covered
 from veiltab.researcher.drawing.style import ACCENT, INK, SOFT, WIDE, Picture, Sheet, draw, draw_figure
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def estimates_picture(estimate: ShownTable, truth: NDArray[np.float64] | None = 
     )
 
 
-def analysis_picture(analysis: ShownAnalysis, sheet: Sheet = WIDE) -> Picture:
+def analysis_picture(analysis: Quantities, sheet: Sheet = WIDE) -> Picture:
     """Draw the quantities of an analysis with their intervals; above CELLS_SHOWN rows the first are drawn.
 
     An interval without an upper or lower limit ends in an arrow, and what cannot be said has no mark.
@@ -194,7 +194,7 @@ def _intervals(  # noqa: PLR0913 - one call draws one panel
         _legend(axes, [bars, *marks], legend)
 
 
-def _quantities(axes: "Axes", analysis: ShownAnalysis, labels: list[str], sheet: Sheet) -> None:
+def _quantities(axes: "Axes", analysis: Quantities, labels: list[str], sheet: Sheet) -> None:
     """Draw the rows of an analysis: dots with bars, and an upright line where nothing differs."""
     scale = 100.0 if analysis.unit is Unit.SHARE else 1.0
     value, low, high = (scale * part[: len(labels)] for part in (analysis.estimate, analysis.low, analysis.high))
@@ -232,7 +232,7 @@ def _quantities(axes: "Axes", analysis: ShownAnalysis, labels: list[str], sheet:
     axes.set_xlabel(_AXES[analysis.unit])
 
 
-def _curves(figure: "Figure", analysis: ShownAnalysis, sheet: Sheet) -> None:
+def _curves(figure: "Figure", analysis: Quantities, sheet: Sheet) -> None:
     """Draw a line for each group along a time or waves, with its intervals; of many groups the first ones."""
     axes = figure.subplots()
     texts = analysis.labels[analysis.along]
@@ -272,7 +272,7 @@ def _curves(figure: "Figure", analysis: ShownAnalysis, sheet: Sheet) -> None:
         axes.legend(frameon=False, fontsize=10)
 
 
-def _title(axes: "Axes", analysis: ShownAnalysis, sheet: Sheet) -> None:
+def _title(axes: "Axes", analysis: Quantities, sheet: Sheet) -> None:
     """Put what was asked above the panel, and that its intervals are not covered, if they are not."""
     lines = [wrapped(analysis.title, 100 * sheet.letters // WIDE.letters)]
     if not is_covered(analysis.remarks):

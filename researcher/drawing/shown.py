@@ -1,6 +1,8 @@
 """What tables and pictures show of an estimate and of an analysis; they know nothing of how these were made."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, Self
 
@@ -88,65 +90,30 @@ class Unit(Enum):
     NUMBER = "number"
 
 
-class ShownAnalysis(Protocol):
-    """Quantities with intervals; see analysis.result.Analysis."""
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Quantities:
+    """Quantities with intervals, as they are drawn; see analysis.result.Analysis, whose fields these are."""
 
-    @property
-    def title(self) -> str:
-        """What was asked."""
+    title: str
+    labels: Mapping[str, tuple[str, ...]]
+    unit: Unit
+    estimate: Floats
+    low: Floats
+    high: Floats
+    projected: Floats | None = None
+    neutral: float | None = None
+    confidence: float
+    is_measured: bool
+    remarks: tuple[str, ...] = ()
+    along: str = ""
+    begins: float | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The label of each quantity."""
-
-    @property
-    def unit(self) -> Unit:
-        """What the numbers are."""
-
-    @property
-    def estimate(self) -> Floats:
-        """Shape (r,); NaN where it cannot be said."""
-
-    @property
-    def low(self) -> Floats:
-        """Lower ends; -inf where there is no limit."""
-
-    @property
-    def high(self) -> Floats:
-        """Upper ends, likewise."""
-
-    @property
-    def projected(self) -> Floats | None:
-        """Of shares the nearest distribution of each group."""
-
-    @property
-    def neutral(self) -> float | None:
-        """The value that stands for "no difference"."""
-
-    @property
-    def is_measured(self) -> bool:
-        """Whether the table was measured, or comes from a model."""
-
-    @property
-    def labels(self) -> Mapping[str, tuple[str, ...]]:
-        """Name of a column -> its text in each row."""
-
-    @property
-    def along(self) -> str:
-        """The label that is a time or a wave, if the rows are drawn along it; "" if not."""
-
-    @property
-    def begins(self) -> float | None:
-        """The share before the first time, from which curves step down; None for values of waves."""
-
-    @property
-    def confidence(self) -> float:
-        """Of each interval (probability)."""
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What the reader must know, a sentence each."""
+        """The label of each row."""
+        return tuple(" · ".join(texts) for texts in zip(*self.labels.values(), strict=True))
 
     @property
     def leaves_range(self) -> bool:
-        """Whether a share lies outside 0 to 1."""
+        """Whether the projected shares differ: a raw share leaves 0 to 1, or a survival curve rises."""
+        return self.projected is not None and not np.array_equal(self.estimate, self.projected, equal_nan=True)
