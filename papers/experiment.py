@@ -189,17 +189,13 @@ class Experiment(Protocol):
     @property
     def name(self) -> str:
         """Its name on the command line."""
-        ...
 
     @property
     def title(self) -> str:
         """Authors and title of the paper."""
-        ...
 
     def tasks(self, settings: Settings) -> Sequence[Task]:
         """Return the points to compute."""
-        ...
 
     def findings(self, settings: Settings, results: Mapping[str, Plain]) -> Findings:
         """Return figures and comparisons; `results` holds each task's result under its key."""
-        ...

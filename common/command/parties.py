@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import assert_never
 
 import click
 
@@ -73,8 +72,6 @@ def desk_of(study: Study, party: Party) -> Party:
             return Party(study=study.id, role=Role.RESEARCHER, name=study.analyst(party.name).researcher)
         case Role.CURATOR | Role.SERVER | Role.NODE | Role.RELAY:
             raise InvalidInputError(f"{party} asks no researcher's service", where=f"study {study.id}")
-        case _:
-            assert_never(party.role)
 
 
 def load_party(

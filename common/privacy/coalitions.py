@@ -22,7 +22,6 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from math import floor
-from typing import assert_never
 
 from veiltab.common.core.mechanism import UNIT, TwoSidedNoise
 from veiltab.common.privacy.description import ReleaseDescription
@@ -94,8 +93,6 @@ class TwoSidedRelease:
                 return self._seen(_rows(self.scheme.sample), self.noise.server.gamma, presence)
             case Coalition.DESK_AND_CURATORS | Coalition.SERVER_AND_CURATORS | Coalition.DESK_SERVER_AND_CURATOR:
                 return None
-            case _:
-                assert_never(coalition)
 
     def seen_with_share(self, share: Fraction) -> ReleaseDescription | None:
         """Return the release as the desk sees it if the server adds only a share of its noise; None without any noise.

@@ -26,7 +26,6 @@ class GroupProfile(Protocol):
 
     def delta(self, epsilon: float, copies: int) -> float:
         """Return an upper bound of delta_j(epsilon), j = copies >= 1."""
-        ...
 
     def mean_delta(self, epsilon: float, law: Floats) -> float:
         """Return an upper bound of sum_{j>=1} P(j) delta_j(epsilon) for a law P of copies, shape (most + 1,)."""

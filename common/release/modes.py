@@ -19,13 +19,7 @@ class Sampling(Enum):
     @property
     def is_by_server(self) -> bool:
         """Whether the curators upload everyone's rows and the server draws the sample."""
-        match self:
-            case Sampling.SEED | Sampling.INDICES:
-                return False
-            case Sampling.SERVER:
-                return True
-            case _:
-                assert_never(self)
+        return self is Sampling.SERVER
 
 
 class Pad(Enum):
@@ -37,13 +31,7 @@ class Pad(Enum):
     @property
     def is_one_time(self) -> bool:
         """Whether the pad is itself the key, so that the ciphertext does not depend on the data at all."""
-        match self:
-            case Pad.CHACHA20:
-                return False
-            case Pad.OTP:
-                return True
-            case _:
-                assert_never(self)
+        return self is Pad.OTP
 
 
 def check_modes(scheme: str, sampling: Sampling, delta: Decimal | None) -> None:

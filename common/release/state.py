@@ -1,7 +1,6 @@
 """The state of a release at one party."""
 
 from enum import Enum
-from typing import assert_never
 
 from veiltab.common.errors import DeniedError, ExpiredReleaseError, FailedReleaseError, NotReadyError, VeiltabError
 
@@ -28,21 +27,7 @@ class ReleaseState(Enum):
     @property
     def unsuccessful(self) -> bool:
         """Whether the release ended without a result here."""
-        match self:
-            case ReleaseState.EXPIRED | ReleaseState.DENIED | ReleaseState.FAILED:
-                return True
-            case (
-                ReleaseState.REQUESTED
-                | ReleaseState.APPROVED
-                | ReleaseState.PLANNED
-                | ReleaseState.CHARGED
-                | ReleaseState.UPLOADING
-                | ReleaseState.PERTURBING
-                | ReleaseState.READY
-            ):
-                return False
-            case _:
-                assert_never(self)
+        return self in {ReleaseState.EXPIRED, ReleaseState.DENIED, ReleaseState.FAILED}
 
 
 def ended_without_result(state: ReleaseState, failure: str, *, where: str = "") -> FailedReleaseError:

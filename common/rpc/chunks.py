@@ -55,16 +55,13 @@ class ChunkMessage(Protocol):
     @property
     def total(self) -> int:
         """Length of the whole stream in bytes."""
-        ...
 
     @property
     def chunk(self) -> Chunk:
         """The chunk; absent when nothing is left."""
-        ...
 
     def HasField(self, field_name: str, /) -> bool:  # noqa: N802 - protobuf's name
         """Return whether the message has the chunk."""
-        ...
 
 
 def chunk_of(offset: int, data: bytes, *, has_digest: bool = True) -> Chunk:

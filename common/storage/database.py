@@ -23,19 +23,15 @@ class Rows(Protocol):
     @property
     def rowcount(self) -> int:
         """Rows that the statement changed."""
-        ...
 
     def fetchone(self) -> Any:  # noqa: ANN401 - a row, or None after the last
         """Return the next row, or None."""
-        ...
 
     def fetchall(self) -> Sequence[Any]:
         """Return the rows that are left."""
-        ...
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the rows that are left."""
-        ...
 
 
 class Connection(Protocol):
@@ -46,11 +42,9 @@ class Connection(Protocol):
 
     def execute(self, statement: str, parameters: Sequence[Any] = ..., /) -> Rows:
         """Run a statement whose parameters are question marks: in this thread's transaction, or durable by itself."""
-        ...
 
     def executemany(self, statement: str, parameters: Sequence[Sequence[Any]], /) -> Rows:
         """Run a statement once for each of some parameters; the rows changed are those of all."""
-        ...
 
     def transaction(self, *, is_synced: bool = True) -> AbstractContextManager[Self]:
         """Run a block as one transaction, the only one that writes; undone when the block raises.
@@ -58,15 +52,12 @@ class Connection(Protocol):
         Args:
             is_synced: whether it waits for the disk; else a failing power may undo it until the next durable change.
         """
-        ...
 
     def erase_traces(self) -> bool:
         """Erase deleted rows from the database's log too; return whether none is left."""
-        ...
 
     def close(self) -> None:
         """Close it."""
-        ...
 
 
 AnyConnection = TypeVar("AnyConnection", bound=Connection)

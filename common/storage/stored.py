@@ -24,7 +24,6 @@ class Readable(Protocol):
             IntegrityError: they are not there.
             OSError: the disk fails.
         """
-        ...
 
 
 class Stored(Protocol):
@@ -32,7 +31,6 @@ class Stored(Protocol):
 
     def opened(self) -> AbstractContextManager[Readable]:
         """Open it to read it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,15 +15,12 @@ class Crew(Protocol[Result]):
 
     def room(self) -> int:
         """Return how many tasks may be under way now, at least 1."""
-        ...
 
     def begin(self, number: int, task: Task[Result]) -> None:
         """Begin a task."""
-        ...
 
     def ready(self) -> Iterable[tuple[int, Outcome[Result]]]:
         """Wait until a task that was begun is ready, and return the number and the outcome of each that is."""
-        ...
 
 
 def performed_by(crew: Crew[Result], tasks: Iterable[Task[Result]]) -> Results[Result]:

@@ -24,7 +24,6 @@ class Task(Protocol[Result_co]):
 
     def perform(self) -> Result_co:
         """Do it, and return what is plain data like the task itself."""
-        ...
 
 
 class Engine(Protocol):
@@ -39,14 +38,12 @@ class Engine(Protocol):
         Raises:
             UnavailableError: what should perform them is not there, or ended several times before it was done.
         """
-        ...
 
     def close(self) -> None:
         """End all calls that are under way, in whatever threads, and let go of what waits for further tasks.
 
         A call that is ended so raises UnavailableError; there are no further ones.
         """
-        ...
 
 
 class InProcess:

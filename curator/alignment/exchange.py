@@ -18,16 +18,13 @@ class Exchange(Protocol):
     @property
     def progress(self) -> str:
         """What it is doing, for people; empty if that takes no time."""
-        ...
 
     @property
     def needs_order(self) -> bool:
         """Whether it needs the rows of one's own sorted tokens, as `own_order` has them."""
-        ...
 
     def most_bytes(self, table: Table) -> int:
         """Return what an alignment of one's own table writes at most, if no other table is larger."""
-        ...
 
     async def prepared(
         self,
@@ -56,23 +53,18 @@ class Exchange(Protocol):
         Returns:
             Curator -> file of ascending tokens; one's own tokens that are in all files are those of common respondents.
         """
-        ...
 
     async def is_wanted(self, name: str, peers: Peers) -> bool:
         """Whether a peer needs an alignment that is made here to be made again with it."""
-        ...
 
     def finish(self, name: str, folder: Path) -> None:
         """Delete what an alignment that is made and recorded no longer needs."""
-        ...
 
     def check_tokens_are_shared(self) -> None:
         """Refuse to send tokens if the study aligns otherwise."""
-        ...
 
     def close(self) -> None:
         """End its computations."""
-        ...
 
 
 def own_tokens(folder: Path) -> Path:

@@ -12,7 +12,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import assert_never
 
 import numpy as np
 
@@ -143,8 +142,6 @@ class ColumnEncryption:
                 # A short pad may repeat, or it would not be uniform; a long one that repeats tells of a bad generator.
                 is_long = length >= _DISTINCT
                 return file_digest(self.pad_file(column.attribute)) if is_long else os.urandom(32), replacement_key
-            case _:
-                assert_never(pad)
 
     def _ciphertext(
         self, column: PlainColumn, pad: Pad, key: bytes, replacement_key: bytes, noise: CuratorsNoise

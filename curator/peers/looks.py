@@ -47,11 +47,9 @@ class FollowsPeers(Protocol):
     @property
     def curators(self) -> Collection[str]:
         """Their names."""
-        ...
 
     def follow(self, curator: str, asked: AsyncIterator[tuple[str, ...]]) -> AsyncIterator[Mapping[str, PeerAnswer]]:
         """Yield what is new at one of them about releases; see `Peers.follow`."""
-        ...
 
 
 @dataclass(kw_only=True, eq=False)

@@ -21,7 +21,6 @@ however old that progress is by then. Every step may be repeated after a crash.
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import assert_never
 
 from veiltab.common.errors import (
     BudgetExceededError,
@@ -152,8 +151,6 @@ def outcome_of(  # noqa: PLR0911 - one for each outcome
             return End(ReleaseState.DENIED, str(error))
         case VeiltabError():
             return End(ReleaseState.FAILED, str(error))
-        case _:
-            assert_never(error)
 
 
 def check_asker(stored: CuratorRelease, researcher: str) -> None:
@@ -242,8 +239,6 @@ def _step_of(  # noqa: PLR0911 - one for each state
             return _when_perturbing(own, _awaited_among(stored, peers))
         case ReleaseState.READY | ReleaseState.EXPIRED | ReleaseState.DENIED | ReleaseState.FAILED:
             return End(stored.state, stored.failure)
-        case _:
-            assert_never(stored.state)
 
 
 def other_request(stored: CuratorRelease, peers: Iterable[Progress]) -> str | None:

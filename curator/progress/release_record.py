@@ -5,7 +5,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import assert_never
 
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.request import ReleaseRequest
@@ -258,8 +257,6 @@ class Step(Enum):
                 return ReleaseState.PERTURBING
             case Step.FINISH:
                 return ReleaseState.READY
-            case _:
-                assert_never(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,15 +48,12 @@ class ServerUnderTest(Protocol):
     @property
     def name(self) -> str:
         """The server, as messages name it."""
-        ...
 
     async def publication(self, spec: TableSpec) -> PublicationDigests:
         """Return the digests of what is published."""
-        ...
 
     def canaries(self, spec: TableSpec, places_key: bytes) -> AsyncIterator[bytes]:
         """Return the published symbols of the canaries in the caller's columns, piece by piece."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -195,8 +195,6 @@ class Analysis(Quantities):
                 return f"{round(value) + 0:,}"
             case Unit.NUMBER:
                 return f"{round(value, digits) + 0.0:.{digits}f}"
-            case _:
-                assert_never(self.unit)
 
     def _note(self, estimate: float, low: float, high: float) -> str:
         if np.isnan(low) or np.isnan(high):

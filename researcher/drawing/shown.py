@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, Self
 

@@ -41,13 +41,7 @@ class Estimator(StrEnum):
     @property
     def is_linear(self) -> bool:
         """Whether the estimate is linear in supports and reports."""
-        match self:
-            case Estimator.C | Estimator.G | Estimator.C_HAT | Estimator.T | Estimator.HORVITZ_THOMPSON:
-                return True
-            case Estimator.HAJEK:
-                return False
-            case _:
-                assert_never(self)
+        return self is not Estimator.HAJEK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,8 +132,6 @@ def bias_of(estimator: Estimator, design: RoundDesign) -> str:
             return "hajek is a ratio of two estimates: its bias is far below its standard error unless reports are few."
         case Estimator.HORVITZ_THOMPSON:
             return ""
-        case _:
-            assert_never(estimator)
 
 
 def _named(estimator: Estimator | str) -> Estimator:

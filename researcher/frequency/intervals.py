@@ -12,7 +12,6 @@ end adds nodes in proportion to the population, because unobserved nodes may be 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,8 +130,6 @@ def _variances(tally: Tally, estimator: Estimator, scale: float) -> tuple[_Quadr
                 constant=float(other @ nodes[:, 0]) / scale**2, linear=float((holding - other) @ nodes[:, 0]) / scale**2
             )
             return flat, flat
-        case _:
-            assert_never(estimator)
 
 
 def _ratio(tally: Tally) -> _Quadratic:

@@ -65,23 +65,18 @@ class Leases(Protocol):
 
     def take(self, resource: str) -> Lease:
         """Take a lease that nobody holds, or raise BusyError."""
-        ...
 
     def hold(self, resource: str) -> AbstractAsyncContextManager[Lease]:
         """Hold a lease for a block, or raise BusyError; it is renewed during the block and given back at the end."""
-        ...
 
     def give_back(self, lease: Lease) -> None:
         """Let others take a lease, if it is still this process's."""
-        ...
 
     def check(self, lease: Lease) -> None:
         """Raise LostLeaseError unless the lease is the current one, and keep it so until the transaction ends."""
-        ...
 
     def close(self) -> None:
         """Take and renew no more."""
-        ...
 
 
 class SoleProcess:

@@ -10,7 +10,7 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from math import inf
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias
 
 from veiltab.common.core.numbers.rounding import MAX_EPSILON
 from veiltab.common.errors import InvalidInputError
@@ -204,8 +204,6 @@ def _advice(asked: Quantity, enough: PlanQuestion) -> str:
             return f"Delta {delta_text(enough.delta)} is the least that reaches this error."
         case Quantity.EPSILON | Quantity.ERROR:
             return ""
-        case _:
-            assert_never(asked)
 
 
 def _least(steps: Scale[PlanQuestion], check: Check) -> PlanQuestion | None:
@@ -247,8 +245,6 @@ def _steps(question: PlanQuestion, asked: Searched) -> Scale[PlanQuestion]:
             return epsilons(most_epsilon).of(lambda epsilon: replace(question, epsilon=epsilon))
         case Quantity.DELTA:
             return deltas(question.population).of(lambda delta: replace(question, delta=delta, asks_delta=False))
-        case _:
-            assert_never(asked)
 
 
 def populations(around: int | None = None) -> Scale[int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple, Protocol, assert_never
+from typing import NamedTuple, Protocol
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -50,13 +50,7 @@ class Role(Enum):
     @property
     def is_many(self) -> bool:
         """Whether many devices share one name."""
-        match self:
-            case Role.CURATOR | Role.SERVER | Role.RESEARCHER | Role.ANALYST | Role.RELAY:
-                return False
-            case Role.NODE:
-                return True
-            case _:
-                assert_never(self)
+        return self is Role.NODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
