@@ -129,7 +129,7 @@ def release_rates(
     with transaction(standing.store.connection):
         if is_new := not ledger.chain.is_charged(release_id):
             key = Linkages(standing.store.connection, standing.store.audit).noise_key()
-            facts = _noisy_facts(report, attribute, categories, epsilon, derive(key, f"rates {release_id}"))
+            facts = _noisy_facts(report, attribute, categories, epsilon, key)
             ledger.reserve(OwnTable(release_id, facts), ledger.budget.allowance.charge_of_pure_epsilon(epsilon))
             ledger.charge(release_id)
             for person in persons:
@@ -166,7 +166,7 @@ def _noisy_facts(
     """Return what the ledger says of a table, with noise in each of its counts, those of no row too.
 
     Args:
-        key: secret, of this table; the noise of other counts, or at another epsilon, is independent.
+        key: secret, of this state; another attribute, other counts and another epsilon have independent noise.
     """
     known, size = next((one for one in report.rates if one.attribute == attribute), None), len(categories)
     if known is None or len(known.rows) > size or not report.links:
@@ -178,7 +178,7 @@ def _noisy_facts(
     linked = known.linked + (0,) * (size - len(known.linked))
     rows, rate = known.rows + (0,) * (size - len(known.rows)), Fraction(epsilon) / 2
     bound = canonical_digest(canonical_text(known)).hex()
-    below = below_by_key(derive(key, f"noise {rate} {bound}"))
+    below = below_by_key(derive(key, f"rates {rate} {bound}"))
     kind = {
         "mechanism": "geometric",
         "relation": "substitution",

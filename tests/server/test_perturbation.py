@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from tests.server.publishing import complete, perturb
+from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.symbols import CHUNK
@@ -174,8 +175,10 @@ def test_the_digests_of_what_is_published_are_recorded_with_it(any_store: Server
     spec, columns = small(make_spec)
     complete(store, spec, *columns)
     assert store.published_digests(ID) == {}
+    noise = derive(store.noise_secret(spec), "noise")
     perturb(store, spec)
     salt = (store.published_folder(ID) / SALT).read_bytes()
+    assert salt != noise, "the desk reads the salt"
     assert len(set(salt)) > 8, "a curator could test guesses of its published column with a plain digest"
     ciphertext = {hashlib.sha256(salt + column.tobytes()).digest() for column in columns}
     served = dict(zip(("sex", "age"), published(store, spec), strict=True))
