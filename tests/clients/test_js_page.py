@@ -67,8 +67,14 @@ def browser(served: Served) -> Iterator[Browser]:
         found.close()
 
 
-def asked_on_page(served: Served, client: Path, *, oracle: str = "krr", rate: str = "1") -> Asked:
-    """Open a round, and write the question beside the page."""
+def asked_on_page(
+    served: Served, client: Path, *, oracle: str = "krr", rate: str = "1", authority: str = "ca.pem"
+) -> Asked:
+    """Open a round, and write the question beside the page.
+
+    Args:
+        authority: what the page takes for its certificate, of the server's files.
+    """
     asked = served.poll.opened(NODES, oracle=oracle, rate=rate)
     question = {
         "server": served.url,
@@ -80,7 +86,7 @@ def asked_on_page(served: Served, client: Path, *, oracle: str = "krr", rate: st
         "budget_epsilon": "100",
         "share_epsilon": "100",
         "study": served.poll.local.study.id,
-        "authority": served.ca.read_text("ascii"),
+        "authority": served.ca.with_name(authority).read_text("ascii"),
     }
     (client / "page" / "question.json").write_text(dumps(question))
     return asked
@@ -146,6 +152,16 @@ def test_a_coin_that_says_nothing_sends_nothing(browser: Browser, served: Served
     expect(page.locator("#meaning")).to_contain_text("nothing is sent")
     expect(page.get_by_role("status")).to_contain_text("You are done")
     assert asked.reports() == [0, 0]
+    page.context.close()
+
+
+def test_a_round_that_the_study_s_authority_does_not_vouch_for_is_not_asked(
+    browser: Browser, served: Served, client: Path, origin: str
+) -> None:
+    asked = asked_on_page(served, client, authority="cloud.pem")
+    page = opened(browser, origin, asked.tokens["north"][0].hex())
+    expect(page.get_by_role("status")).to_contain_text("Researcher rosa did not sign this round")
+    assert not page.locator("#form").is_visible()
     page.context.close()
 
 
