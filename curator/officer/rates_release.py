@@ -5,7 +5,6 @@ writes the file writes the same one later. It follows from a secret of the state
 copy, which has forgotten the entry, makes the same table again and not a second one.
 """
 
-import hashlib
 import json
 from collections.abc import Sequence
 from decimal import Decimal
@@ -156,8 +155,7 @@ def release_rates(
 
 
 def _release_id(standing: OpenedState, attribute: str) -> str:
-    key = json.dumps(["match rates", standing.study.id, standing.name, attribute])
-    return hashlib.sha256(key.encode()).hexdigest()[:32]
+    return canonical_digest(json.dumps(["match rates", standing.study.id, standing.name, attribute])).hex()[:32]
 
 
 def _noisy_facts(
@@ -177,8 +175,7 @@ def _noisy_facts(
         )
     linked = known.linked + (0,) * (size - len(known.linked))
     rows, rate = known.rows + (0,) * (size - len(known.rows)), Fraction(epsilon) / 2
-    bound = canonical_digest(canonical_text(known)).hex()
-    below = below_by_key(derive(key, f"rates {rate} {bound}"))
+    below = below_by_key(derive(key, f"rates {rate} {canonical_text(known)}"))
     kind = {
         "mechanism": "geometric",
         "relation": "substitution",

@@ -175,7 +175,7 @@ class SpokeWork:
 
         def made() -> SpokeKeys:
             records = own.pair_records(self.pairs, handles[order], asked, leg.session.alignment, leg.folder)
-            return SpokeKeys(records, leg.folder, masking.BATCH, leg.derived(f"order {COMPARED}"))
+            return SpokeKeys(records, leg.folder, masking.BATCH, self._order_key(COMPARED))
 
         found, _ = await self._looked_up(COMPARED, await asyncio.to_thread(made), len(shown) * len(rows))
         self.agreed = np.zeros((len(rows), 8), np.bool_)
@@ -212,7 +212,7 @@ class SpokeWork:
             def made() -> SpokeKeys:
                 left = np.flatnonzero(self._numbers == 0)
                 records = own.records(step, left, leg.session.alignment, leg.folder)
-                return SpokeKeys(records, leg.folder, masking.BATCH, leg.derived(f"order {step.number}"))
+                return SpokeKeys(records, leg.folder, masking.BATCH, self._order_key(step.number))
 
             self._keys = step.number, await asyncio.to_thread(made)
         return self._keys[1]
@@ -259,6 +259,9 @@ class SpokeWork:
             raise IntegrityError(
                 "sent what is no element of the group, or the identity", where=f"curator {self.hub}"
             ) from None
+
+    def _order_key(self, number: int) -> bytes:
+        return self._leg.derived(f"order {number}")
 
     def _blind(self, number: int) -> bytes:
         return scalar_of(self._leg.secret, f"linkage blind {number}")

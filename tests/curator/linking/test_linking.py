@@ -5,6 +5,7 @@ import secrets
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
+from itertools import product, starmap
 from pathlib import Path
 from typing import Any, cast
 
@@ -217,18 +218,18 @@ def test_two_similar_rows_of_the_hub_are_candidates_of_nobody(tmp_path: Path) ->
 
 def test_each_pass_session_and_spoke_has_secrets_of_its_own(tmp_path: Path) -> None:
     with registers(tmp_path, [HUB, SPOKE], identity(), is_private=True) as (alice, bob):
-        table = bob.table
+        spokes = list(product(("bob", "carol"), (1, 2, COMPARED)))
 
-        def work(name: str, secret: bytes) -> SpokeWork:
-            own = PrivateSession(part=bytes(16), name=name, scalar=bytes(32), seed=secret, suspects=())
-            made = bob.exchange._work_in("a" * 32, own, table, bytes(32), cast("Peers", bob))
-            assert isinstance(made, SpokeWork)
-            return made
+        def secrets_of(one: Curator, session: str) -> list[object]:
+            own = PrivateSession(part=bytes(16), name=session, scalar=bytes(32), seed=session.encode(), suspects=())
+            work = one.exchange._work_in("a" * 32, own, one.table, bytes(32), cast("Peers", one))
+            if isinstance(work, SpokeWork):
+                return [*map(work._blind, (1, 2, COMPARED)), *map(work._order_key, (1, 2, COMPARED))]
+            names = [work._handles(*each).of(np.zeros(1, np.int64)).tobytes() for each in spokes if each[1] != 2]
+            return [*starmap(work._scalar, spokes), *names]
 
-        first, second = work("b" * 32, bytes(32)), work("c" * 32, bytes(31) + b"\x01")
-        blinds = {one._blind(number) for one in (first, second) for number in (1, 2, COMPARED)}
-        orders = {one._leg.derived(f"order {number}") for one in (first, second) for number in (1, 2)}
-        assert (len(blinds), len(orders)) == (6, 4)
+        made = [key for one in (alice, bob) for session in ("b" * 32, "c" * 32) for key in secrets_of(one, session)]
+        assert (len(made), len(set(made))) == (32, 32)
         keys = {alice.exchange._linkages.handle_key(name, secrets.token_bytes(32)) for name in ("x", "y", "x")}
         assert len(keys) == 2
 
