@@ -4,10 +4,11 @@ With potentials theta_C, P(x) is proportional to exp(sum_C theta_C(x_C)). From t
 its residual out and hands the logarithm to its parent; what is left is a table of conditionals, and from the root back
 each is multiplied by the marginal of its separator:
 
-    b_C = theta_C + sum over children D of m_D,   m_C(s) = log sum_r exp b_C(s, r),   P(r | s) = exp(b_C(s, r) - m_C(s))
-    P(s, r) = P(r | s) P(s), and P(s) is the parent's marginal summed down to the separator
+    b_C = theta_C + sum over children D of m_D,   m_C(s) = log sum_r exp b_C(r, s),   P(r | s) = exp(b_C(r, s) - m_C(s))
+    P(r, s) = P(r | s) P(s), and P(s) is the parent's marginal summed down to the separator
 
-Every array of a clique has shape (S, R): cells of the separator, cells of the residual, each in C order.
+Every array of a clique has shape (R, S): cells of the residual, cells of the separator, each in C order. Sums over
+the last axis would be slow where R is small.
 
 Source: Lauritzen and Spiegelhalter (1988); Shafer and Shenoy (1990).
 """
@@ -22,8 +23,8 @@ from veiltab.researcher.model.measurement import Floats
 
 
 def array_shapes(tree: JunctionTree) -> list[tuple[int, int]]:
-    """Return (S, R) of each clique."""
-    return [(prod(tree.sizes(clique.separator)), prod(tree.sizes(clique.residual))) for clique in tree.cliques]
+    """Return (R, S) of each clique."""
+    return [(prod(tree.sizes(clique.residual)), prod(tree.sizes(clique.separator))) for clique in tree.cliques]
 
 
 class Calibration:
@@ -31,7 +32,6 @@ class Calibration:
 
     def __init__(self, tree: JunctionTree) -> None:
         self.tree = tree
-        self._shapes = array_shapes(tree)
         self._views = [self._view(number) for number in range(len(tree.cliques))]
 
     def _view(self, number: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
@@ -43,26 +43,27 @@ class Calibration:
         return self.tree.sizes(parent), dropped, within
 
     def conditionals(self, potentials: Sequence[Floats]) -> list[Floats]:
-        """Return P(residual | separator) of each clique, shape (S, R); every row sums to 1.
+        """Return P(residual | separator) of each clique, shape (R, S); every column sums to 1.
 
         Args:
-            potentials: theta_C of each clique, finite, shape (S, R) (nats).
+            potentials: theta_C of each clique, finite, shape (R, S) (nats).
         """
-        beliefs = [potential.copy() for potential in potentials]
+        beliefs = list(potentials)
         for number in reversed(range(len(beliefs))):
             belief, parent = beliefs[number], self.tree.cliques[number].parent
-            largest = belief.max(axis=1, keepdims=True)
-            np.exp(np.subtract(belief, largest, out=belief), out=belief)
-            total = belief.sum(axis=1, keepdims=True)
+            largest = belief.max(axis=0)
+            beliefs[number] = belief = belief - largest
+            np.exp(belief, out=belief)
+            total = belief.sum(axis=0)
             belief /= total
             if parent is not None:
                 shape, _, within = self._views[number]
-                above = beliefs[parent].reshape(shape)
-                above += (largest + np.log(total)).reshape(within)
+                above, message = beliefs[parent], (largest + np.log(total)).reshape(within)
+                beliefs[parent] = (above.reshape(shape) + message).reshape(above.shape)
         return beliefs
 
     def marginals(self, conditionals: Sequence[Floats]) -> list[Floats]:
-        """Return P(separator, residual) of each clique, shape (S, R), from all the conditionals."""
+        """Return P(residual, separator) of each clique, shape (R, S), from all the conditionals."""
         marginals: list[Floats] = []
         for number, (clique, conditional) in enumerate(zip(self.tree.cliques, conditionals, strict=True)):
             if clique.parent is None:
@@ -70,5 +71,5 @@ class Calibration:
             else:
                 shape, dropped, _ = self._views[number]
                 separator = marginals[clique.parent].reshape(shape).sum(axis=dropped)
-                marginals.append(conditional * separator.reshape(-1, 1))
+                marginals.append(conditional * separator.reshape(-1))
         return marginals

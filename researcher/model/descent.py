@@ -18,12 +18,13 @@ O'Donoghue and Candes, Adaptive restart for accelerated gradient schemes (2015).
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import count
 from math import sqrt
 
 import numpy as np
 
-from veiltab.researcher.model.calibration import Calibration, array_shapes
+from veiltab.researcher.model.calibration import Calibration
 from veiltab.researcher.model.junction import JunctionTree
 from veiltab.researcher.model.loss import Loss
 from veiltab.researcher.model.measurement import Floats, Table
@@ -38,12 +39,12 @@ _LATER_GROWTH = 1.02
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Point:
-    """Potentials, and what follows from them."""
+    """Potentials of the cells of all tables, and what follows from them."""
 
-    theta: Sequence[Floats]
+    theta: Floats
     conditionals: list[Floats]
     loss: float
-    slopes: list[Floats]
+    slope: Floats
 
 
 def tree_path(tree: JunctionTree, tables: Sequence[Table], margins: Sequence[Floats]) -> Iterator[TreeDistribution]:
@@ -56,23 +57,22 @@ def tree_path(tree: JunctionTree, tables: Sequence[Table], margins: Sequence[Flo
     Yields:
         The distribution after 0, EVERY, 2 EVERY, ... steps.
     """
-    calibration, loss = Calibration(tree), Loss(tree, tables)
+    calibration, loss, start = Calibration(tree), Loss(tree, tables), _independence(tree, margins)
 
-    def look(theta: Sequence[Floats]) -> _Point:
-        conditionals = calibration.conditionals(theta)
-        value, slopes = loss(calibration.marginals(conditionals))
-        return _Point(theta=theta, conditionals=conditionals, loss=value, slopes=slopes)
+    def look(theta: Floats) -> _Point:
+        conditionals = calibration.conditionals(loss.spread(start, theta))
+        value, slope = loss(calibration.marginals(conditionals))
+        return _Point(theta=theta, conditionals=conditionals, loss=value, slope=slope)
 
     alpha, growth, momentum = 1 / max(table.weight for table in tables), _FIRST_GROWTH, 1.0
-    last: Sequence[Floats] = _independence(tree, margins)
+    last: Floats = np.zeros(loss.cells)
     point = look(last)
     for step in count():
         if step % EVERY == 0:
             yield TreeDistribution(tree, point.conditionals)
-        stepped = [_along(theta, -alpha, slope) for theta, slope in zip(point.theta, point.slopes, strict=True)]
+        stepped = point.theta - alpha * point.slope
         following = (1 + sqrt(1 + 4 * momentum**2)) / 2
-        ahead = (momentum - 1) / following
-        tried = look([_along(new, ahead, new - old) for new, old in zip(stepped, last, strict=True)])
+        tried = look(stepped + (momentum - 1) / following * (stepped - last))
         if tried.loss <= point.loss:
             point, last, momentum = tried, stepped, following
             alpha *= growth
@@ -82,19 +82,10 @@ def tree_path(tree: JunctionTree, tables: Sequence[Table], margins: Sequence[Flo
             alpha, growth = alpha / 2, _LATER_GROWTH
 
 
-def _along(start: Floats, step: float, direction: Floats) -> Floats:
-    """Return start + step direction."""
-    found = direction * step
-    found += start
-    return found
-
-
 def _independence(tree: JunctionTree, margins: Sequence[Floats]) -> list[Floats]:
-    """Return potentials of independent attributes."""
+    """Return potentials of independent attributes for each clique: one axis an attribute, 1 long in the separator."""
     potentials = []
-    for clique, (separators, _) in zip(tree.cliques, array_shapes(tree), strict=True):
-        residual = np.zeros(1)
-        for axis in clique.residual:
-            residual = np.add.outer(residual, np.log(margins[axis])).reshape(-1)
-        potentials.append(np.tile(residual, (separators, 1)))
+    for clique in tree.cliques:
+        residual = reduce(np.add.outer, [np.log(margins[axis]) for axis in clique.residual])
+        potentials.append(residual.reshape(residual.shape + (1,) * len(clique.separator)))
     return potentials

@@ -42,7 +42,7 @@ class Clique:
     @property
     def axes(self) -> tuple[int, ...]:
         """The attributes in the order of the clique's array."""
-        return self.separator + self.residual
+        return self.residual + self.separator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,17 +12,23 @@ from math import prod, sqrt
 
 import numpy as np
 
+from veiltab.researcher.model.calibration import array_shapes
 from veiltab.researcher.model.junction import JunctionTree
 from veiltab.researcher.model.measurement import Floats, Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Target:
-    """A table as an array of its clique: one axis an attribute of the clique, of size 1 where the table has it not."""
+    """A table as an array of its clique: one axis an attribute of the clique, of size 1 where the table has it not.
+
+    Args:
+        cells: where its own are among those of all tables.
+    """
 
     places: frozenset[int]
     values: Floats
     weight: float
+    cells: slice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,18 +38,21 @@ class _Sum:
     targets: Sequence[_Target]
     smaller: Sequence[tuple[tuple[int, ...], "_Sum"]]
 
-    def look(self, marginal: Floats) -> tuple[float, Floats]:
-        """Return the loss of the tables here and below, and its slope by the cells of this marginal."""
-        loss, slope = 0.0, np.zeros([1] * marginal.ndim)
+    def look(self, marginal: Floats, slopes: Floats) -> float:
+        """Return the loss of the tables here and below, and write its slope by their cells."""
+        loss = 0.0
         for target in self.targets:
-            error = marginal - target.values
-            loss += target.weight * float(np.vdot(error, error)) / 2
-            slope = slope + target.weight * error
+            error = (marginal - target.values).reshape(-1)
+            loss += target.weight * float(error @ error) / 2
+            np.multiply(error, target.weight, out=slopes[target.cells])
         for places, below in self.smaller:
-            more, slopes = below.look(marginal.sum(axis=places, keepdims=True))
-            loss += more
-            slope = slope + slopes
-        return loss, slope
+            loss += below.look(marginal.sum(axis=places, keepdims=True), slopes)
+        return loss
+
+    def spread(self, cells: Floats, start: Floats | float = 0.0) -> Floats | float:
+        """Return start and the sum of the tables here and below at each cell of this marginal."""
+        here = sum((cells[target.cells].reshape(target.values.shape) for target in self.targets), start=start)
+        return sum((below.spread(cells) for _, below in self.smaller), start=here)
 
 
 def _sum(sizes: tuple[int, ...], kept: frozenset[int], targets: Collection[_Target]) -> _Sum:
@@ -72,7 +81,7 @@ def _groups(sizes: tuple[int, ...], kept: frozenset[int], count: int) -> list[tu
 
 
 class Loss:
-    """L and its slope by the marginals of the cliques.
+    """L and its slope by the cells of the tables.
 
     Args:
         tables: each within a clique of it.
@@ -83,6 +92,7 @@ class Loss:
 
     def __init__(self, tree: JunctionTree, tables: Sequence[Table]) -> None:
         targets: list[list[_Target]] = [[] for _ in tree.cliques]
+        self.cells = 0
         for table in tables:
             number = tree.containing(table.axes)
             if number is None:
@@ -95,18 +105,27 @@ class Loss:
                     places=frozenset(map(axes.index, inside)),
                     values=values.reshape([tree.shape[axis] if axis in table.axes else 1 for axis in axes]),
                     weight=table.weight,
+                    cells=slice(self.cells, self.cells + values.size),
                 )
             )
+            self.cells += values.size
+        self._tree = tree
         self._shapes = [tree.sizes(clique.axes) for clique in tree.cliques]
         self._sums = [
             _sum(shape, frozenset(range(len(shape))), some) for shape, some in zip(self._shapes, targets, strict=True)
         ]
 
-    def __call__(self, marginals: Sequence[Floats]) -> tuple[float, list[Floats]]:
-        """Return L and its slope by each clique's marginal, in that marginal's shape."""
-        loss, slopes = 0.0, []
-        for marginal, shape, sums in zip(marginals, self._shapes, self._sums, strict=True):
-            more, slope = sums.look(marginal.reshape(shape))
-            loss += more
-            slopes.append(np.broadcast_to(slope, shape).reshape(marginal.shape))
-        return loss, slopes
+    def __call__(self, marginals: Sequence[Floats]) -> tuple[float, Floats]:
+        """Return L and its slope by the cells of all tables side by side, shape (cells,)."""
+        slopes, looks = np.empty(self.cells), zip(marginals, self._shapes, self._sums, strict=True)
+        return sum(sums.look(marginal.reshape(shape), slopes) for marginal, shape, sums in looks), slopes
+
+    def spread(self, start: Sequence[Floats], cells: Floats) -> list[Floats]:
+        """Return an array for each clique, shape (R, S): at each of its cells its start and the sum of its tables.
+
+        Args:
+            start: of each clique, one axis an attribute, of size 1 where it is the same for all categories.
+            cells: of all tables side by side, shape (cells,).
+        """
+        added = zip(start, self._shapes, self._sums, array_shapes(self._tree), strict=True)
+        return [np.broadcast_to(sums.spread(cells, one), full).reshape(shape) for one, full, sums, shape in added]

@@ -21,7 +21,7 @@ class TreeDistribution:
     """P(x) = prod_C P(residual of C | separator of C).
 
     Args:
-        conditionals: P(residual | separator) of each clique, shape (S, R).
+        conditionals: P(residual | separator) of each clique, shape (R, S).
     """
 
     def __init__(self, tree: JunctionTree, conditionals: Sequence[Floats]) -> None:
@@ -89,7 +89,7 @@ class TreeDistribution:
             groups = np.zeros(count, np.intp)
             for axis in clique.separator:
                 groups = groups * self.tree.shape[axis] + columns[axis]
-            symbols = np.unravel_index(draw(conditional, groups, uniforms), self.tree.sizes(clique.residual))
+            symbols = np.unravel_index(draw(conditional.T, groups, uniforms), self.tree.sizes(clique.residual))
             for axis, column in zip(clique.residual, symbols, strict=True):
                 columns[axis] = column
         return np.stack(columns, axis=1)

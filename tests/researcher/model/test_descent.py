@@ -57,7 +57,9 @@ def test_the_loss_and_its_slope_are_sums_over_all_tables(most: int) -> None:
         error = error - table.values.transpose(order).reshape(error.shape)
         loss += table.weight * float((error**2).sum()) / 2
         slope += table.weight * error
-    found, (along,) = Loss(tree, some)([joint.reshape(1, -1)])
+    compared = Loss(tree, some)
+    found, slopes = compared([joint.reshape(-1, 1)])
+    (along,) = compared.spread([np.zeros([1] * joint.ndim)], slopes)
     assert found == pytest.approx(loss, rel=1e-12)
     np.testing.assert_allclose(along.reshape(joint.shape), slope, rtol=1e-12)
 
@@ -117,6 +119,6 @@ def test_marginals_of_any_attributes_are_those_of_the_joint_table() -> None:
 def test_a_marginal_that_needs_too_large_a_table_is_refused() -> None:
     shape = (4000, 1, 4000)
     tree = junction_tree(shape, [])
-    model = TreeDistribution(tree, [np.full((1, tree.shape[clique.residual[0]]), 0.5) for clique in tree.cliques])
+    model = TreeDistribution(tree, [np.full((tree.shape[clique.residual[0]], 1), 0.5) for clique in tree.cliques])
     with pytest.raises(InvalidInputError, match="a table of 16000000 cells"):
         model.marginal((0, 2))

@@ -69,6 +69,6 @@ def test_messages_give_the_marginals_of_the_joint_table(graph: tuple[Shape, list
 
 def test_potentials_of_any_size_neither_overflow_nor_underflow() -> None:
     tree = junction_tree((2, 2, 2), [(0, 1), (1, 2)])
-    potentials = [np.array([[0.0, 800.0, -800.0, 1.0]]), np.array([[900.0, -900.0], [5.0, 5.0]])]
+    potentials = [np.array([[0.0], [800.0], [-800.0], [1.0]]), np.array([[900.0, 5.0], [-900.0, 5.0]])]
     conditionals = Calibration(tree).conditionals(potentials)
-    assert all(np.isfinite(table).all() and np.allclose(table.sum(axis=1), 1) for table in conditionals)
+    assert all(np.isfinite(table).all() and np.allclose(table.sum(axis=0), 1) for table in conditionals)
