@@ -13,6 +13,9 @@ if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
 # What gRPC's C code writes by itself would stand amid lines of JSON; every failed call is told by ours.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
+# More threads of linear algebra would take a processor each while they wait, and their sums depend on their number.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from veiltab.deploy.cli import main
 
 if __name__ == "__main__":

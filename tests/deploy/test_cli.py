@@ -1,5 +1,8 @@
 import json
+import os
 import re
+import runpy
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -168,16 +171,15 @@ main()
     assert (done.returncode, done.stdout, done.stderr) == (143, "ran\nat its end\n", "")
 
 
-def test_the_module_is_the_command() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "veiltab", "--version"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        timeout=60,
-    )
-    assert (done.returncode, ", version " in done.stdout) == (0, True)
+def test_the_module_is_the_command_and_has_one_thread_of_linear_algebra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["veiltab", "--version"])
+    monkeypatch.setattr(os, "environ", {})
+    with pytest.raises(SystemExit, match="0"):
+        runpy.run_module("veiltab", run_name="__main__")
+    assert (", version " in capsys.readouterr().out, os.environ["OPENBLAS_NUM_THREADS"]) == (True, "1")
 
 
 PLAN = ("plan", "--population", "45222", "--cells", "24", "--epsilon", "2.5", "--delta", "1e-6")

@@ -49,7 +49,7 @@ def test_the_loss_and_its_slope_are_sums_over_all_tables(most: int) -> None:
         for axes in combinations(range(5), size)
     ]
     joint = rng.random([shape[axis] for axis in clique.axes])
-    loss, slope = 0.0, np.zeros(joint.shape)
+    compared, loss, slope = Loss(tree, some), 0.0, np.zeros(joint.shape)
     for table in some:
         others = tuple(place for place, axis in enumerate(clique.axes) if axis not in table.axes)
         order = np.argsort(np.argsort([axis for axis in clique.axes if axis in table.axes]))
@@ -57,7 +57,6 @@ def test_the_loss_and_its_slope_are_sums_over_all_tables(most: int) -> None:
         error = error - table.values.transpose(order).reshape(error.shape)
         loss += table.weight * float((error**2).sum()) / 2
         slope += table.weight * error
-    compared = Loss(tree, some)
     found, slopes = compared([joint.reshape(-1, 1)])
     (along,) = compared.spread([np.zeros([1] * joint.ndim)], slopes)
     assert found == pytest.approx(loss, rel=1e-12)
