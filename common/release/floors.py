@@ -67,14 +67,12 @@ class Floors:
         test = release_test(release)
         if not test.tested.is_at_least(self.tested):
             remedy = "Ask without a number of canaries, or for a smaller epsilon."
-            asked = f"asks for {self.tested.value!r}"
-            yield Lack(gives=test.sentence, asked=asked, where="canaries", remedy=remedy)
+            yield Lack(gives=test.sentence, asked=f"asks for {self.tested.value!r}", where="canaries", remedy=remedy)
         limits = dict.fromkeys(PAIRS, self.pair_epsilon) | {Coalition.DESK_AND_CURATORS: self.row_epsilon}
         for coalition, most in limits.items():
-            bound = None if most is None else release_card(release).bound(coalition)
-            if most is not None and bound and (bound.epsilon is None or bound.epsilon > most):
+            if most is not None and (bound := release_card(release).bound(coalition)).person_epsilon > most:
                 gives, asked = f"{bound.name} would face {bound.limit}", f"allows epsilon {most}"
-                remedy = "Ask for a smaller epsilon, or for another noise split."
+                remedy = "Ask for a smaller epsilon, another noise split, or rows without replacement."
                 yield Lack(gives=gives, asked=asked, where="epsilon", remedy=remedy)
 
 

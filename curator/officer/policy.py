@@ -65,7 +65,7 @@ OTHERS_SHARE = Decimal("0.5")
 """Part of the budget that releases without a curator's own attributes may take, unless its policy says otherwise."""
 
 ANY = Decimal("Infinity")
-"""The maximum of a rule that takes any epsilon, and the epsilon of a pair that nothing protects."""
+"""The maximum of a rule that takes any epsilon."""
 
 MOST_DAYS = 36_500
 """For so many days a key may be given out, if not for ever."""
@@ -89,7 +89,7 @@ class Outlook:
 
     @property
     def pair_epsilon(self) -> Decimal:
-        """The largest epsilon of the pairs, nats; infinite where nothing protects, or nobody knows."""
+        """The largest epsilon of the pairs of a person, nats; infinite where nothing bounds it, or nobody knows."""
         return self._largest([pair.roles for pair in PAIRS])
 
     @property
@@ -98,8 +98,7 @@ class Outlook:
         return self._largest([Coalition.DESK_AND_CURATORS.roles])
 
     def _largest(self, roles: list[tuple[str, ...]]) -> Decimal:
-        found = [bound.epsilon for bound in self.bounds if bound.roles in roles]
-        return max((ANY if epsilon is None else epsilon for epsilon in found), default=ANY)
+        return max((bound.person_epsilon for bound in self.bounds if bound.roles in roles), default=ANY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -342,6 +342,10 @@ UNUSUAL = {
     "rows": (seen(row="290"), 'maximum_row_epsilon = "any"'),
     "too few canaries": (seen(tested="too little"), 'tested = "too little"'),
     "no canaries": (seen(tested="not"), 'tested = "not"'),
+    "several rows of a person": (
+        replace(seen(), bounds=tuple(replace(bound, has_several=True) for bound in seen().bounds)),
+        'maximum_pair_epsilon = "any"\nmaximum_row_epsilon = "any"',
+    ),
     "a card that nobody has": (replace(seen(), bounds=()), 'maximum_pair_epsilon = "any"\nmaximum_row_epsilon = "any"'),
 }
 

@@ -80,7 +80,8 @@ def _together(
             return Bound(roles=coalition.roles, note=note)
         case _ if len(bounded) < len(slots):
             rows = sum((slot.count * max(each.row_epsilon for each in slot.candidates) for slot in slots), Decimal(0))
-            return Bound(roles=coalition.roles, epsilon=rows, per_row=True, note=_ADDED)
+            several = not all(each.scheme.is_simple_random for slot in slots for each in slot.candidates)
+            return Bound(roles=coalition.roles, epsilon=rows, per_row=True, has_several=several, note=_ADDED)
         case _:
             return _sum(coalition, bounded, delta, pricing)
 

@@ -30,6 +30,7 @@ class Bound:
         epsilon: nats, an upper bound; 0 if it learns nothing, None if nothing protects.
         delta: that comes with epsilon; 0 for a pure epsilon.
         per_row: whether epsilon is that of each released row by itself, whose person is known.
+        has_several: whether a person may have several such rows.
         other: another (epsilon, delta) that holds as well, if there is one.
         if_omitted: (epsilon, delta) if the server leaves out as much noise as its tests may miss, by a coin of its own
             for each row; None where nobody says, or no other noise protects.
@@ -40,6 +41,7 @@ class Bound:
     epsilon: Decimal | None = None
     delta: Decimal = Decimal(0)
     per_row: bool = False
+    has_several: bool = False
     other: tuple[Decimal, Decimal] | None = None
     if_omitted: tuple[Decimal, Decimal] | None = None
     note: str
@@ -52,11 +54,17 @@ class Bound:
         )
 
     @property
+    def person_epsilon(self) -> Decimal:
+        """Epsilon of all that is released of a person, nats; infinite where nothing bounds it."""
+        return Decimal("Infinity") if self.epsilon is None or self.has_several else self.epsilon
+
+    @property
     def guarantee(self) -> str:
         """The sharpest guarantee: one epsilon of two digits, rounded up, and its delta."""
         if self.epsilon is None:
             return "no protection"
-        return f"{guarantee_text(self.epsilon, self.delta)}{' a row' if self.per_row else ''}"
+        rows = " a row, and a person may have several" if self.has_several else " a row" if self.per_row else ""
+        return f"{guarantee_text(self.epsilon, self.delta)}{rows}"
 
     @property
     def limit(self) -> str:
@@ -184,6 +192,7 @@ def card_of(
                 roles=Coalition.DESK_AND_CURATORS.roles,
                 epsilon=release.row_epsilon,
                 per_row=True,
+                has_several=not release.scheme.is_simple_random,
                 note="rows with their persons; the server's noise alone protects",
             ),
             bound_of_ciphertext(one_time=one_time),
@@ -234,7 +243,7 @@ def _of_curators(release: TwoSidedRelease, delta: Decimal) -> Bound:
     pair = Coalition.ANALYST_AND_CURATORS
     if (view := release.seen_by(pair)) is None:
         note = "the sample is known, and a respondent may be in it several times"
-        return Bound(roles=pair.roles, epsilon=release.row_epsilon, per_row=True, note=note)
+        return Bound(roles=pair.roles, epsilon=release.row_epsilon, per_row=True, has_several=True, note=note)
     return _bound(view, pair, delta, note="counts, the sample, and which rows the curators replaced")
 
 

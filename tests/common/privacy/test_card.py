@@ -92,7 +92,11 @@ def test_no_order_is_claimed_without_a_certificate(scheme: str, stage: int | Non
     pair = card.bound(Coalition.ANALYST_AND_CURATORS)
     assert pair.epsilon == ln_above(noise.server.gamma)
     # Drawn several times, a respondent loses it each time.
-    assert pair.per_row == (scheme != "wor")
+    several = scheme != "wor"
+    assert pair.per_row == several
+    for bound in (pair, card.bound(Coalition.DESK_AND_CURATORS)):
+        assert (bound.person_epsilon > 1000) == several
+        assert bound.guarantee.endswith("a row, and a person may have several") == several
 
 
 def test_the_rows_name_each_coalition_and_what_it_faces() -> None:
