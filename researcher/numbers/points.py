@@ -1,8 +1,14 @@
 """The numbers that the categories of an attribute are, and what rounding them at random adds to a variance.
 
 The true table of a release has rounded numbers. An estimate of the numbers themselves has the variance of the release,
-and that of the rounding: of a contrast c, at most sum T (dc)^2 / (4 n) for each attribute that was rounded, dc the
-longer of its two steps from a cell; that much if every number lies in the middle of its step.
+and that of the rounding. Of the people between two points a share a became the lower one and b the upper one: the
+rounding of a contrast that differs by d between these adds at most
+
+    d^2 a b / (n (a + b)) <= d^2 ((1 - w)^2 a + w^2 b) / n    for every w,
+
+and every cell k has T_k = a_k + b_(k-1). So all steps together add at most sum T_k m_k / n, m_k the larger of
+d_k^2 (1 - w_k)^2 and d_(k-1)^2 w_(k-1)^2. Of w = 1/2 and w_k = T_k / (T_k + T_(k+1)) that with the lesser sum counts:
+as a rule the second where most people are at few points.
 """
 
 from collections.abc import Sequence
@@ -14,6 +20,9 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.pooling import PooledEstimate
+
+_LEAST = 1e-12
+"""What is added to shares that divide."""
 
 _REMEDY = "This takes attributes of kind number, of `integers`, or whose categories are all numbers."
 
@@ -85,12 +94,27 @@ def rounding_variance(table: TableEstimate, contrasts: Floats) -> Floats:
             continue
         by_point = np.moveaxis(tensors, axis, -1)
         steps = np.diff(by_point[..., : _points(attribute)], axis=-1)
-        up, down = np.zeros_like(by_point), np.zeros_like(by_point)
-        up[..., : steps.shape[-1]] = steps
-        down[..., 1 : 1 + steps.shape[-1]] = steps
-        longer = np.moveaxis(np.where(np.abs(up) > np.abs(down), up, down), -1, axis).reshape(len(contrasts), -1)
-        added += once * (longer * shares.reshape(-1)) @ longer.T / (4 * table.population)
+        known = np.moveaxis(shares, axis - 1, -1)[..., : _points(attribute)]
+        by_share = known[..., :-1] / (known[..., :-1] + known[..., 1:] + _LEAST)
+        ways = [_longer(steps, below) for below in (np.full_like(by_share, 0.5), by_share)]
+        sums = [(known * one**2).sum(axis=(0, -1), keepdims=True) for one in ways]
+        longer = np.zeros_like(by_point)
+        longer[..., : _points(attribute)] = np.where(sums[1] < sums[0], ways[1], ways[0])
+        longer = np.moveaxis(longer, -1, axis).reshape(len(contrasts), -1)
+        added += once * (longer * shares.reshape(-1)) @ longer.T / table.population
     return added
+
+
+def _longer(steps: Floats, below: Floats) -> Floats:
+    """Return the longer of the two weighted steps of each point, shape (c, ..., k), of steps of shape (c, ..., k - 1).
+
+    Args:
+        below: w, of each step.
+    """
+    nothing = np.zeros((*steps.shape[:-1], 1))
+    up, down = (np.concatenate(one, axis=-1) for one in ((steps * (1 - below), nothing), (nothing, steps * below)))
+    found: Floats = np.where(np.abs(up) > np.abs(down), up, down)
+    return found
 
 
 def _points(attribute: Attribute) -> int:

@@ -68,5 +68,5 @@ def test_slopes_are_unbiased_and_intervals_hold(name: str) -> None:
         assert (np.abs(z) < 3.3).all(), (formula, z)
         covered = ((low <= truth) & (truth <= high)).mean(axis=0)
         # 400 releases: a standard error of .011 each; the bound of what rounding adds makes some intervals wide.
-        assert (covered > 0.93).all(), (formula, covered)
+        assert ((covered > 0.93) & (covered < 0.985)).all(), (formula, covered)
         assert covered.mean() < 0.98, (formula, covered)

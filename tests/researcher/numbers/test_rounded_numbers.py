@@ -14,6 +14,7 @@ from veiltab.researcher.estimates.estimation import Estimate
 from veiltab.researcher.numbers.correlation import correlation
 from veiltab.researcher.numbers.linear import linear
 from veiltab.researcher.numbers.means import means, sums
+from veiltab.researcher.numbers.points import rounding_variance
 from veiltab.researcher.numbers.quantiles import quantiles
 from veiltab.researcher.numbers.second_moments import variances
 
@@ -163,6 +164,31 @@ def test_expectations_give_the_numbers_themselves() -> None:
     assert found.names == ("(intercept)", "x")
     # Rounding alone is in the intervals.
     assert 0 < (found.high - found.low)[1] < 0.01
+
+
+@pytest.mark.parametrize(("at_a_point", "least", "most"), [(0.0, 0.6, 1.0), (0.95, 0.0, 0.4)])
+def test_rounding_adds_no_more_than_is_said(at_a_point: float, least: float, most: float) -> None:
+    """Of known numbers: the variance that the coins add, beside the bound, and the bound beside that of the middle."""
+    rng, people, parts = np.random.default_rng(3), 20_000, list[Floats]()
+    for _ in range(50):
+        grid = np.cumsum([0.0, *rng.uniform(1, 9, 4)])
+        numbers = rng.triangular(0, rng.uniform(0, grid[-1]), grid[-1], people)
+        numbers = np.where(rng.random(people) < at_a_point, grid[2], numbers)
+        law, sex = np.array([np.interp(numbers, grid, row) for row in np.eye(5)]), rng.integers(0, 2, people)
+        counts = np.array([law[:, sex == one].sum(axis=1) for one in (0, 1)])
+        x = Attribute(name="x", categories=tuple(f"{point:.9g}" for point in grid), number="a/x")
+        domain = Domain(attributes=(Attribute(name="sex", categories=("m", "f")), x))
+        contrast = rng.normal(size=(2, 5))
+        values = contrast[sex]
+        added = float(((values**2 * law.T).sum(axis=1) - (values * law.T).sum(axis=1) ** 2).sum()) / people
+        steps = np.abs(np.diff(contrast, axis=1))
+        middle = (counts * np.maximum(np.pad(steps, ((0, 0), (1, 0))), np.pad(steps, ((0, 0), (0, 1)))) ** 2).sum() / 4
+        bound = people * rounding_variance(exact(np.rint(counts).astype(np.int64), domain), contrast.reshape(1, -1))
+        parts.append(np.array([added / bound[0, 0], bound[0, 0] * people / middle]))
+    under, beside = np.transpose(parts)
+    assert under.max() < 1.001
+    assert least < beside.mean() < most
+    assert beside.max() < 1.001
 
 
 def test_pairs_give_what_one_table_does() -> None:
