@@ -12,7 +12,7 @@ import click
 from veiltab.common.command.cli import PATH, emit
 from veiltab.common.command.options import tables_options
 from veiltab.common.core.domain import Domain
-from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
+from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon, upward
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.privacy.planning.noise_split import parse_split
@@ -22,6 +22,7 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.tables import Prospect, asked_tables
 from veiltab.common.study.file import Study, load_study
+from veiltab.curator.budget.entries import percent
 from veiltab.deploy.plan.workload_plan import WorkloadPlan, plan_workload
 
 _OPTIONS = (
@@ -236,7 +237,7 @@ def _text(plan: WorkloadPlan, aim: float | None, reply: WorkloadAnswer | None) -
     delta = delta_text(workload.delta)
     lines = [
         f"For epsilon {workload.epsilon.normalize():f}, delta {delta}, n = {workload.population:,}: {what}.",
-        f"Price: mu = {plan.price.mu:.5f}, which is {float(plan.share):.1%} of the budget of every curator.",
+        f"Price: mu = {upward(plan.price.mu)}, which is {percent(plan.share)} of the budget of every curator.",
         f"Foreseen error of a typical pair, as a total variation distance: {plan.pair_error:.4f}{twice}.",
         "That is of each table by itself, without bias; a model fitted to all of them is usually nearer to the truth.",
     ]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from veiltab.common.collection.oracles import Report
 from veiltab.common.collection.round import Round, RoundState, RoundStatus
 from veiltab.common.collection.tokens import DIGEST_BYTES
+from veiltab.common.core.numbers.rounding import bound_text
 from veiltab.common.errors import (
     BudgetExceededError,
     ClosedRoundError,
@@ -385,7 +386,8 @@ def _check_holds(spec: Round, rounds: Iterable[Round], allowed: Fraction, rule: 
     # Fractions add up exactly; sums of decimals are rounded.
     spent = sum((Fraction(one.epsilon) for one in rounds), Fraction(0))
     if spent + Fraction(spec.epsilon) > allowed:
-        raise BudgetExceededError(f"{rule}, and {float(spent):g} of it is spent", where="epsilon", remedy=remedy)
+        used = bound_text(Decimal(spent.numerator) / spent.denominator, 6)
+        raise BudgetExceededError(f"{rule}, and {used} of it is spent", where="epsilon", remedy=remedy)
 
 
 def split_digests(joined: bytes) -> Iterable[bytes]:

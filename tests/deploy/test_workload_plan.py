@@ -1,6 +1,7 @@
 """What `veiltab plan` says of a release of several tables, before anybody is asked."""
 
 import json
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,19 @@ def test_the_delta_and_the_people_that_a_pair_error_needs(study_path: Path) -> N
         assert found["feasible"], asked
         assert found["pair_error"] <= 0.02
         assert found[asked] < 1600
+
+
+def test_no_price_is_printed_below_itself(study_path: Path) -> None:
+    words = ["plan", "--study", str(study_path), "--workload", "pairs", "--population", str(N), "--delta", "1e-6"]
+    for epsilon in ("0.3", "0.7", "1"):
+        text, plain = (
+            CliRunner().invoke(veiltab, [*words, "--epsilon", epsilon, *as_]).stdout for as_ in ((), ("--json",))
+        )
+        found = json.loads(plain)
+        printed = re.search(r"Price: mu = ([\d.]+), which is ([\d.]+)% of the budget", text)
+        assert printed
+        for number, exact in ((printed[1], found["mu"]), (Decimal(printed[2]) / 100, found["share_of_budget"])):
+            assert Decimal(str(exact)) <= Decimal(number) < Decimal(str(exact)) + Decimal("1e-4")
 
 
 def test_a_pair_error_that_no_epsilon_reaches_is_said(study_path: Path) -> None:
