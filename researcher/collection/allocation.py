@@ -29,7 +29,7 @@ from veiltab.researcher.frequency.design import RoundDesign
 from veiltab.researcher.frequency.tally import Tally
 
 LEAST_RATE = Fraction(1, 1000)
-"""Default floor of a rate: a stratum that never reports cannot be estimated."""
+"""Floor of a rate: a stratum that never reports cannot be estimated."""
 
 _STEP = Fraction(1, 10**6)
 _TOLERANCE = 1e-9
@@ -61,49 +61,36 @@ class Allocation:
     equal_rate_variances: Floats
 
 
-def allocate(  # noqa: PLR0913 - one argument a quantity
-    first: Tally,
-    *,
-    budget: Fraction | int,
-    objective: Objective = Objective.LARGEST,
-    weights: Floats | None = None,
-    least_rate: Fraction = LEAST_RATE,
-    second: RoundDesign | None = None,
-) -> Allocation:
+def allocate(first: Tally, *, budget: Fraction | int, objective: Objective = Objective.LARGEST) -> Allocation:
     """Choose the rates of a second round over the strata of a first.
 
     Args:
         first: the counts of the first round.
         budget: expected reports of the second round, sum_s n_s pi_s.
         objective: the largest variance over the values, or their sum.
-        weights: of the values, shape (d,), not negative; 1 by default. The largest is of weight times variance.
-        least_rate: floor of every rate, a whole number of 10^-6.
-        second: populations, p and q of the second round, if they differ from the first's; its rates are not used.
 
     Returns:
         Rates rounded down to six digits, so that the budget holds.
 
     Raises:
         NotReadyError: the first round has no report.
-        InvalidInputError: a budget that is more than the nodes or less than the floor takes, or a number out of range.
+        InvalidInputError: a budget that is more than the nodes or less than the floor takes.
 
     Source: Biswas, Cormode, Maple, Section 6 (iii), which asks for it; Neyman, On the two different aspects of the
     representative method (1934), for the weighted sum.
     """
-    design = second or first.design
-    shares, budget = stratum_shares(first), Fraction(budget)
-    weight = np.ones(shares.shape[1]) if weights is None else np.asarray(weights, np.float64)
-    _check(first, design, budget, least_rate, weight)
+    design, shares, budget = first.design, stratum_shares(first), Fraction(budget)
+    _check(first, budget)
     costs, nodes = node_costs(shares, design), np.array(design.populations, np.float64)
     held = nodes @ shares
     match objective:
         case Objective.SUM:
-            solution = neyman_rates(costs @ weight, nodes, float(budget), float(least_rate))
+            solution = neyman_rates(costs.sum(axis=1), nodes, float(budget), float(LEAST_RATE))
         case Objective.LARGEST:
-            solution = minimax_rates(costs * weight, held * weight, nodes, float(budget), float(least_rate))
+            solution = minimax_rates(costs, held, nodes, float(budget), float(LEAST_RATE))
         case _:
             assert_never(objective)
-    rates = _rounded(solution, design.populations, budget, least_rate)
+    rates = _rounded(solution, design.populations, budget)
     return Allocation(
         rates=rates,
         expected_reports=_reports(rates, design.populations),
@@ -215,15 +202,15 @@ def _multipliers(costs: Floats, held: Floats, least_sum: Callable[[Floats], Floa
     return weights
 
 
-def _rounded(exact: Floats, populations: Sequence[int], budget: Fraction, least: Fraction) -> tuple[Fraction, ...]:
+def _rounded(exact: Floats, populations: Sequence[int], budget: Fraction) -> tuple[Fraction, ...]:
     """Round down to whole steps, never below the floor; then reduce the largest rates to the budget."""
     # A rate that a rounding error put just below a whole step is that step.
-    rates = [max(floor(Fraction(rate) / _STEP + Fraction(1, 1000)) * _STEP, least) for rate in exact.tolist()]
+    rates = [max(floor(Fraction(rate) / _STEP + Fraction(1, 1000)) * _STEP, LEAST_RATE) for rate in exact.tolist()]
     for place in sorted(range(len(rates)), key=lambda s: rates[s], reverse=True):
         excess = _reports(rates, populations) - budget
         if excess <= 0:
             break
-        rates[place] = max(rates[place] - ceil(excess / populations[place] / _STEP) * _STEP, least)
+        rates[place] = max(rates[place] - ceil(excess / populations[place] / _STEP) * _STEP, LEAST_RATE)
     return tuple(rates)
 
 
@@ -231,22 +218,17 @@ def _reports(rates: Sequence[Fraction], populations: Sequence[int]) -> Fraction:
     return Fraction(sum(n * rate for n, rate in zip(populations, rates, strict=True)))
 
 
-def _check(first: Tally, design: RoundDesign, budget: Fraction, least: Fraction, weights: Floats) -> None:
+def _check(first: Tally, budget: Fraction) -> None:
     if not first.reports.sum():
         raise NotReadyError(
             "no node reported in the first round, so nothing is known of the strata",
             where="allocation",
             remedy="Close a round that has reports, or choose the rates yourself.",
         )
-    if len(design.populations) != len(first.populations):
-        raise InvalidInputError("both rounds must have the same strata", where="allocation")
-    if not 0 < least <= 1 or least % _STEP:
-        raise InvalidInputError("the least rate must be a whole number of 0.000001, above 0", where="least rate")
-    if weights.shape != (first.values,) or not np.isfinite(weights).all() or weights.min() < 0 or not weights.any():
-        raise InvalidInputError("the weights are not one a value, or one is negative, or all are zero", where="weights")
-    if not least * design.population <= budget <= design.population:
+    nodes = first.design.population
+    if not LEAST_RATE * nodes <= budget <= nodes:
         raise InvalidInputError(
-            f"a budget of {float(budget):g} reports is not between {float(least * design.population):g}, which the"
-            f" least rate takes, and the {design.population} nodes",
+            f"a budget of {float(budget):g} reports is not between {float(LEAST_RATE * nodes):g}, which the least rate"
+            f" takes, and the {nodes} nodes",
             where="budget",
         )

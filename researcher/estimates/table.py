@@ -95,15 +95,12 @@ def rows_frame(domain: Domain, counts: NDArray[np.int64], study_digest: str, key
     return frame
 
 
-def to_frame(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -> pd.DataFrame:
+def to_frame(estimate: ShownTable) -> pd.DataFrame:
     """Return one row a cell: the category of each attribute, then the columns of `statistics`.
 
     An attribute is an ordered Categorical whose categories are those of the study file, or a column of whole numbers
     if these are consecutive ones. An attribute that is named like
     a statistic gets underscores after its name. The frame's `attrs` name the study file and its categories.
-
-    Args:
-        truth: true fractions, shape (K,), float64, or None.
 
     Returns:
         K rows in C order.
@@ -111,7 +108,7 @@ def to_frame(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -> 
     with importing("researcher", "a data frame"):
         import pandas as pd  # noqa: PLC0415 - not where the extra is missing
 
-    numbers = statistics(estimate, truth)
+    numbers = statistics(estimate)
     symbols = np.unravel_index(np.arange(estimate.domain.cells), estimate.domain.shape)
     columns: dict[str, Any] = {}
     taken = {*numbers, "study_digest"}

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def columns(frequencies: Frequencies, truth: NDArray[np.float64] | None = None) -> dict[str, NDArray[Any]]:
-    """Return value, estimate, se, low, high, projected (fractions), count, count_se (nodes), and the truth if known."""
-    table: dict[str, NDArray[Any]] = {
+def columns(frequencies: Frequencies) -> dict[str, NDArray[Any]]:
+    """Return value, estimate, se, low, high, projected (fractions), count, count_se (nodes)."""
+    return {
         "value": np.array(frequencies.labels, dtype=object),
         "estimate": frequencies.fractions,
         "se": frequencies.shares(frequencies.standard_errors),
@@ -24,15 +24,14 @@ def columns(frequencies: Frequencies, truth: NDArray[np.float64] | None = None) 
         "count": frequencies.counts,
         "count_se": frequencies.standard_errors,
     }
-    return table if truth is None else table | {"truth": frequencies.shares(truth)}
 
 
-def values_frame(frequencies: Frequencies, truth: NDArray[np.float64] | None = None) -> "pd.DataFrame":
+def values_frame(frequencies: Frequencies) -> "pd.DataFrame":
     """Return the estimates, one row a value."""
     with importing("researcher", "a data frame"):
         import pandas as pd  # noqa: PLC0415 - not where the extra is missing
 
-    return pd.DataFrame(columns(frequencies, truth))
+    return pd.DataFrame(columns(frequencies))
 
 
 def values_text(frequencies: Frequencies) -> str:
@@ -46,9 +45,9 @@ def values_text(frequencies: Frequencies) -> str:
     return "\n".join("  ".join(map(str.rjust, row, widths)) for row in rows)
 
 
-def values_records(frequencies: Frequencies, truth: NDArray[np.float64] | None = None) -> list[dict[str, object]]:
+def values_records(frequencies: Frequencies) -> list[dict[str, object]]:
     """Return the estimates, one mapping of plain numbers a value."""
-    table = columns(frequencies, truth)
+    table = columns(frequencies)
     names = list(table)
     rows = zip(*(part.tolist() for part in table.values()), strict=True)
     return [dict(zip(names, row, strict=True)) for row in rows]
