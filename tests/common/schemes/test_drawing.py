@@ -96,6 +96,11 @@ def test_known_answers_of_indices_and_sizes() -> None:
     assert poisson_size(10**6, 400, key) == 380
 
 
+def test_indices_of_several_pieces_do_not_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veiltab.common.core.sampling._WORDS", 16)
+    assert len(set(uniform_indices(2**40, 100, bytes(32)).tolist())) == 100
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 1000, 2**40 + 1])
 def test_uniform_indices_are_uniform(n: int) -> None:
     found = uniform_indices(n, 60_000, key_of(n))
