@@ -295,6 +295,12 @@ def _columns(connection: sqlite3.Connection) -> frozenset[tuple[str, str]]:
     return frozenset((table, column) for table, column in rows.fetchall())
 
 
+def value_of(database: Database, query: str, *parameters: object) -> Any:  # noqa: ANN401 - as the column has it
+    """Return the first column of the first row; None if there is no row."""
+    row = database.execute(query, parameters).fetchone()
+    return None if row is None else row[0]
+
+
 def transaction(connection: AnyConnection, *, is_synced: bool = True) -> AbstractContextManager[AnyConnection]:
     """Run a block as one transaction, durable unless it waits for no disk; undone when the block raises."""
     return connection.transaction(is_synced=is_synced)

@@ -17,7 +17,7 @@ from enum import Enum
 
 from veiltab.common.core.texts.canonical import canonical_json
 from veiltab.common.errors import IntegrityError
-from veiltab.common.storage.database import Database
+from veiltab.common.storage.database import Database, value_of
 
 _READ_AT_ONCE = 10_000
 
@@ -159,21 +159,19 @@ class AuditLog:
 
     def key_given_at(self, release: str, attribute: str, researcher: str) -> int | None:
         """Return when it was recorded last that a researcher is given a key, Unix seconds; None if it never was."""
-        row = self._connection.execute(
-            "SELECT json_extract(line, '$.time') AS time FROM audit WHERE release_id = ?"
+        query = (
+            "SELECT json_extract(line, '$.time') FROM audit WHERE release_id = ?"
             " AND json_extract(line, '$.event') = ? AND json_extract(line, '$.facts.attribute') = ?"
-            " AND json_extract(line, '$.facts.researcher') = ? ORDER BY number DESC LIMIT 1",
-            [release, Event.KEY.value, attribute, researcher],
-        ).fetchone()
-        return None if row is None else int(row["time"])
+            " AND json_extract(line, '$.facts.researcher') = ? ORDER BY number DESC LIMIT 1"
+        )
+        time: int | None = value_of(self._connection, query, release, Event.KEY.value, attribute, researcher)
+        return time
 
     def head_before(self, time: int) -> AuditHead:
         """Return where the log stood before the first entry of a time (Unix seconds) or later."""
-        rows = self._connection.execute(
-            "SELECT number FROM audit WHERE json_extract(line, '$.time') >= ? ORDER BY number LIMIT 1", [time]
-        )
-        first = rows.fetchone()
-        head = self.head if first is None else self.head_at(first["number"] - 1)
+        query = "SELECT number FROM audit WHERE json_extract(line, '$.time') >= ? ORDER BY number LIMIT 1"
+        first = value_of(self._connection, query, time)
+        head = self.head if first is None else self.head_at(first - 1)
         if head is None:
             raise IntegrityError("the audit log lacks entries", where="audit log", remedy="See docs/evidence.md.")
         return head
@@ -212,8 +210,8 @@ class AuditLog:
         """Return where the log stood with so many entries; None if it has fewer."""
         if length == 0:
             return EMPTY
-        row = self._connection.execute("SELECT digest FROM audit WHERE number = ?", [length]).fetchone()
-        return None if row is None else AuditHead(length=length, digest=bytes(row["digest"]))
+        digest = value_of(self._connection, "SELECT digest FROM audit WHERE number = ?", length)
+        return None if digest is None else AuditHead(length=length, digest=digest)
 
 
 def chained(lines: Iterable[tuple[int, str, bytes]], head: AuditHead | None = EMPTY) -> AuditHead:

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.messages.witness import Witnessed
-from veiltab.common.storage.database import Database
+from veiltab.common.storage.database import Database, value_of
 from veiltab.curator.audit.log import AuditHead
 from veiltab.curator.budget.allowance import Allowance, Sums
 from veiltab.curator.budget.bounded_set import BoundedSet
@@ -81,8 +81,7 @@ class Chain:
             IntegrityError: entries are missing or differ, and no person has set that aside.
         """
         length, head = witnessed
-        row = self.connection.execute("SELECT digest FROM ledger WHERE number = ?", [length]).fetchone()
-        if length == 0 or (row is not None and bytes(row["digest"]) == head):
+        if length == 0 or value_of(self.connection, "SELECT digest FROM ledger WHERE number = ?", length) == head:
             return
         if not self.doubts.is_set_aside(who, length, head):
             raise IntegrityError(
@@ -146,7 +145,7 @@ class Chain:
         )
 
     def _exists(self, query: str, release_id: str) -> bool:
-        return self.connection.execute(query, [release_id]).fetchone() is not None
+        return value_of(self.connection, query, release_id) is not None
 
     def rows(self, query: str, *values: object) -> list[sqlite3.Row]:
         """Return what a query finds in the ledger's tables."""

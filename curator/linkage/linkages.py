@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.texts.canonical import read_canonical
-from veiltab.common.storage.database import Database, transaction
+from veiltab.common.storage.database import Database, transaction, value_of
 from veiltab.curator.audit.log import AuditLog, Event
 from veiltab.curator.linkage.linkage_report import LinkageReport
 
@@ -41,8 +41,7 @@ class Linkages:
                 "INSERT INTO linkage (alignment_id, handle_key) VALUES (?, ?) ON CONFLICT DO NOTHING",
                 [alignment_id, fresh],
             )
-            row = db.execute("SELECT handle_key FROM linkage WHERE alignment_id = ?", [alignment_id]).fetchone()
-        return bytes(row["handle_key"])
+            return bytes(value_of(db, "SELECT handle_key FROM linkage WHERE alignment_id = ?", alignment_id))
 
     def forget_key(self, alignment_id: str) -> None:
         """Erase the key of an alignment's handles, which nobody needs any more."""
@@ -74,7 +73,7 @@ class Linkages:
 
     def noise_key(self) -> bytes:
         """Return the secret that the noise of match rates follows from; it was drawn with the state."""
-        return bytes(self._connection.execute("SELECT key FROM noise_of_rates").fetchone()["key"])
+        return bytes(value_of(self._connection, "SELECT key FROM noise_of_rates"))
 
     def latest_sample(self) -> LinkedSample:
         """Return the sample of the latest linkage, of which there is a report."""

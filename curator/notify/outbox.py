@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from veiltab.common.storage.database import Database, transaction
+from veiltab.common.storage.database import Database, transaction, value_of
 from veiltab.curator.officer.notify_settings import Kind
 
 _WAITS = (30, 120, 600, 3600, 6 * 3600)
@@ -75,8 +75,7 @@ class Outbox:
     def enabled_since(self, now: int) -> int:
         """Return when notices were first wanted here: now, if this is the first time."""
         self._connection.execute("INSERT INTO notices_wanted VALUES (1, ?) ON CONFLICT DO NOTHING", [now])
-        (since,) = self._connection.execute("SELECT since FROM notices_wanted").fetchone()
-        return int(since)
+        return int(value_of(self._connection, "SELECT since FROM notices_wanted"))
 
     def add(self, notice: Notice, channels: Iterable[str], now: int) -> None:
         """Put a notice into the outbox, for each channel; a second one about the same event changes nothing."""

@@ -12,7 +12,7 @@ from veiltab.common.rpc.certificates.checkpoint import check_checkpoint, cosigne
 from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.rpc.parties.identity import Identity, Party, Role, utc_now
 from veiltab.common.rpc.parties.signing import SignedText
-from veiltab.common.storage.database import Database, transaction
+from veiltab.common.storage.database import Database, transaction, value_of
 from veiltab.curator.progress.release_record import Progress
 
 _ADD = "INSERT INTO checkpoint VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
@@ -27,10 +27,8 @@ def sign_charge(connection: Database, identity: Identity, release_id: str, ledge
 
 def own_checkpoint(connection: Database, curator: str, release_id: str) -> bytes:
     """Return this curator's own checkpoint of a release; empty before the charge, and of one of several tables."""
-    row = connection.execute(
-        "SELECT line FROM checkpoint WHERE curator = ? AND release_id = ?", [curator, release_id]
-    ).fetchone()
-    return b"" if row is None else str(row["line"]).encode()
+    query = "SELECT line FROM checkpoint WHERE curator = ? AND release_id = ?"
+    return (value_of(connection, query, curator, release_id) or "").encode()
 
 
 def keep_checkpoints(connection: Database, identity: Identity, release_id: str, others: Iterable[Progress]) -> None:
@@ -49,10 +47,9 @@ def keep_checkpoints(connection: Database, identity: Identity, release_id: str, 
         head = checkpoint.head
         if checkpoint.release != release_id:
             raise IntegrityError("shows the checkpoint of another release", where=where)
-        before = connection.execute(
-            "SELECT length FROM seen_before WHERE release_id = ? AND curator = ?", [release_id, peer.curator]
-        ).fetchone()
-        if before is not None and head.length <= before["length"]:
+        query = "SELECT length FROM seen_before WHERE release_id = ? AND curator = ?"
+        before = value_of(connection, query, release_id, peer.curator)
+        if before is not None and head.length <= before:
             raise IntegrityError("shows a ledger that it had before this release", where=where)
         seen = head.length, bytes.fromhex(head.digest)
         longest = longest_ledger(connection, peer.curator)
@@ -80,7 +77,7 @@ def _has_another(connection: Database, curator: str, text: str, head: LedgerHead
     """Whether a curator's checkpoint of the same length, but another one, is kept: the longest may be longer."""
     beginning, whole = (canonical_json(one)[1:-1] for one in (f"/ledger\n{head.length}\n", f"{text}\n"))
     sql = "SELECT 1 FROM checkpoint WHERE curator = ? AND instr(line, ?) > 0 AND instr(line, ?) = 0 LIMIT 1"
-    return connection.execute(sql, [curator, beginning, whole]).fetchone() is not None
+    return value_of(connection, sql, curator, beginning, whole) is not None
 
 
 def _read(shown: bytes, where: str) -> SignedText:

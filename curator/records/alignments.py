@@ -1,7 +1,7 @@
 """Table versions, alignments, and the longest ledger that each peer has shown."""
 
 from veiltab.common.release.messages.witness import longest_ledger, remember_ledger
-from veiltab.common.storage.database import Database
+from veiltab.common.storage.database import Database, value_of
 
 
 class Alignments:
@@ -15,10 +15,8 @@ class Alignments:
         self._connection.execute(
             "INSERT INTO table_version VALUES (?, ?) ON CONFLICT DO NOTHING", [content_digest, fresh]
         )
-        row = self._connection.execute(
-            "SELECT version FROM table_version WHERE content_digest = ?", [content_digest]
-        ).fetchone()
-        return str(row["version"])
+        query = "SELECT version FROM table_version WHERE content_digest = ?"
+        return str(value_of(self._connection, query, content_digest))
 
     def forget_version(self, content_digest: str) -> None:
         """Let a table content have another name from now on, so that it is aligned under new keys."""

@@ -1,6 +1,6 @@
 """Plans, cards and charges, each computed once and kept under the digest of its question."""
 
-from veiltab.common.storage.database import Database
+from veiltab.common.storage.database import Database, value_of
 
 
 class Answers:
@@ -11,10 +11,9 @@ class Answers:
 
     def plan(self, release_id: str, question: bytes) -> str | None:
         """Return the answer to a question of this digest, if it was ever answered."""
-        row = self._connection.execute(
-            "SELECT answer FROM plan WHERE release_id = ? AND question = ?", [release_id, question]
-        ).fetchone()
-        return None if row is None else str(row["answer"])
+        query = "SELECT answer FROM plan WHERE release_id = ? AND question = ?"
+        answer: str | None = value_of(self._connection, query, release_id, question)
+        return answer
 
     def set_plan(self, release_id: str, question: bytes, answer: str) -> None:
         """Record the answer to a question; the first one counts."""
@@ -24,8 +23,8 @@ class Answers:
 
     def card(self, spec: bytes) -> str | None:
         """Return the epsilon card of the spec of this digest, if it was ever made."""
-        row = self._connection.execute("SELECT rows FROM card WHERE spec = ?", [spec]).fetchone()
-        return None if row is None else str(row["rows"])
+        rows: str | None = value_of(self._connection, "SELECT rows FROM card WHERE spec = ?", spec)
+        return rows
 
     def set_card(self, release_id: str, spec: bytes, rows: str) -> None:
         """Record the epsilon card of a spec."""
@@ -33,8 +32,8 @@ class Answers:
 
     def charge(self, question: bytes) -> str | None:
         """Return the answer to the question of this digest what a release takes, if it was ever answered."""
-        row = self._connection.execute("SELECT answer FROM charge WHERE question = ?", [question]).fetchone()
-        return None if row is None else str(row["answer"])
+        answer: str | None = value_of(self._connection, "SELECT answer FROM charge WHERE question = ?", question)
+        return answer
 
     def set_charge(self, release_id: str, question: bytes, answer: str) -> None:
         """Record what a release takes; the first answer counts."""

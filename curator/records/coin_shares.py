@@ -3,7 +3,7 @@
 from collections import Counter
 
 from veiltab.common.errors import ConflictError
-from veiltab.common.storage.database import Database, erase_traces, transaction
+from veiltab.common.storage.database import Database, erase_traces, transaction, value_of
 from veiltab.curator.audit.log import AuditLog, Event
 
 
@@ -19,12 +19,11 @@ class CoinShares:
     def own_share(self, coin_id: str, fresh: bytes) -> bytes:
         """Return this curator's share of a coin: `fresh` the first time, the same ever after."""
         self._connection.execute("INSERT INTO coin (id, share) VALUES (?, ?) ON CONFLICT DO NOTHING", [coin_id, fresh])
-        row = self._connection.execute("SELECT share FROM coin WHERE id = ?", [coin_id]).fetchone()
-        return bytes(row["share"])
+        return bytes(value_of(self._connection, "SELECT share FROM coin WHERE id = ?", coin_id))
 
     def knows_coin(self, coin_id: str) -> bool:
         """Whether this curator has, or had, a share of a coin."""
-        return self._connection.execute("SELECT 1 FROM coin WHERE id = ?", [coin_id]).fetchone() is not None
+        return value_of(self._connection, "SELECT 1 FROM coin WHERE id = ?", coin_id) is not None
 
     def commit(self, coin_id: str, curator: str, commitment: bytes) -> None:
         """Record a commitment; the first one counts, and another one is refused."""
@@ -32,8 +31,7 @@ class CoinShares:
         self._connection.execute(
             "INSERT INTO commitment VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [coin_id, curator, commitment]
         )
-        row = self._connection.execute(known, [coin_id, curator]).fetchone()
-        if bytes(row["commitment"]) != commitment:
+        if value_of(self._connection, known, coin_id, curator) != commitment:
             raise ConflictError("a curator changed its commitment", where=f"curator {curator}")
 
     def commitments(self, coin_id: str) -> dict[str, bytes]:
@@ -71,8 +69,7 @@ class CoinShares:
 
     def coin_value(self, coin_id: str) -> bytes | None:
         """Return a coin's value once it is tossed, and until it is forgotten."""
-        row = self._connection.execute("SELECT value FROM coin WHERE id = ?", [coin_id]).fetchone()
-        return bytes(row["value"]) if row is not None and row["value"] else None
+        return value_of(self._connection, "SELECT value FROM coin WHERE id = ?", coin_id) or None
 
     def set_coin_value(self, coin_id: str, value: bytes) -> None:
         """Record a coin's value; the same shares give the same one again."""
@@ -88,8 +85,7 @@ class CoinShares:
 
     def is_forgotten(self, coin_id: str) -> bool:
         """Whether a coin was tossed and is erased."""
-        row = self._connection.execute("SELECT share FROM coin WHERE id = ?", [coin_id]).fetchone()
-        return row is not None and not row["share"]
+        return bool(value_of(self._connection, "SELECT share FROM coin WHERE id = ?", coin_id) == b"")
 
     def forget_unmade(self, most: int) -> None:
         """Delete the parts of alignments that were begun and not made, but for the latest of them."""
@@ -133,10 +129,8 @@ class CoinShares:
 
     def why_aborted(self, party: str) -> str:
         """Return why the last release ended that is counted against a party; empty if none is."""
-        row = self._connection.execute(
-            "SELECT why FROM aborted_toss WHERE party = ? ORDER BY rowid DESC LIMIT 1", [party]
-        ).fetchone()
-        return "" if row is None else str(row["why"])
+        query = "SELECT why FROM aborted_toss WHERE party = ? ORDER BY rowid DESC LIMIT 1"
+        return value_of(self._connection, query, party) or ""
 
     def clear_aborted(self, party: str, *, person: str) -> int:
         """Forget the releases that are counted against a party, as a person decided; return their number."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, astuple, fields
 
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.storage.database import Database, transaction
+from veiltab.common.storage.database import Database, transaction, value_of
 from veiltab.curator.audit.log import AuditLog, Event
 from veiltab.curator.progress.progress import DENIED, HELD
 from veiltab.curator.progress.release_record import Approval, GrantDecision
@@ -83,12 +83,11 @@ class Decisions:
 
     def count_waiting_requests(self) -> int:
         """Return how many requests wait for a person."""
-        (held,) = self._connection.execute(
+        query = (
             "SELECT COUNT(DISTINCT release.id) FROM release JOIN decision ON release.id = decision.release_id"
-            " WHERE release.state = ? AND decision.verdict = ?",
-            [ReleaseState.REQUESTED.value, HELD],
-        ).fetchone()
-        return int(held)
+            " WHERE release.state = ? AND decision.verdict = ?"
+        )
+        return int(value_of(self._connection, query, ReleaseState.REQUESTED.value, HELD))
 
     def waiting_for_a_person(self, now: float) -> frozenset[str]:
         """Return the ids of requests that a person has yet to decide about, and whose deadline lies ahead.

@@ -5,7 +5,7 @@ import sqlite3
 import time
 
 from veiltab.common.errors import ConflictError, NotFoundError
-from veiltab.common.storage.database import Database, erase_traces, transaction
+from veiltab.common.storage.database import Database, erase_traces, transaction, value_of
 from veiltab.curator.audit.log import AuditLog, Event
 
 _SECONDS_A_DAY = 86_400
@@ -97,7 +97,7 @@ class Keys:
                 "INSERT INTO spent_shared_key VALUES (?, ?) ON CONFLICT DO NOTHING", spent
             )
             by_this = "SELECT 1 FROM spent_shared_key WHERE fingerprint = ? AND release_id = ?"
-            if self._connection.execute(by_this, spent).fetchone() is None:
+            if value_of(self._connection, by_this, *spent) is None:
                 raise ConflictError(
                     "the coins of the noise and canaries were used before", where=f"release {release_id}"
                 )
@@ -111,7 +111,7 @@ class Keys:
         Raises:
             NotFoundError: its sample is not drawn, or the key is erased.
         """
-        row = self._connection.execute("SELECT key FROM canary_key WHERE release_id = ?", [release_id]).fetchone()
-        if row is None:
+        key = value_of(self._connection, "SELECT key FROM canary_key WHERE release_id = ?", release_id)
+        if key is None:
             raise NotFoundError("the key of the canaries is not here", where=f"release {release_id}")
-        return bytes(row["key"])
+        return bytes(key)

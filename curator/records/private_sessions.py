@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from veiltab.common.storage.database import Database, erase_traces, transaction
+from veiltab.common.storage.database import Database, erase_traces, transaction, value_of
 from veiltab.curator.audit.log import AuditLog, Event
 
 
@@ -68,12 +68,12 @@ class PrivateSessions:
 
     def begin(self, alignment_id: str, version: str, fresh: bytes) -> None:
         """Record this curator's part in a private alignment: that of its table version, or `fresh` for another one."""
-        row = self._connection.execute(
-            "SELECT part FROM private_session WHERE version = ? ORDER BY rowid DESC", [version]
-        ).fetchone()
+        part = value_of(
+            self._connection, "SELECT part FROM private_session WHERE version = ? ORDER BY rowid DESC", version
+        )
         self._connection.execute(
             "INSERT INTO private_session (alignment_id, part, version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-            [alignment_id, fresh if row is None else row["part"], version],
+            [alignment_id, fresh if part is None else part, version],
         )
 
     def renew(self, alignment_id: str, part: bytes) -> None:

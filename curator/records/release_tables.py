@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from veiltab.common.errors import ConflictError
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.storage.database import Database, transaction
+from veiltab.common.storage.database import Database, transaction, value_of
 from veiltab.curator.progress.table_steps import TableState, request_of_table
 from veiltab.curator.records.releases import Releases
 
@@ -67,7 +67,5 @@ class ReleaseTables:
 
     def bytes_uploaded_of_tables(self, release_id: str) -> int:
         """Return how many bytes the server has of this curator's columns of all tables of a release."""
-        (count,) = self._connection.execute(
-            "SELECT COALESCE(SUM(bytes_uploaded), 0) FROM release WHERE part_of = ?", [release_id]
-        ).fetchone()
-        return int(count)
+        query = "SELECT COALESCE(SUM(bytes_uploaded), 0) FROM release WHERE part_of = ?"
+        return int(value_of(self._connection, query, release_id))

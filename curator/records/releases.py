@@ -11,7 +11,7 @@ from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, stat
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
-from veiltab.common.storage.database import Database, transaction
+from veiltab.common.storage.database import Database, transaction, value_of
 from veiltab.curator.audit.log import AuditLog, Event
 from veiltab.curator.progress.release_record import CuratorRelease
 from veiltab.curator.progress.table_steps import MOST_TABLES_AT_A_TIME, table_ids
@@ -73,10 +73,7 @@ class Releases:
         ids = table_ids(request)
         known = f"SELECT id FROM release WHERE id IN ({', '.join('?' * len(ids))})"  # noqa: S608 - the program's own words
         kept = "SELECT 1 FROM id_of_table WHERE id = ?"
-        if (
-            self._connection.execute(kept, [request.release_id]).fetchone()
-            or self._connection.execute(known, ids).fetchone()
-        ):
+        if value_of(self._connection, kept, request.release_id) or value_of(self._connection, known, *ids):
             raise ConflictError(
                 "another release has this id, or that of one of its tables",
                 where=f"release {request.release_id}",
@@ -124,7 +121,7 @@ class Releases:
 
     def knows(self, release_id: str) -> bool:
         """Whether a request is recorded under this id."""
-        return self._connection.execute("SELECT 1 FROM release WHERE id = ?", [release_id]).fetchone() is not None
+        return value_of(self._connection, "SELECT 1 FROM release WHERE id = ?", release_id) is not None
 
     def unfinished(self) -> tuple[str, ...]:
         """Return the ids of releases that are not over, and of those that left something to erase.
@@ -189,8 +186,7 @@ class Releases:
 
     def planned(self) -> int:
         """Return how many of the releases that were asked for were ever planned here; every charge was before."""
-        (number,) = self._connection.execute("SELECT COUNT(*) FROM asked WHERE spec IS NOT NULL").fetchone()
-        return int(number)
+        return int(value_of(self._connection, "SELECT COUNT(*) FROM asked WHERE spec IS NOT NULL"))
 
     def set_state(
         self, release_id: str, state: ReleaseState, failure: str = "", *, seconds: float | None = None

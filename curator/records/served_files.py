@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from veiltab.common.storage.database import Database, transaction
+from veiltab.common.storage.database import Database, transaction, value_of
 from veiltab.common.storage.files import file_digest
 from veiltab.common.study.file import Study
 from veiltab.curator.audit.log import AuditLog, Event
@@ -121,8 +121,8 @@ class Served:
 
     def served_study(self) -> bytes | None:
         """Return the study file that the latest process served with; None if no process has recorded it."""
-        row = self._connection.execute("SELECT source FROM served_study").fetchone()
-        return None if row is None else bytes(row["source"])
+        source: bytes | None = value_of(self._connection, "SELECT source FROM served_study")
+        return source
 
     def set_served_table(self, file: ServedTable | None, rows: int, version: str) -> None:
         """Record the table that a process serves with: its file, if it is one, its respondents, and its version.

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from veiltab.common.core.texts.canonical import canonical_text, read_canonical
 from veiltab.common.errors import ConflictError
 from veiltab.common.release.receipts.receipt import Receipt
-from veiltab.common.storage.database import Database, transaction
+from veiltab.common.storage.database import Database, transaction, value_of
 from veiltab.curator.progress.release_record import ColumnDigests, PublicationDigests
 
 
@@ -21,8 +21,7 @@ class ServerTests:
 
     def noise_digest(self, release_id: str) -> bytes:
         """Return what the server stated of its noise of a release first; empty before."""
-        row = self._connection.execute("SELECT digest FROM server_noise WHERE release_id = ?", [release_id]).fetchone()
-        return b"" if row is None else bytes(row["digest"])
+        return value_of(self._connection, "SELECT digest FROM server_noise WHERE release_id = ?", release_id) or b""
 
     def record_publication(self, release_id: str, digests: PublicationDigests) -> None:
         """Record the digests of what the server published; the first ones count.
@@ -52,10 +51,7 @@ class ServerTests:
 
     def places_digest(self, release_id: str) -> bytes:
         """Return SHA-256 of the places that the server sampled, as it stated it before the test; else empty."""
-        row = self._connection.execute(
-            "SELECT digest FROM published_places WHERE release_id = ?", [release_id]
-        ).fetchone()
-        return b"" if row is None else bytes(row["digest"])
+        return value_of(self._connection, "SELECT digest FROM published_places WHERE release_id = ?", release_id) or b""
 
     def set_receipt(self, release_id: str, receipt: Receipt, changes: bytes, digests: Mapping[str, bytes]) -> None:
         """Record what this curator's test of its own columns showed.
