@@ -17,7 +17,7 @@ _MUCH_TEXT = 0.1
 """Share of texts from which a column may hold ids of any form."""
 
 _GROUP = re.compile(r"(9\+|09+|9+)")
-_THOUSANDS = re.compile(r"(9{1,3}|9\+)([,. '\u2019\u00a0\u202f][09]99)+")
+_THOUSANDS = re.compile(r"(9{1,3}|9\+)([,. '\u2019\u2423][09]99)+")
 _EXPONENT = re.compile(r"9(\.[09]9*)?[aE]\+[09]9*")
 
 
@@ -65,6 +65,12 @@ def how_to_match(name: str, own: Forms, other_name: str, other: Forms) -> str:
     for one, forms in ((name, own), (other_name, other)):
         if 2 * sum(rows for form, rows in forms if _THOUSANDS.fullmatch(form)) > rows_of(forms):
             return f"Export the ids of {one} without a mark between thousands."
+    for one, forms, others in ((name, own, other), (other_name, other, own)):
+        if letters("".join(form for form, _ in forms)) and not without_partner(after(forms, ["digits"]), others):
+            return (
+                f"The ids of {one} have letters, such as a check letter or a place. Write into its normalise "
+                '"digits" where two ids that differ in them alone are one person\'s.'
+            )
     groups = [max((len(digit_groups(form)) for form, _ in forms), default=0) for forms in (own, other)]
     if groups[0] == groups[1] or not all(groups):
         return COMPARE_IDS

@@ -7,6 +7,7 @@ A form says nothing about one person: it is a pattern, and what few rows share b
     GP-9999      these two letters in all rows, a hyphen, four digits
     aa-9999      two letters of any kind, a hyphen, four digits
     9+           whole numbers of several lengths, without leading zeros
+    99␣999       two digits, a no-break space or another unusual one, three digits
     99/9+        two digits, a slash, a number of several lengths
     9+.0         whole numbers written with decimals, as a spreadsheet or a column of floats writes them
     text         anything else

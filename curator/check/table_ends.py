@@ -38,7 +38,7 @@ def check_ends(where: str, header: Sequence[str], profiles: Sequence[ColumnProfi
         raise refusal(where, f"row 1 names {names} of {len(header)} columns, as a title does", _remedy(above))
     has_few = profiles[0].rows < _FEW_ROWS
     odd = [] if has_few else [one for one in columns if one.is_odd(0)]
-    if len(odd) > sum(one.alike == one.profile.present for one in columns):
+    if len(odd) > sum(one.alike == one.profile.present for one in columns if one.text(0)):
         problem = f"row 2 seems to be the header: {quoted(odd[0].text(0))} is not written like the values below it"
         raise refusal(where, problem, _remedy(above))
     no_names = [why for one in columns if (why := one.why_no_name())]

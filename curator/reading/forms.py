@@ -22,6 +22,7 @@ _FEW = 0.01
 """Part of the rows below which a form is one of few."""
 
 _FIRST = 5
+_OTHER_BLANKS = r"[\x{a0}\x{1680}\x{2000}-\x{200a}\x{202f}\x{205f}\x{3000}]"
 _DECIMAL, _ZERO = "\x02", "\x03"
 
 
@@ -183,8 +184,12 @@ def _filled(form: str, pattern: str, parts: Sequence[str]) -> str:
 
 
 def _pattern(values: pa.Array) -> pa.Array:
-    """Return values with 9 for a digit, a mark for a leading zero, large letters of ASCII, and a for other ones."""
+    """Return values as patterns: 9 for a digit, a mark for a leading zero, large letters of ASCII, a for other letters.
+
+    A blank that is not the one of ASCII is shown, as two ids that differ in it are not the same text.
+    """
     marked = pc.replace_substring_regex(values, r"^\s*[0-9]+\.0+\s*$", _DECIMAL)
+    marked = pc.replace_substring_regex(marked, _OTHER_BLANKS, "\u2423")
     marked = pc.replace_substring_regex(marked, "(^|[^0-9])0([0-9])", rf"\1{_ZERO}\2")
     marked = pc.ascii_upper(pc.utf8_lower(pc.replace_substring_regex(marked, r"\pN", "9")))
     return pc.replace_substring_regex(marked, r"[\p{Ll}\p{Lm}\p{Lo}\p{Lt}]", "a")

@@ -158,7 +158,7 @@ def draft(
         proposal = confirm_table(proposal, propose, takes_all=yes)
     if not proposal.attributes:
         raise InvalidInputError(
-            f"no column is left to make an attribute (the table {proposal.description})",
+            f"no column is left to make an attribute (the table: {proposal.description})",
             where=table.shown,
             remedy="Add a column with categories, or see by what the columns of the file are separated.",
         )

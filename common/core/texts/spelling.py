@@ -16,9 +16,12 @@ _ALIKE = frozenset({"LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "COPTIC", "CHEROKE
 """Scripts, as the names of their letters begin, with letters that look like those of another of them."""
 
 PLAIN_LETTERS = str.maketrans(
-    {"ß": "ss", "æ": "ae", "œ": "oe", "þ": "th"} | dict(zip("øđðł\u0131\u0671", "oddli\u0627", strict=True))
+    {"ß": "ss", "æ": "ae", "œ": "oe", "þ": "th"}
+    | dict(zip("øđðł\u0131", "oddli", strict=True))
+    | dict(zip("\u0671\u0649\u06cc\u06a9\u0629", "\u0627\u064a\u064a\u0643\u0647", strict=True))
 )
-"""Letters that no decomposition turns into ASCII, as they are usually written there."""
+"""Letters that no decomposition turns into ASCII, as they are usually written there, and Arabic ones as other keyboards
+write them: yeh, kaf, and teh marbuta as heh."""
 
 _FORM_OF_LATIN = re.compile(r"LATIN (?:SMALL |LETTER |CAPITAL |DOTLESS |SCRIPT )*([A-Z])(?:LPHA)?(?: WITH .*)?")
 """Names of letters such as LATIN SMALL LETTER Z WITH RETROFLEX HOOK, LATIN LETTER SMALL CAPITAL R and ALPHA."""

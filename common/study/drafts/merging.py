@@ -82,8 +82,8 @@ def remarks(drafts: Sequence[Draft]) -> list[str]:
         for column, own, there in _columns(one, other):
             if left := without_partner(own, there):
                 found.append(
-                    f"{rows_of(left):,} of {rows_of(own):,} rows of {one.curator} have a {column} that is written as no"
-                    f" row of {other.curator}: {sentence(left)}; there: {sentence(there)}"
+                    f"{rows_of(left):,} of {rows_of(own):,} rows of {one.curator} have {column} written as no row of"
+                    f" {other.curator}: {sentence(left)}; there: {sentence(there)}"
                 )
     return found
 

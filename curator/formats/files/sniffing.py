@@ -19,8 +19,8 @@ _ENCODINGS = {"utf-8": "UTF-8", "utf-16": "UTF-16", "windows-1252": "Windows-125
 _UNMARKED = {"utf-16-le": "UTF-16 without a byte order mark", "utf-16-be": "UTF-16 without a byte order mark"}
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _MOSTLY = 0.5
-_SAID = re.compile(r'"?sep=([,;\t|])"?[ \t]*(?:\r\n?|\n)')
-_WORD = re.compile(r'"[^"]*"|\S+')
+_SAID = re.compile(r'"?sep=([,;\t|])"?[ \t]*(?:\r\n?|\n)', re.IGNORECASE)
+_WORD = re.compile(r'"[^"]*"|[\S\t]+')
 _FEW_ROWS = 3
 _C1 = frozenset(range(0x80, 0xA0))
 _NOT_IN_1252 = frozenset({0x81, 0x8D, 0x8F, 0x90, 0x9D})

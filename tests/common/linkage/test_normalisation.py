@@ -26,6 +26,15 @@ def normal(kind: str, text: str, order: str = "ymd") -> str:
         ("family", ("N\ua78cGuessan", "N\u02b9Guessan", "N\uff07GUESSAN", "N`Guessan"), "nguessan"),
         (
             "given",
+            (
+                "\u0641\u0627\u0637\u0645\u0629 \u0643\u0631\u064a",
+                "\u0641\u0627\u0637\u0645\u0647 \u06a9\u0631\u06cc",
+                "\u0641\u0627\u0637\u0645\u0647 \u0643\u0631\u0649",
+            ),
+            "\u0641\u0627\u0637\u0645\u0647\u0643\u0631\u064a",
+        ),
+        (
+            "given",
             ("\u0623\u062d\u0645\u062f", "\u0627\u062d\u0645\u062f", "\u0623\u062d\u0640\u0645\u064e\u062f"),
             "\u0627\u062d\u0645\u062f",
         ),

@@ -281,7 +281,7 @@ def test_a_part_that_is_written_otherwise_is_named() -> None:
     drafts = drafts_with("0999", "GP-0999 0999")
     assert conflicts(drafts) == ()
     assert remarks(drafts) == [
-        "100 of 200 rows of curator-1 have a column 0 that is written as no row of curator-0: GP-0999; there: 0999"
+        "100 of 200 rows of curator-1 have column 0 written as no row of curator-0: GP-0999; there: 0999"
     ]
     remark, _ = remarks(drafts_with("0999 999 text", "0999 999 text"))
     assert remark.startswith("column 0 of curator-0 has numbers with leading zeros and others that may have lost them")
@@ -296,6 +296,12 @@ def test_a_part_that_is_written_otherwise_is_named() -> None:
             "curator-1 has more groups of digits, such as a check digit, a year or a place. Write",
         ),
         ("99,999", "99999", "Export the ids of curator-0 without a mark between thousands."),
+        ("99999", "99\u2423999", "Export the ids of curator-1 without a mark between thousands."),
+        (
+            "99999999",
+            "99999999a",
+            "The ids of curator-1 have letters, such as a check letter or a place. Write into its",
+        ),
         ("99999999", "9.099999E+09", "Export the column as text from where its digits are whole."),
         ("aaa", "99", "Compare the id columns"),
     ],

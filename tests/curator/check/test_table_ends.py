@@ -27,6 +27,7 @@ CASES: dict[str, tuple[Sequence[Row], str]] = {
     "no header, the first wage missing": ([(*PEOPLE[0][:3], ""), *PEOPLE[1:]], NO_NAMES),
     "a title as wide": ([("Wages", "Office", "all", 2025), HEADER, *PEOPLE], TITLE),
     "a title as wide, ids with letters": ([("Wages", "Office", "all", "of 2025"), HEADER, *LETTERS], TITLE),
+    "units below the header": ([HEADER, ("", "", "", "EUR"), *PEOPLE], TITLE),
     "a title and empty cells": ([("Extract of 2025", "", "", ""), HEADER, *PEOPLE], "row 1 names 1 of 4 columns"),
     "a total": ([HEADER, *PEOPLE, ("Total", "", "", SUM)], BELOW),
     "a total with categories": ([HEADER, *LETTERS, ("Total", "all", "all", 5)], BELOW),

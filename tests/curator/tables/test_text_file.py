@@ -155,7 +155,7 @@ def test_every_form_gives_the_rows_that_were_written(
     assert rows_of(write(tmp_path, text(table, separator).encode(encoding))) == list(table)
 
 
-@pytest.mark.parametrize("first", ["sep=;\r\n", '"sep=;"\n'])
+@pytest.mark.parametrize("first", ["sep=;\r\n", '"SEP=;"\n'])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
 def test_the_separator_that_a_first_line_says_is_taken(tmp_path: Path, first: str, encoding: str) -> None:
     path = write(tmp_path, f"{first}id;a,b\n1;ü,x\n2;".encode(encoding))
@@ -177,6 +177,7 @@ PEOPLE = [f"{number} f {number * 7 % 100}" for number in range(20)]
             "Extract of 2025\n\nid;sex;wage\n" + "1;2;3\n" * 20,
             "row 1 has fewer values than most rows below it: 1 instead of 3",
         ),
+        ("Extract of 2025\n\n" + "1\tf\t3\n" * 20, "1 instead of 3, separated by tabs"),
         ("Wages; 2025\nid;sex;wage\n" + "1;f;3\n" * 20, "2 instead of 3, separated by semicolons"),
         ("Wages\n" + "1,f,3\n" * 20, "1 instead of 3, separated by commas"),
     ],
