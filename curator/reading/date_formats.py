@@ -10,6 +10,7 @@ from veiltab.curator.reading.round_bins import MOST_BINS
 _OTHER = re.compile(r"(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})", re.ASCII)
 _AROUND = re.compile(r"(\d{1,4})([./, -]*)\|([./, -]*)(\d{2,4})", re.ASCII)
 _BEHIND = re.compile(r"\|([. -]*)(\d{1,2})([, -]+)(\d{2,4})", re.ASCII)
+_TIMED = re.compile(r"(.*?\d)([:T ])\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?", re.ASCII)
 _ORDERS = ("Ymd", "dmY", "mdY", "dmy", "mdy", "ymd")
 _STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 _NO_CENTURY = 301
@@ -72,6 +73,9 @@ def _readings(value: str, first_year: int) -> dict[str, date]:
     if parts := ISO.fullmatch(value):
         year, month, day = parts.groups()
         read = {"": (year, month, day)} if day else {}
+    elif parts := _TIMED.fullmatch(value):
+        time = f"{parts[2]}%H:%M{':%S' if parts[3] else ''}{'.%f' if parts[4] else ''}"
+        return {f"{one}{time}": day for one, day in _readings(parts[1], first_year).items() if one}
     elif parts := _OTHER.fullmatch(value):
         first, mark, second, third = parts.groups()
         orders = (dict(zip(order, (first, second, third), strict=True)) for order in _ORDERS)

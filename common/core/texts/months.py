@@ -2,7 +2,9 @@
 
 import re
 
-_WORD = re.compile(r"[^\W\d_]{3,}")
+_WORD = re.compile(r"([^\W\d_]{3,})(?:\.(?=\s))?")
+"""A dot before a blank is the abbreviation's: 8 janv. 1951 is written as 8 mai 1951 is."""
+
 _NAMES = (
     *("jan ene gen", "feb fev fév", "mar mär mrz maerz mrt", "apr abr avr", "may mai mag mei", "jun juin giu"),
     *("jul juil lug", "aug ago aoû aou", "sep set", "oct okt ott out", "nov", "dec dez déc dic"),
@@ -17,7 +19,7 @@ def month_numbered(text: str) -> tuple[str, str, str] | None:
         None if the first word of three letters or more names no month.
     """
     word = _WORD.search(text)
-    name = word[0].casefold() if word else ""
+    name = word[1].casefold() if word else ""
     found = (number for number, names in enumerate(_NAMES, 1) if name.startswith(tuple(names.split())))
     number = next(found, 0) if word else 0
     return (text[: word.start()], f"{number:02}", text[word.end() :]) if word and number else None

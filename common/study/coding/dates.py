@@ -100,7 +100,7 @@ class DateBins:
         """Return the day of a date that has a format."""
         text, parts = self.format, month_numbered(value)
         if "%b" in text:
-            value, text = "|".join(parts or ()), text.replace("%b", "|%m|")
+            value, text = "|".join(parts or ()), re.sub(r"%b(\.(?=\s))?", "|%m|", text)
         day = datetime.strptime(value, text).date()  # noqa: DTZ007 - the day as it is written
         return day if self.first_year is None else day.replace(year=century_year(day.year, self.first_year))
 
@@ -117,7 +117,7 @@ def century_year(year: int, first_year: int) -> int:
 
 def check_first_year(year: int | None) -> None:
     """Refuse a first year from which a hundred do not count on."""
-    if year is not None and not 1 <= year <= 9900:
+    if year is not None and not 1000 <= year <= 9900:
         raise InvalidInputError("first_year is no year", remedy="Write four digits, such as 1926.")
 
 

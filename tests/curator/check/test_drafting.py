@@ -321,9 +321,13 @@ def test_a_date_that_too_many_rows_have_is_asked_about(propose: Propose) -> None
 
 
 @pytest.mark.parametrize(
-    "date_format", ["%d-%b-%Y", "%d%b%Y", "%d %b %Y", "%d. %b %Y", "%b %d, %Y", "%Y-%b-%d", "%d-%b-%y", "%d%b%y"]
+    "date_format",
+    [
+        *("%d-%b-%Y", "%d%b%Y", "%d %b %Y", "%d. %b %Y", "%b %d, %Y", "%Y-%b-%d", "%d-%b-%y", "%d%b%y"),
+        *("%d%b%Y:%H:%M:%S", "%d-%b-%y %H:%M", "%m/%d/%Y %H:%M:%S.%f"),
+    ],
 )
-def test_names_of_months_are_read(propose: Propose, date_format: str) -> None:
+def test_names_of_months_and_times_are_read(propose: Propose, date_format: str) -> None:
     values = [date(1927 + row % 70, row % 12 + 1, row % 28 + 1).strftime(date_format).upper() for row in range(200)]
     quoted = [f'"{value}"' for value in values]
     assert coding(attribute(propose, quoted, first_year=1926))["date_format"] == date_format

@@ -64,6 +64,8 @@ def test_other_writings_have_a_format() -> None:
         ("%d%b%Y", ("08MAY1951", "8may1951")),
         ("%d. %b %Y", ("8. Mai 1951", "08. May 1951")),
         ("%b %d, %Y", ("May 8, 1951", "Mai 08, 1951")),
+        ("%d %b %Y", ("8 mai 1951", "8 mai. 1951")),
+        ("%d %b. %Y", ("8 mai 1951", "8 mai. 1951")),
         ("%d%b%Y:%H:%M:%S", ("08MAY1951:00:00:00",)),
     ],
 )
@@ -90,7 +92,7 @@ def test_the_month_of_a_date_of_two_digits_may_stand_alone() -> None:
     assert DateBins(edges=("1900-01", "2001"), format="%d/%m/%y", first_year=1801).bin("29/02/00") is None
 
 
-@pytest.mark.parametrize(("text", "first"), [("%d/%m/%y", None), ("%d/%m/%Y", 1926), ("", 1926), ("%d/%m/%y", 0)])
+@pytest.mark.parametrize(("text", "first"), [("%d/%m/%y", None), ("%d/%m/%Y", 1926), ("", 1926), ("%d/%m/%y", 26)])
 def test_two_digits_and_a_first_year_need_one_another(text: str, first: int | None) -> None:
     with pytest.raises(InvalidInputError, match="first_year"):
         DateBins(edges=("1990", "2000"), format=text, first_year=first)
