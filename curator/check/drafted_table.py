@@ -164,8 +164,7 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
     unwanted = unreadable | dict.fromkeys(without, "left out by --without")
     if "" in header:
         nameless = sum(not column.name for column in source.columns)
-        many = f"{nameless} columns have" if nameless > 1 else "a column has"
-        unwanted[""] = f"{many} no name, and stays out; name it in the header if it is of use"
+        unwanted[""] = f"columns without a name: {nameless}; they stay out until the header names them"
     decimal = TableAddress.of(table).decimal
     present = [name for name in header if name not in unwanted]
     profiles = profile_columns(source, present, decimal, missing, first_year)
@@ -281,7 +280,10 @@ def _id_column(where: str, profiles: Sequence[ColumnProfile]) -> tuple[tuple[str
     elif chosen:
         problem = f"only {names} has another value in every row, and its values {_why_no_id(chosen[0])}"
     raise InvalidInputError(
-        problem, where=where, remedy="Name the id columns with --id, or link by names and birth dates with --identity."
+        problem,
+        where=where,
+        remedy="Name the id columns with --id, those without a name in the header first, or link by names and birth"
+        " dates with --identity.",
     )
 
 

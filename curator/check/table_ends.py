@@ -45,10 +45,10 @@ def check_ends(where: str, header: Sequence[str], profiles: Sequence[ColumnProfi
     if no_names and len(no_names) >= sum(one.is_below_name() for one in columns):
         problem = f"row 1 does not seem to hold the names of columns: {no_names[0]}"
         raise refusal(where, problem, _remedy("Write the names above it."))
-    for place in () if has_few else range(-LAST_ROWS, 0):
+    for place in () if has_few else (0, *range(-LAST_ROWS, 0)):
         if why := _why_no_person(columns, place):
-            row = profiles[0].rows + FIRST_ROW + place
-            raise refusal(where, f"row {row} seems to stand below the table: {why}", _remedy("Delete it."))
+            row, side = (profiles[0].rows + FIRST_ROW + place, "below") if place else (FIRST_ROW, "above")
+            raise refusal(where, f"row {row} seems to stand {side} the table: {why}", _remedy("Delete it."))
 
 
 def _remedy(what: str) -> str:
@@ -96,21 +96,21 @@ class _Ends:
         return is_text and _form(text) != self._id_form and self.alike == self.profile.present - 1
 
     def is_sum(self, place: int) -> bool:
-        """Return whether one of the last numbers is the sum of those above it."""
+        """Return whether a number is the sum of the others, but for those below one of the last."""
         profile = self.profile
-        last, *below = (number or Decimal(0) for _, number in profile.ends[place:])
+        last, *below = (number or Decimal(0) for _, number in profile.ends[place : None if place else 1])
         is_end = profile.numbers == profile.present and last in {profile.low, profile.high}
         is_sum = abs(profile.total - sum(below) - 2 * last) <= _ROUNDING * abs(last)
         return is_end and is_sum and abs(last) >= _LEAST_SUM
 
 
 def _why_no_person(columns: Sequence[_Ends], place: int) -> str:
-    """Return why one of the last rows is no person's; "" if it may be."""
+    """Return why a row at an end is no person's; "" if it may be."""
     for one in columns:
         if one.is_sum(place):
-            return f"its {one.profile.column} is the sum of the rows above it"
+            return f"its {one.profile.column} is the sum of the others"
         if one.profile.is_unique and one.is_odd(place):
-            return f"its {one.profile.column} is not written like those above it"
+            return f"its {one.profile.column} is not written like the others"
     filled = [one.profile for one in columns if one.text(place)]
     is_remark = len(filled) == 1 < len(columns) - 1 and filled[0].ends[place][1] is None and not filled[0].dates
     return f"it has nothing but its {filled[0].column}" if is_remark else ""

@@ -388,9 +388,7 @@ def test_names_that_are_no_attribute_names(propose: Propose) -> None:
         "hours_2": "hours_2",
         "hours-week-2": "hours-week-2-2",
     }
-    assert [(one.column, one.reason.split(";")[0]) for one in proposal.omissions] == [
-        ("", "a column has no name, and stays out")
-    ]
+    assert [(one.column, one.reason.split(";")[0]) for one in proposal.omissions] == [("", "columns without a name: 1")]
 
 
 def test_ids(propose: Propose) -> None:

@@ -18,7 +18,8 @@ PEOPLE = [
 LETTERS = [(f"P-{row:04}", sex, region, wage) for row, (_, sex, region, wage) in enumerate(PEOPLE)]
 TEXTS = [(name, sex, region, "high" if wage > 2000 else "low") for name, sex, region, wage in LETTERS]
 SUM = sum(row[3] for row in PEOPLE)
-NO_NAMES, BELOW, TITLE = "row 1 does not seem to hold the names", "seems to stand below the table", "row 2 seems"
+NO_NAMES, BELOW, TITLE = "row 1 does not seem to hold the names", "seems to stand below the table", "row 2 seems to be"
+ABOVE = "row 2 seems to stand above the table"
 
 CASES: dict[str, tuple[Sequence[Row], str]] = {
     "no header": (PEOPLE, NO_NAMES),
@@ -30,10 +31,12 @@ CASES: dict[str, tuple[Sequence[Row], str]] = {
     "units below the header": ([HEADER, ("", "", "", "EUR"), *PEOPLE], TITLE),
     "a title and empty cells": ([("Extract of 2025", "", "", ""), HEADER, *PEOPLE], "row 1 names 1 of 4 columns"),
     "a total": ([HEADER, *PEOPLE, ("Total", "", "", SUM)], BELOW),
+    "a total above": ([HEADER, ("Total", "", "", SUM), *PEOPLE], ABOVE),
+    "a total above that has an id": ([HEADER, (999_999, "f", "north", SUM), *PEOPLE], ABOVE),
     "a total with categories": ([HEADER, *LETTERS, ("Total", "all", "all", 5)], BELOW),
     "a total that has an id": (
         [HEADER, *PEOPLE, (999_999, "f", "north", SUM)],
-        "its wage is the sum of the rows above",
+        "its wage is the sum of the others",
     ),
     "a total and a remark": ([HEADER, *PEOPLE, ("Total", "", "", SUM), ("Source: office", "", "", "")], BELOW),
     "a remark": ([HEADER, *PEOPLE, ("Source: office", "", "", "")], BELOW),
@@ -94,14 +97,14 @@ def test_what_is_strange_and_right_is_taken(tmp_path: Path, rows: Sequence[Row])
     propose_table(write_csv(tmp_path / "a.csv", rows), "alice", id_columns=[str(rows[0][0])])
 
 
-@pytest.mark.parametrize(("more", "said"), [(1, "a column has"), (2, "2 columns have")])
-def test_columns_without_a_name_stay_out_however_many(tmp_path: Path, more: int, said: str) -> None:
+@pytest.mark.parametrize("more", [1, 2])
+def test_columns_without_a_name_stay_out_however_many(tmp_path: Path, more: int) -> None:
     empty = ("",) * more
     path = write_csv(tmp_path / "a.csv", [(*HEADER, *empty), *((*row, *empty) for row in PEOPLE)])
     proposal = propose_table(path, "alice")
     assert [one.rule.column for one in proposal.attributes] == ["sex", "region", "wage"]
     (omission,) = proposal.omissions
-    assert omission.reason == f"{said} no name, and stays out; name it in the header if it is of use"
+    assert omission.reason == f"columns without a name: {more}; they stay out until the header names them"
 
 
 def test_cells_below_a_merged_one_are_no_reason_to_fear_names(tmp_path: Path) -> None:
