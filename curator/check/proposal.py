@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from itertools import count
 
-from veiltab.common.core.texts.spelling import quoted
+from veiltab.common.core.texts.spelling import quoted, shown
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import NUMBER
 from veiltab.common.study.coding.rules import AttributeRule, attribute_rule
@@ -84,7 +84,7 @@ class AttributeProposal:
         """Return the proposal for people."""
         lines = [
             f"{self.name} (column {self.rule.column})",
-            f"  categories: {', '.join(self.rule.attribute.categories)}",
+            f"  categories: {', '.join(map(shown, self.rule.attribute.categories))}",
         ]
         recode = self.rule.coding.recode
         lines += [f"  recode: {quoted(raw)} is {category}" for raw, category in recode[:_SHOWN]]

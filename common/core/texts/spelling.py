@@ -37,9 +37,14 @@ def escaped(text: str) -> str:
     return "".join(one if is_seen(one) else ascii(one)[1:-1] for one in text)
 
 
+def shown(text: str) -> str:
+    """Return a text as `escaped`, and with escapes in words of two scripts, which look like words of one."""
+    return re.sub(r"\w+", lambda word: ascii(word[0])[1:-1] if mixes_scripts(word[0]) else word[0], escaped(text))
+
+
 def quoted(text: str) -> str:
-    """Return a text in quotes, as `escaped`."""
-    return f"'{escaped(text)}'"
+    """Return a text in quotes, as `shown`."""
+    return f"'{shown(text)}'"
 
 
 def mixes_scripts(name: str) -> bool:

@@ -1,5 +1,6 @@
 """Reads columns of a source by the names of the study: finds them in the header, and refuses types without a text."""
 
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterator
 
@@ -72,7 +73,7 @@ def find_column(source: Source, name: str) -> Column:
         InvalidInputError: the header has none, or several.
     """
     columns = source.columns
-    named = [column for column in columns if column.name == name]
+    named = [column for column in columns if column.name == unicodedata.normalize("NFC", name)]
     if not named:
         raise absent_column(source.where, name, [column.name for column in columns], source.description)
     if len(named) > 1:

@@ -4,6 +4,7 @@ Columns of categories come dictionary-encoded (each distinct value of a batch on
 source itself are raised as refusals; a parser's messages are never passed on, because they quote the data.
 """
 
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -57,8 +58,8 @@ class Column:
 
     @property
     def name(self) -> str:
-        """Its name, without white space and byte order marks around it."""
-        return self.spelling.replace("\ufeff", "").strip()
+        """Its name in Unicode form C, without white space and byte order marks around it."""
+        return unicodedata.normalize("NFC", self.spelling).replace("\ufeff", "").strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -187,6 +187,14 @@ def test_rows_that_have_more_values_than_the_first_are_not_taken_for_one_column(
         sniff(head.encode())
 
 
+@pytest.mark.parametrize("name", ["re\u0301gion", "r\u00e9gion"])
+def test_a_column_is_found_however_its_accents_are_stored(tmp_path: Path, name: str) -> None:
+    source = open_table(write(tmp_path, "re\u0301gion,wage\nnorth,1\n".encode()))
+    assert list(read_header(source)) == ["r\u00e9gion", "wage"]
+    (batch,) = read_batches(source, [name], ())
+    assert batch.texts[name].to_pylist() == ["north"]
+
+
 def test_a_column_alone_is_read() -> None:
     for text in ("id\n" + "1\n" * 20, "name\n" + "Ann Lee\n" * 20, "id,x\n" + "1,2\n" * 3 + "1\n" * 2):
         assert sniff(text.encode()).separator == ","
