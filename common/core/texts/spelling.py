@@ -23,6 +23,9 @@ PLAIN_LETTERS = str.maketrans(
 """Letters that no decomposition turns into ASCII, as they are usually written there, and Arabic ones as other keyboards
 write them: yeh, kaf, and teh marbuta as heh."""
 
+_LOOKS = PLAIN_LETTERS | str.maketrans("авекмнорстухіјѕαβεζηικμνορτυχ", "abekmhopctyxijsabezhikmnoptyx")
+"""The same, and Cyrillic and Greek letters of which the small one or the capital looks like a Latin letter."""
+
 _FORM_OF_LATIN = re.compile(r"LATIN (?:SMALL |LETTER |CAPITAL |DOTLESS |SCRIPT )*([A-Z])(?:LPHA)?(?: WITH .*)?")
 """Names of letters such as LATIN SMALL LETTER Z WITH RETROFLEX HOOK, LATIN LETTER SMALL CAPITAL R and ALPHA."""
 
@@ -55,7 +58,7 @@ def mixes_scripts(name: str) -> bool:
 
 def same_person_key(name: str) -> str:
     """Return what all spellings of a name share: its letters and digits, without case, accents, spaces or signs."""
-    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", name).casefold()).translate(PLAIN_LETTERS)
+    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", name).casefold()).translate(_LOOKS)
     return "".join(_looks_like(one) for one in plain if one.isalnum() and not _is_ignorable(one))
 
 
