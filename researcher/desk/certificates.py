@@ -57,7 +57,7 @@ class Certificates:
             VeiltabError: a party did not sign.
         """
         release_id = stored.request.release_id
-        path = self._store.certificate(release_id)
+        path = self._store.files.certificate(release_id)
         if path.exists():
             return path
         if stored.part_of:

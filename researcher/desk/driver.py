@@ -62,7 +62,7 @@ class ResearcherDriver:
         self.changes = Changes()
         self._polling = Polling(study, store)
         self._workloads = Workloads(study, store, self._drive_table)
-        self._room = Room(store.folder)
+        self._room = Room(store.files.folder)
         self._receiver = Receiver(self.name, study.server.name, store)
         self._stages = Stages()
         self._parties: PartyLinks | None = None
@@ -153,7 +153,7 @@ class ResearcherDriver:
         """Return the study file under which a release was asked for."""
         if stored.study_digest == self.study.digest:
             return self.study
-        return load_study(self.store.study_file(stored.study_digest))
+        return load_study(self.store.files.study_file(stored.study_digest))
 
     def _unfinished(self) -> tuple[str, ...]:
         with failures_logged(_log, "the releases under way cannot be read"):
@@ -169,7 +169,7 @@ class ResearcherDriver:
     async def _drive(self, release_id: str, parties: PartyLinks) -> None:
         began = time.monotonic()
         state = await self._bring_to_end(release_id, partial(self._advance, parties=parties))
-        self.store.delete_columns(release_id)
+        self.store.files.delete_columns(release_id)
         seconds = time.monotonic() - began
         release_ended(state.value, release_id=release_id, seconds=seconds)
         self.store.set_measure(release_id, {"total": seconds}, {})
@@ -228,7 +228,7 @@ class ResearcherDriver:
             await self._receive(stored, answers, partial(agreed_table, table, self.study), parties)
 
         await self._bring_to_end(table.release_id, advance)
-        self.store.delete_columns(table.release_id)
+        self.store.files.delete_columns(table.release_id)
         self._polling.forget(table.release_id)
 
     async def _receive(
@@ -253,7 +253,7 @@ class ResearcherDriver:
         """Let a release wait for whose columns the disk has too little room; nothing of it is fetched till then."""
         statuses = self._polling.of(spec.release_id)
         try:
-            self._room.keep(spec.release_id, self.store.bytes_to_come(spec))
+            self._room.keep(spec.release_id, self.store.files.bytes_to_come(spec))
         except UnavailableError as error:
             statuses[self._own] = (stored.state, str(error))
             raise

@@ -61,7 +61,7 @@ def check_asked_under(stored: ResearcherRelease, study: Study, store: Researcher
         return
     from veiltab.common.study.differences import study_differences  # noqa: PLC0415 - not where both have one study
 
-    kept = store.study_file(stored.study_digest)
+    kept = store.files.study_file(stored.study_digest)
     raise NotReadyError(
         "the release was asked for under another study file; the one here"
         f" {study_differences(study, load_study(kept))}",

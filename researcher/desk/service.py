@@ -93,7 +93,7 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
 
     def _short_counts(self, stored: ResearcherRelease, context: Context) -> bytes:
         """Return the counts of a release of one table that is ready; nothing if they exceed a chunk."""
-        path = self._driver.store.histogram(stored.request.release_id)
+        path = self._driver.store.files.histogram(stored.request.release_id)
         if path.stat().st_size > CHUNK:
             return b""
         self._record(context, Subject.COUNTS, stored)
@@ -107,7 +107,7 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
             raise not_ready(stored.state, stored.failure, where=f"release {request.release_id}")
         _check_is_one_table(stored)
         self._record(context, Subject.COUNTS, stored)
-        path = self._driver.store.histogram(stored.request.release_id)
+        path = self._driver.store.files.histogram(stored.request.release_id)
         async for total, chunk in _streamed(path, request.offset):
             yield researcher_pb2.FetchHistogramResponse(total=total, chunk=chunk)
 
@@ -122,7 +122,7 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
     async def FetchStudy(
         self, request: researcher_pb2.FetchStudyRequest, context: Context
     ) -> AsyncIterator[researcher_pb2.FetchStudyResponse]:
-        path = self._driver.store.study_file(request.study_digest)
+        path = self._driver.store.files.study_file(request.study_digest)
         self._record(context, Subject.STUDY_FILE)
         async for total, chunk in _streamed(path, request.offset):
             yield researcher_pb2.FetchStudyResponse(total=total, chunk=chunk)

@@ -173,5 +173,5 @@ class Workloads:
         return sorted(numbers[names] for names in chosen)
 
     def _result(self, planned: ReleaseSpec, table: StoredTable) -> TableResult:
-        histogram = self._store.histogram(table.release_id).read_bytes()
+        histogram = self._store.files.histogram(table.release_id).read_bytes()
         return table_result(table.number, table.attributes, planned.table(table.number), histogram)

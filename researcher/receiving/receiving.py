@@ -95,7 +95,7 @@ class Receiver:
         try:
             if not columns:
                 noisy |= await self._fetch_columns(spec, parties, stage)
-            sampled = self._store.places(spec.release_id) if spec.sampling.is_by_server else None
+            sampled = self._store.files.places(spec.release_id) if spec.sampling.is_by_server else None
             if sampled is not None:
                 await parties.fetch_places(spec, sampled)
             fetched = time.monotonic()
@@ -133,7 +133,7 @@ class Receiver:
             )
             counts = count_rows(columns, rows, canaries.compare, progress.advance)
         canaries.check_lists()
-        with written_whole(self._store.histogram(spec.release_id)) as file:
+        with written_whole(self._store.files.histogram(spec.release_id)) as file:
             file.write(counts.astype("<i8").data)
 
     def _sent(self, spec: TableSpec, columns: Mapping[str, bytes]) -> dict[Column, Ciphertext]:
@@ -144,7 +144,7 @@ class Receiver:
 
     async def _fetch_columns(self, spec: TableSpec, parties: PartyLinks, stage: Stage) -> dict[Column, Path]:
         """Fetch the columns that are not here yet; return the file of each."""
-        files = {column: self._store.noisy_column(spec.release_id, column.attribute) for column in spec.columns}
+        files = {column: self._store.files.noisy_column(spec.release_id, column.attribute) for column in spec.columns}
         sizes = {column: column.byte_length(spec.published_rows) for column in spec.columns}
         here = sum(size for column, size in sizes.items() if files[column].exists())
         with stage.of("fetching columns", sum(sizes.values()), done=here) as progress:
@@ -198,7 +198,7 @@ class Receiver:
         key = places_key(common_canary_key(tests))
         found = CanaryPlaces.of(key, rows=spec.uploaded_rows, canaries=spec.canaries)
         drawn = None if sampled is None else mapped_array(sampled, "<i8")
-        many = partial(mapped_rows, folder=self._store.folder)
+        many = partial(mapped_rows, folder=self._store.files.folder)
         rows = PublishedRows(uploaded=spec.uploaded_rows, canaries=found, sampled=drawn, many=many)
         digests, canary_rows = {}, rows.published_canaries.rows
         for column, ciphertext in noisy.items():
@@ -259,7 +259,7 @@ class Receiver:
         self, spec: TableSpec, attribute: str, digests: ColumnDigests, parties: PartyLinks
     ) -> dict[str, Path]:
         """Fetch the one-time pad of a column."""
-        path = self._store.one_time_pad(spec.release_id, attribute)
+        path = self._store.files.one_time_pad(spec.release_id, attribute)
         with step("fetch key", release_id=spec.release_id, attribute=attribute) as measured:
             await parties.fetch_pad(spec, spec.column(attribute), digests, path)
             measured.bytes = path.stat().st_size

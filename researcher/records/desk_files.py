@@ -1,5 +1,6 @@
 """The files of a desk: study files, columns that come, counts, certificates."""
 
+from collections.abc import Container
 from pathlib import Path
 
 from veiltab.common.errors import NotFoundError
@@ -10,7 +11,7 @@ from veiltab.common.study.file import Study
 
 _HISTOGRAM = "histogram.bin"
 _CERTIFICATE = "certificate"
-NOISY = ".noisy"
+_NOISY = ".noisy"
 _PLACES = "places"
 
 LONGEST_UNSYNCED = 1 << 23
@@ -27,7 +28,7 @@ class DeskFiles:
     def __init__(self, folder: Path, study: Study) -> None:
         self.folder = folder
         """On whose disk they lie."""
-        self._study = study
+        self.study = study
         if not self._study_path(study.digest).exists():
             with written_whole(self._study_path(study.digest)) as file:
                 file.write(study.source)
@@ -38,7 +39,7 @@ class DeskFiles:
         Raises:
             NotFoundError: it never ran with such a one.
         """
-        path = self._study_path(digest or self._study.digest)
+        path = self._study_path(digest or self.study.digest)
         if path not in self.folder.glob("studies/*.toml"):
             raise NotFoundError("this service never ran with such a study file", where="study file")
         return path
@@ -48,7 +49,7 @@ class DeskFiles:
 
     def noisy_column(self, release_id: str, attribute: str) -> Path:
         """Return where a perturbed column lies, still encrypted."""
-        return self.folder / "releases" / release_id / f"{attribute}{NOISY}"
+        return self.folder / "releases" / release_id / f"{attribute}{_NOISY}"
 
     def places(self, release_id: str) -> Path:
         """Return where the places that the server sampled lie."""
@@ -82,3 +83,17 @@ class DeskFiles:
         for path in (self.folder / "releases" / release_id).glob("*"):
             if path.name not in {_HISTOGRAM, _CERTIFICATE}:
                 path.unlink()
+
+    def delete_leftovers(self, unfinished: Container[str]) -> None:
+        """Delete what a crash, or a version that kept rows, left of releases: all but counts and long columns.
+
+        A release that is not over keeps its long perturbed columns, which are still encrypted. Short ones may have been
+        torn by a failing power.
+        """
+        for folder in (self.folder / "releases").glob("*"):
+            if folder.name not in unfinished:
+                self.delete_columns(folder.name)
+                continue
+            for path in folder.glob("*"):
+                if path.suffix != _NOISY or path.stat().st_size <= LONGEST_UNSYNCED:
+                    path.unlink()

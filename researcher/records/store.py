@@ -22,7 +22,7 @@ from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.storage.database import Connection, open_database, transaction
 from veiltab.common.study.file import Study
-from veiltab.researcher.records.desk_files import LONGEST_UNSYNCED, NOISY, DeskFiles
+from veiltab.researcher.records.desk_files import DeskFiles
 from veiltab.researcher.records.releases import ResearcherRelease, StoredTable, release_of, table_of
 
 _SCHEMA = """
@@ -45,8 +45,8 @@ CREATE TABLE witness (
 """
 
 
-class ResearcherStore(DeskFiles):
-    """The researcher's database and folder.
+class ResearcherStore:
+    """The researcher's database, and the files of its desk.
 
     Until the end of a release is recorded, which makes all before it durable, its steps can be repeated: what they
     record waits for no disk.
@@ -56,7 +56,7 @@ class ResearcherStore(DeskFiles):
     """
 
     def __init__(self, folder: Path, study: Study) -> None:
-        super().__init__(folder, study)
+        self.files = DeskFiles(folder, study)
         self.connection = open_database(folder / "researcher.sqlite", (_SCHEMA,))
 
     def close(self) -> None:
@@ -75,14 +75,14 @@ class ResearcherStore(DeskFiles):
         """
         asked = request.text_without_id()
         with transaction(self.connection) as db:
-            row = _row_to_continue(db, request, label, self._study.digest)
+            row = _row_to_continue(db, request, label, self.files.study.digest)
             if row is None:
                 db.execute(
                     "INSERT INTO release (id, study_digest, label, asked, request, state, created, since)"
                     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                     [
                         request.release_id,
-                        self._study.digest,
+                        self.files.study.digest,
                         label,
                         asked,
                         request.to_json(),
@@ -92,7 +92,7 @@ class ResearcherStore(DeskFiles):
                     ],
                 )
                 return self.release(request.release_id), False
-        is_of_study = row["study_digest"] in {"", self._study.digest}
+        is_of_study = row["study_digest"] in {"", self.files.study.digest}
         if row["asked"] != asked or not is_of_study:
             named, name = ("id", row["id"]) if row["id"] == request.release_id else ("label", label)
             what = _asks_for_something_else(row, request) if is_of_study else "was asked for under another study file"
@@ -267,21 +267,9 @@ class ResearcherStore(DeskFiles):
         )
 
     def delete_leftovers(self) -> None:
-        """Delete what a crash, or a version that kept rows, left of releases: all but counts and long columns.
-
-        A release that is not over keeps its long perturbed columns, which are still encrypted. Short ones may have been
-        torn by a failing power.
-        """
-        unfinished_ids = f"SELECT id FROM release WHERE NOT {IS_FINISHED}"  # noqa: S608 - as above
-        rows = self.connection.execute(unfinished_ids, FINISHED)
-        unfinished = {row["id"] for row in rows}
-        for folder in (self.folder / "releases").glob("*"):
-            if folder.name not in unfinished:
-                self.delete_columns(folder.name)
-                continue
-            for path in folder.glob("*"):
-                if path.suffix != NOISY or path.stat().st_size <= LONGEST_UNSYNCED:
-                    path.unlink()
+        """Delete what a crash left of releases in files; see DeskFiles."""
+        unfinished = f"SELECT id FROM release WHERE NOT {IS_FINISHED}"  # noqa: S608 - as above
+        self.files.delete_leftovers({row["id"] for row in self.connection.execute(unfinished, FINISHED)})
 
 
 def _row_to_continue(db: Connection, request: ReleaseRequest, label: str, study_digest: str) -> sqlite3.Row | None:

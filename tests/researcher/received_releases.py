@@ -78,4 +78,4 @@ def receive_sent(store: ResearcherStore, release: MadeRelease, columns: dict[str
 
 
 def counts(store: ResearcherStore) -> Any:  # noqa: ANN401 - an array
-    return np.frombuffer(store.histogram(ID).read_bytes(), "<i8")
+    return np.frombuffer(store.files.histogram(ID).read_bytes(), "<i8")

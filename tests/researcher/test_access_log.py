@@ -64,7 +64,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
         store.start(request_with(release_id=ID), "wages", 1)
         store.set_spec(spec_with(release_id=ID, study_digest=STUDY_OF_ANA.digest))
         store.set_granted(ID, ("sex", "salary"))
-        with written_whole(store.histogram(ID)) as file:
+        with written_whole(store.files.histogram(ID)) as file:
             file.write(np.array([300, 50, 25, 25], "<i8").data)
         store.finish(ID, ReleaseState.READY)
         yield Desk(store)
@@ -76,7 +76,7 @@ def test_whatever_an_analyst_gets_is_recorded(desk: Desk, caplog: pytest.LogCapt
     desk.ask("GetResult", release="wages")
     assert len(desk.ask("FetchHistogram", release_id=ID)) == 32
     assert desk.ask("FetchHistogram", release_id="wages") == desk.ask("FetchHistogram", release_id=ID)
-    assert desk.ask("GetResult", release=ID, with_counts=True).counts == desk.store.histogram(ID).read_bytes()
+    assert desk.ask("GetResult", release=ID, with_counts=True).counts == desk.store.files.histogram(ID).read_bytes()
     assert desk.ask("FetchStudy") == STUDY_OF_ANA.source
     assert desk.recorded() == [
         ("ana", Subject.RELEASES, "", 1),
@@ -90,7 +90,7 @@ def test_whatever_an_analyst_gets_is_recorded(desk: Desk, caplog: pytest.LogCapt
 
 
 def test_every_rpc_that_analysts_may_call_is_recorded(desk: Desk) -> None:
-    desk.store.certificate(ID).write_text("signed", "utf-8")
+    desk.store.files.certificate(ID).write_text("signed", "utf-8")
     for method in researcher_pb2.DESCRIPTOR.services_by_name["ResearcherService"].methods:
         options: Any = method.GetOptions()
         analysts = any("ROLE_ANALYST" in line for line in str(options).splitlines())

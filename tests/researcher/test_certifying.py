@@ -101,7 +101,7 @@ def driver(tmp_path: Path, study: Study) -> Iterator[ResearcherDriver]:
     party = Party(study="survey", role=Role.RESEARCHER, name="rosa")
     made = ResearcherDriver(cast("Identity", SimpleNamespace(party=party, authority=b"")), study, store)
     made._parties = cast("Any", SimpleNamespace(ask_statement=None))
-    made.store.certificate(ID).parent.mkdir(parents=True, exist_ok=True)
+    made.store.files.certificate(ID).parent.mkdir(parents=True, exist_ok=True)
     yield made
     store.close()
 

@@ -94,7 +94,7 @@ def finish(service: Service, release: Release, make_spec: Make) -> None:
     store = service.driver.store
     store.set_spec(make_spec(release_id=release.id, study_digest=service.driver.study.digest))
     store.set_granted(release.id, ("sex", "salary"))
-    with written_whole(store.histogram(release.id)) as file:
+    with written_whole(store.files.histogram(release.id)) as file:
         file.write(np.array([300, 50, 25, 25], "<i8").data)
     store.finish(release.id, ReleaseState.READY)
 

@@ -65,7 +65,7 @@ def outlives(folder: Path, study: Study, release: MadeRelease, at: int, *, seed:
     with pytest.MonkeyPatch.context() as watching, suppress(PowerFailure):
         power = FailingPower(watching, folder / "first", first.connection, at=at, seed=seed)
         receive(first, release)
-        first.delete_columns(ID)
+        first.files.delete_columns(ID)
     power.close()
     first.close()
     with closing(stores["calm"]) as calm:
@@ -109,12 +109,12 @@ def test_columns_that_came_with_the_server_s_answer_are_not_fetched(
     release = made(sampling=sampling, pad=Pad.OTP)
     receive(store, release)
     fetched, receipts = counts(store).copy(), store.release(ID).receipts
-    store.delete_columns(ID)
+    store.files.delete_columns(ID)
     monkeypatch.setattr(release, "fetch_column", None)
     receive_sent(store, release, {name: column.tobytes() for name, column in release.served.items()})
     assert np.array_equal(counts(store), fetched)
     assert store.release(ID).receipts == receipts
-    assert not list(store.folder.rglob("*.noisy"))
+    assert not list(store.files.folder.rglob("*.noisy"))
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,9 @@ def test_what_is_received_says_how_far_it_is(
     release, stage, said = made(pad=Pad.OTP), Stage(), list[str]()
     fetch_column, fetch_pad = release.fetch_column, release.fetch_pad
     # An attempt before this one has fetched a column.
-    asyncio.run(fetch_column(release.spec, COLUMNS[0], store.noisy_column(ID, COLUMNS[0].attribute), lambda _: None))
+    asyncio.run(
+        fetch_column(release.spec, COLUMNS[0], store.files.noisy_column(ID, COLUMNS[0].attribute), lambda _: None)
+    )
 
     async def fetched(spec: TableSpec, column: Column, path: Path, advance: Callable[[int], None]) -> None:
         if not path.exists():

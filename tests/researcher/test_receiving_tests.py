@@ -79,7 +79,7 @@ def apart(columns: list[Symbols], spec: TableSpec) -> list[Symbols]:
 def check_failed(store: ResearcherStore, release: MadeRelease, words: str) -> None:
     with pytest.raises(FailedReleaseError, match=words):
         receive(store, release)
-    assert not store.histogram(ID).exists()
+    assert not store.files.histogram(ID).exists()
     assert (store.release(ID).granted, store.release(ID).state) == ((), ReleaseState.REQUESTED)
 
 

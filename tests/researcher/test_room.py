@@ -35,11 +35,11 @@ def store(tmp_path: Path, study: Study, make_request: Make) -> Iterator[Research
 def test_what_is_to_come_is_what_is_not_there(store: ResearcherStore, make_spec: Make) -> None:
     spec = make_spec(sample=400)
     rows = spec.uploaded_rows
-    assert store.bytes_to_come(spec) == 2 * rows + 8 * spec.cells
-    assert store.bytes_to_come(make_spec(sample=400, pad=Pad.OTP)) == 4 * rows + 8 * spec.cells
-    store.noisy_column(ID, "sex").parent.mkdir(parents=True)
-    store.noisy_column(ID, "sex").write_bytes(bytes(rows))
-    assert store.bytes_to_come(spec) == rows + 8 * spec.cells
+    assert store.files.bytes_to_come(spec) == 2 * rows + 8 * spec.cells
+    assert store.files.bytes_to_come(make_spec(sample=400, pad=Pad.OTP)) == 4 * rows + 8 * spec.cells
+    store.files.noisy_column(ID, "sex").parent.mkdir(parents=True)
+    store.files.noisy_column(ID, "sex").write_bytes(bytes(rows))
+    assert store.files.bytes_to_come(spec) == rows + 8 * spec.cells
 
 
 def test_a_release_for_which_there_is_no_room_is_not_fetched(
@@ -59,7 +59,7 @@ def test_a_release_for_which_there_is_no_room_is_not_fetched(
 
     monkeypatch.setattr(driver._polling, "ask_server", published)
     monkeypatch.setattr(driver._receiver, "receive", receive)
-    size = store.bytes_to_come(spec)
+    size = store.files.bytes_to_come(spec)
     disk.free = size + size // RESERVE_PART + LEAST_RESERVE - 1
 
     def advance() -> None:

@@ -151,12 +151,12 @@ def test_what_is_known_outlives_the_process(tmp_path: Path, study: Study, make_r
 
 def test_every_file_of_a_release_has_its_own_place(store: ResearcherStore) -> None:
     places = {
-        store.noisy_column(ID, "sex"),
-        store.noisy_column(ID, "age"),
-        store.noisy_column(OTHER, "sex"),
-        store.one_time_pad(ID, "sex"),
-        store.histogram(ID),
-        store.histogram(OTHER),
+        store.files.noisy_column(ID, "sex"),
+        store.files.noisy_column(ID, "age"),
+        store.files.noisy_column(OTHER, "sex"),
+        store.files.one_time_pad(ID, "sex"),
+        store.files.histogram(ID),
+        store.files.histogram(OTHER),
     }
     assert len(places) == 6
 
@@ -166,7 +166,7 @@ FILES = ("sex.noisy", "sex.noisy.tmp", "sex.pad", "sex.pad.tmp", "sex.rows", "hi
 
 def with_files(store: ResearcherStore, *releases: str) -> Path:
     """Write every file that this version or an older one may have made of some releases; return their folder."""
-    folder = store.histogram(ID).parent.parent
+    folder = store.files.histogram(ID).parent.parent
     for release_id in releases:
         (folder / release_id).mkdir(parents=True)
         for name in FILES:
@@ -180,10 +180,10 @@ def names(folder: Path) -> list[str]:
 
 def test_of_a_release_that_is_over_its_counts_are_all_that_is_kept(store: ResearcherStore) -> None:
     folder = with_files(store, ID, OTHER)
-    store.delete_columns(ID)
+    store.files.delete_columns(ID)
     assert names(folder / ID) == ["histogram.bin"]
     assert names(folder / OTHER) == sorted(FILES)
-    store.delete_columns(THIRD)
+    store.files.delete_columns(THIRD)
 
 
 @pytest.mark.parametrize("end", [state for state in ReleaseState if state.finished])

@@ -59,7 +59,7 @@ class Desk:
         if names == ("age", "salary"):
             counts = np.array([[0, 333], [333, 0], [334, 0]])
         counts[0, 0] += ROWS - counts.sum()
-        with written_whole(self.store.histogram(table.release_id)) as file:
+        with written_whole(self.store.files.histogram(table.release_id)) as file:
             file.write(counts.astype("<i8").data)
         self.store.set_granted(table.release_id, names)
         tests = made_tests(replace(table, canaries=1024), share=self.share)

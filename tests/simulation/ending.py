@@ -92,7 +92,7 @@ def _check_result(run: "Deployment", spec: TableSpec, researcher: str, granted: 
     rows = [run.watch.rows[spec.release_id, column.attribute] for column in columns]
     assert len(canaries) == spec.canaries
     assert all(len(one) == spec.published_rows and one.max() < c.size for one, c in zip(rows, columns, strict=True))
-    path = store.histogram(spec.release_id)
+    path = store.files.histogram(spec.release_id)
     kept = {one.name for one in path.parent.iterdir()} - {"certificate"}
     assert kept == {path.name}, f"more than counts is kept of {spec.release_id}"
     counts = np.frombuffer(path.read_bytes(), "<i8")
