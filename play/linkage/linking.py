@@ -45,11 +45,11 @@ class LinkOptions:
     """
 
     out: Path
-    people: int = 5000
+    people: int = 2000
     alignment: str = "psi"
     deletions: int = 0
     errors: float = 1.0
-    misfiled: float = 0.05
+    misfiled: float = 0.1
     epsilon: Decimal = Decimal(2)
     delta: Decimal = Decimal("1e-6")
     seed: str = "demo"

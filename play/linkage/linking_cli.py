@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     short_help="Two registers without a common number: linked by names and dates, and released.",
     epilog="Example: veiltab demo link --people 20000 --advanced deletions=5",
 )
-@click.option("--people", type=int, default=5000, show_default=True, help="Rows of each register, 1,000 to 200,000.")
+@click.option("--people", type=int, default=2000, show_default=True, help="Rows of each register, 1,000 to 200,000.")
 @rare_options(
     "--advanced",
     click.option(
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     ),
     click.option("--deletions", type=click.IntRange(0, 5), default=0, help="Deletion passes, 0: more people."),
     click.option("--errors", type=float, default=1.0, help="Factor of the usual errors, 1; 2 is a bad register."),
-    click.option("--misfiled", type=float, default=0.05, help="Share of the clinic's rows under another's name, .05."),
+    click.option("--misfiled", type=float, default=0.1, help="Share of the clinic's rows under another's name, .1."),
 )
 @click.option("--epsilon", default="2", show_default=True, help="Epsilon of the release, nats.")
 @click.option("--delta", default="1e-6", show_default=True, help="Delta of the release.")
