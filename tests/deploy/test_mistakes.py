@@ -71,18 +71,6 @@ def pki(tmp_path: Path) -> None:
 
 
 STUDY_MISTAKES = {
-    "a key's name": ('owner = "alice"', 'onwer = "alice"', "line 22, [[attribute]] sex: unknown key 'onwer'. Did you"),
-    "a table's name": ("[[researcher]]", "[[reseacher]]", "line 17: unknown table 'reseacher'. Did you mean"),
-    "an owner": (
-        'owner = "alice"',
-        'owner = "alcie"',
-        "who is no curator. Did you mean 'alice'? Curators: alice, bob.",
-    ),
-    "an analyst's researcher": (
-        "[[attribute]]",
-        '[[analyst]]\nname = "ana"\nresearcher = "rose"\n[[attribute]]',
-        "who is no researcher. Did you mean 'rosa'? Researchers: rosa.",
-    ),
     "categories as a text": ('["f", "m"]', '"f, m"', 'It must be a list of texts. Write ["f", "m"].'),
     "categories as truth values": ('["f", "m"]', "[false, true]", 'a list of texts. Write "false" in quotes'),
     "categories as numbers": ('["f", "m"]', "[0.0, 1.0]", 'a list of texts. Write "0.0" in quotes.'),
