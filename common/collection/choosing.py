@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from math import pi, sqrt
+from math import sqrt
 from typing import Any
 
 from veiltab.common.collection.oracles import ORACLE_NAMES, Oracle, oracle_for
@@ -26,16 +26,6 @@ class Candidate:
     oracle: Oracle
     variance: float
     standard_error: float
-
-    @property
-    def total_variation(self) -> float:
-        """Expected half of the sum of |estimate - truth| over the values, as fractions of the population.
-
-        d s / sqrt(2 pi)    for the standard error s, since E|X| = s sqrt(2/pi) for X normal of mean 0
-
-        Raw estimates are nearly normal; where their variances differ among the values, this is an upper bound.
-        """
-        return self.oracle.size * self.standard_error / sqrt(2 * pi)
 
     @property
     def report_bytes(self) -> int:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.core.numbers.rounding import exp_below, ln_above, ln_below
-from veiltab.common.core.sampling import Grouping, Rows, sample_pieces, uniform_pieces
+from veiltab.common.core.sampling import Grouping, Rows, sample_pieces
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes.laws import at_least_once, binomial_law
 from veiltab.common.schemes.two_stage import TwoStage
@@ -52,10 +52,6 @@ class MustOW(TwoStage):
 
     def _first_rows(self, tokens: NDArray[np.uint8], key: bytes, grouping: Grouping) -> Iterator[Rows]:
         return sample_pieces(tokens, self.stage, key, grouping)
-
-    def _second_places(self, key: bytes, grouping: Grouping) -> Iterator[Rows]:
-        del grouping
-        return uniform_pieces(self.stage, self.sample, key)
 
     def pure_epsilon(self, gamma: Fraction) -> Decimal:
         """ln(1 + (b/n)((1 + (gamma - 1)/b)^m - 1)); tight.

@@ -6,11 +6,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from veiltab.common.core.numbers.elementary import Floats
-from veiltab.common.core.sampling import Grouping, Rows, index_pieces, uniform_pieces
+from veiltab.common.core.sampling import Grouping, Rows, index_pieces
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes.two_stage import TwoStage
 from veiltab.common.schemes.with_replacement import WithReplacement
@@ -48,10 +45,6 @@ class MustWO(TwoStage):
     def variance_factor(self) -> Fraction:
         """1/m."""
         return self._same_law.variance_factor
-
-    def _first_rows(self, tokens: NDArray[np.uint8], key: bytes, grouping: Grouping) -> Iterator[Rows]:
-        del tokens, grouping
-        return uniform_pieces(self.population, self.stage, key)
 
     def _second_places(self, key: bytes, grouping: Grouping) -> Iterator[Rows]:
         return index_pieces(self.stage, self.sample, key, grouping)

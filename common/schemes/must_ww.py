@@ -1,17 +1,14 @@
 """MUST.WW: with, then again with replacement."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.core.numbers.rounding import exp_below, ln_above, ln_below
-from veiltab.common.core.sampling import Grouping, Rows, uniform_pieces
 from veiltab.common.schemes.laws import at_least_once, binomial_law
 from veiltab.common.schemes.two_stage import TwoStage
 
@@ -46,14 +43,6 @@ class MustWW(TwoStage):
     def variance_factor(self) -> Fraction:
         """1/b + (1 - 1/b)/m."""
         return Fraction(1, self.stage) + Fraction(self.stage - 1, self.stage * self.sample)
-
-    def _first_rows(self, tokens: NDArray[np.uint8], key: bytes, grouping: Grouping) -> Iterator[Rows]:
-        del tokens, grouping
-        return uniform_pieces(self.population, self.stage, key)
-
-    def _second_places(self, key: bytes, grouping: Grouping) -> Iterator[Rows]:
-        del grouping
-        return uniform_pieces(self.stage, self.sample, key)
 
     def pure_epsilon(self, gamma: Fraction) -> Decimal:
         """Return the lesser of two bounds: b independent draws for stage two, and m rows whatever the draw.

@@ -1,6 +1,6 @@
 """The common base of MUST's two-stage schemes."""
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.numbers.rounding import exp_above, ln_above
-from veiltab.common.core.sampling import Gathering, Grouping, Rows, held_in_memory, in_memory
+from veiltab.common.core.sampling import Gathering, Grouping, Rows, held_in_memory, in_memory, uniform_pieces
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes.scheme import Relation, Scheme, SizeLaw
 
@@ -38,13 +38,15 @@ class TwoStage(Scheme, ABC):
         if self.stage < 1:
             raise InvalidInputError("the first stage must take at least 1 row", where=f"scheme {self.name}")
 
-    @abstractmethod
     def _first_rows(self, tokens: NDArray[np.uint8], key: bytes, grouping: Grouping) -> Iterator[Rows]:
-        """Yield the b rows of stage one piece by piece."""
+        """Yield the b rows of stage one piece by piece: with replacement, unless a scheme overrides it."""
+        del tokens, grouping
+        return uniform_pieces(self.population, self.stage, key)
 
-    @abstractmethod
     def _second_places(self, key: bytes, grouping: Grouping) -> Iterator[Rows]:
-        """Yield which m of the b rows stage two draws, piece by piece."""
+        """Yield which m of the b rows stage two draws, piece by piece: likewise."""
+        del grouping
+        return uniform_pieces(self.stage, self.sample, key)
 
     def draw(self, tokens: NDArray[np.uint8], key: bytes) -> Rows:
         """Return the rows of stage one that stage two draws, in its order; see Scheme."""

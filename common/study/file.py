@@ -162,8 +162,7 @@ class Study:
         check_one_of("minimum_tested", self.minimum_tested, ("enough", "too little", "not"))
         _check_numbers(self)
         _check_parties(self)
-        _check_analysts(self)
-        _check_shares(self)
+        _check_researchers(self)
         _check_attributes(self)
         _check_questions(self)
         _check_identity(self)
@@ -354,25 +353,17 @@ def _check_parties(study: Study) -> None:
     check_endpoints(parties, study.relay, has_nodes=study.nodes is not None)
 
 
-def _check_analysts(study: Study) -> None:
-    """Refuse an analyst of somebody who is no researcher."""
+def _check_researchers(study: Study) -> None:
+    """Refuse an analyst of somebody, or a share of the nodes' budget for somebody, who is no researcher."""
     names = [researcher.name for researcher in study.researchers]
-    for analyst in study.analysts:
-        if analyst.researcher not in names:
-            raise InvalidInputError(
-                f"analyst {analyst.name} has the researcher {analyst.researcher!r}, who is no researcher",
-                remedy=known_names("Researchers", names, analyst.researcher),
-            )
-
-
-def _check_shares(study: Study) -> None:
-    """Refuse a share of the nodes' budget for somebody who is no researcher."""
-    names = [researcher.name for researcher in study.researchers]
-    for name, _ in study.nodes.shares if study.nodes else ():
+    shares = study.nodes.shares if study.nodes else ()
+    for what, name in (
+        *((f"analyst {one.name} has the researcher", one.researcher) for one in study.analysts),
+        *(("[nodes] has a share for", name) for name, _ in shares),
+    ):
         if name not in names:
             raise InvalidInputError(
-                f"[nodes] has a share for {name[:60]!r}, who is no researcher",
-                remedy=known_names("Researchers", names, name),
+                f"{what} {name[:60]!r}, who is no researcher", remedy=known_names("Researchers", names, name)
             )
 
 

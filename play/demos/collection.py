@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from math import pi, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -137,10 +138,21 @@ def run_collection(options: CollectionOptions, say: Callable[[str], None]) -> Co
     )
 
 
+def foreseen_variation(choice: Choice) -> float:
+    """Return the expected half of the sum of |estimate - truth| over the values, as fractions of the population.
+
+    d s / sqrt(2 pi)    for the standard error s, since E|X| = s sqrt(2/pi) for X normal of mean 0
+
+    Raw estimates are nearly normal; where their variances differ among the values, this is an upper bound.
+    """
+    return choice.best.oracle.size * choice.best.standard_error / sqrt(2 * pi)
+
+
 def foresight(choice: Choice) -> str:
     """Return a sentence on the error that a round will have, with advice if its answer will say little."""
-    said = f"total variation foreseen for raw estimates: {choice.best.total_variation:.4f}"
-    if choice.best.total_variation <= _LITTLE:
+    foreseen = foreseen_variation(choice)
+    said = f"total variation foreseen for raw estimates: {foreseen:.4f}"
+    if foreseen <= _LITTLE:
         return said
     return f"{said}, hardly better than a guess; take more nodes, a larger epsilon, a larger rate or fewer values"
 

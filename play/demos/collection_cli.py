@@ -57,6 +57,7 @@ def collect(nodes: int, domain: int, epsilon: str, rate: str, distribution: str,
 
 
 def _as_dict(result: "CollectionResult") -> dict[str, object]:
+    from veiltab.play.demos.collection import foreseen_variation
     from veiltab.researcher.collection.guarantee import bounds
 
     spec = result.status.round
@@ -71,7 +72,7 @@ def _as_dict(result: "CollectionResult") -> dict[str, object]:
         "why": result.choice.reason,
         "total_variation": result.total_variation(),
         "total_variation_projected": result.projected_total_variation(),
-        "total_variation_foreseen": result.choice.best.total_variation,
+        "total_variation_foreseen": foreseen_variation(result.choice),
         "bytes": result.fleet["bytes"],
         "bytes_full_participation": result.fleet["bytes_full_participation"],
         "epsilon": spec.randomiser.epsilon,
@@ -82,6 +83,7 @@ def _as_dict(result: "CollectionResult") -> dict[str, object]:
 
 
 def _as_text(result: "CollectionResult") -> str:
+    from veiltab.play.demos.collection import foreseen_variation
     from veiltab.researcher.collection.guarantee import bounds
 
     spec, sent, full = result.status.round, result.fleet["bytes"], result.fleet["bytes_full_participation"]
@@ -92,7 +94,7 @@ def _as_text(result: "CollectionResult") -> str:
         "Total variation between estimate and truth (half the sum of |difference|):",
         f"  {'':<17} {'raw':>9} {'projected':>9}",
         *(f"  {name:<17} {raw[name]:>9.4f} {projected[name]:>9.4f}{_remark(result, name)}" for name in raw),
-        f"  {'foreseen':<17} {result.choice.best.total_variation:>9.4f}",
+        f"  {'foreseen':<17} {foreseen_variation(result.choice):>9.4f}",
         "",
         f"Reports sent: {sent:,} bytes; {full:,} if every node had reported.",
         "",

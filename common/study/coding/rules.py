@@ -19,28 +19,6 @@ _MISSING = "missing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttributeRule:
-    """One attribute of the study: its alphabet, who owns it, and how the owner's column is coded."""
-
-    attribute: Attribute
-    owner: str
-    column: str
-    coding: Coding
-
-    def __post_init__(self) -> None:
-        check_attribute_name(self.attribute.name)
-        if not self.column or self.column != self.column.strip():
-            raise InvalidInputError("column names no column", remedy="Name the column as in the table's header.")
-        if self.attribute.size < 2:
-            raise InvalidInputError("the attribute has fewer than two categories", remedy="Add the others.")
-
-    @property
-    def name(self) -> str:
-        """Name of the attribute."""
-        return self.attribute.name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """A question to the nodes: an alphabet, and how a node's raw value becomes one of its symbols."""
 
@@ -50,12 +28,25 @@ class Question:
     def __post_init__(self) -> None:
         check_attribute_name(self.attribute.name)
         if self.attribute.size < 2:
-            raise InvalidInputError("the question has fewer than two categories", remedy="Add the others.")
+            raise InvalidInputError("there are fewer than two categories", remedy="Add the others.")
 
     @property
     def name(self) -> str:
-        """Name of the question."""
+        """Name of the question or attribute."""
         return self.attribute.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttributeRule(Question):
+    """One attribute of the study: its alphabet, who owns it, and how the owner's column is coded."""
+
+    owner: str
+    column: str
+
+    def __post_init__(self) -> None:
+        Question.__post_init__(self)
+        if not self.column or self.column != self.column.strip():
+            raise InvalidInputError("column names no column", remedy="Name the column as in the table's header.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
