@@ -4,7 +4,9 @@ import atexit
 import gc
 import os
 import sys
+import threading
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -120,22 +122,7 @@ def veiltab(context: click.Context, proxy: str | None, proxy_user: Path | None) 
 
 
 def main() -> None:
-    """Run the command line.
-
-    The process ends before Python takes itself apart: a thread of a library that asks for Python then, such as Arrow's
-    after its last read, would abort it.
-    """
-    code = 1  # that of an exception which nothing catches
-
-    def end() -> None:
-        try:
-            sys.stdout.flush()
-            sys.stderr.flush()
-        except (OSError, ValueError):
-            os._exit(120)  # as Python has it
-        os._exit(code)
-
-    atexit.register(end)  # the first that is registered runs last
+    """Run the command line."""
     keep_freed_memory()
     gc.set_threshold(_YOUNG)
     if "serve" in sys.argv[2:8]:  # --json and --proxy may stand before
@@ -144,4 +131,19 @@ def main() -> None:
         code = run(veiltab)
     except SystemExit as ending:  # SIGTERM ended it
         code = int(ending.code or 0)
-    sys.exit(code)
+    _end(code)
+
+
+def _end(code: int) -> NoReturn:
+    """End the process as Python does, but before it takes itself apart.
+
+    A thread of a library that asks for Python then, such as Arrow's after its last read, would abort it.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - Python has no public name for its first steps
+    atexit._run_exitfuncs()  # noqa: SLF001 - as above
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        code = 120  # as Python has it
+    os._exit(code)
