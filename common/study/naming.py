@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Sequence
-from ipaddress import IPv6Address
+from ipaddress import IPv4Address, IPv6Address
 
 from veiltab.common.errors import InvalidInputError
 
@@ -61,8 +61,7 @@ def check_one_of(key: str, value: str, known: Sequence[str]) -> None:
 def check_endpoint(value: str) -> None:
     """Refuse an endpoint that is not host:port with a DNS name, an IPv4 address or an IPv6 address in brackets."""
     host, _, port = value.rpartition(":")
-    numbered = port.isascii() and port.isdecimal() and len(port) <= 5 and 1 <= int(port) <= 65_535
-    if not numbered or not _is_host(host):
+    if not _is_port(port) or not _is_host(host):
         raise InvalidInputError(f"endpoint = {value[:60]!r} is not host:port", remedy=_endpoint_remedy(value))
 
 
@@ -75,15 +74,26 @@ def _endpoint_remedy(value: str) -> str:
     if "_" in value:
         return "An underscore may not stand in a host name: give the host another one, or write its address."
     wrong = next((ascii(one) for one in value if not re.match(r"[A-Za-z0-9.:\[\]-]", one)), "")
-    return (f"{wrong} may not stand in it. " if wrong else "") + 'Write it like "alice.example.org:7401".'
+    host, _, port = value.rpartition(":")
+    if ":" in host and _is_port(port) and not wrong:
+        return 'Write an IPv6 address in brackets, such as "[2001:db8::1]:7401".'
+    said = f"{host!r} is no name of a host and no address" if _is_port(port) else "A port is a number up to 65535"
+    if wrong:
+        said = f"{wrong} may not stand in it"
+    return f'{said}. Write it like "alice.example.org:7401".'
+
+
+def _is_port(port: str) -> bool:
+    return port.isascii() and port.isdecimal() and len(port) <= 5 and 1 <= int(port) <= 65_535
 
 
 def _is_host(host: str) -> bool:
     """Return whether a text is a DNS name, an IPv4 address or a bracketed IPv6 address."""
-    if host.startswith("[") and host.endswith("]"):
-        try:
-            IPv6Address(host[1:-1])
-        except ValueError:
-            return False
-        return "%" not in host
+    try:
+        if host.startswith("[") and host.endswith("]"):
+            return "%" not in host and bool(IPv6Address(host[1:-1]))
+        if host.rpartition(".")[2].isdecimal():
+            return bool(IPv4Address(host))
+    except ValueError:
+        return False
     return len(host) <= 253 and _HOST.fullmatch(host) is not None

@@ -19,6 +19,7 @@ _ADVICE = (
         "overwrite|declare|twice",
         "Keep one: a key stands once in its table, and a table of which there are many is [[so]].",
     ),
+    (r'"[^"]*\\', r"Unescaped|hex value", "Write a path in 'single quotes', or with / for each \\."),
     ("", r"Unclosed|Expected '\]'", "Close the bracket, there or in a line before."),
     ("", r"Illegal character|Unterminated|Expected ['\"]['\"]['\"]", "Close the quote."),
     ("", "Expected '='", 'Write it like key = "value".'),

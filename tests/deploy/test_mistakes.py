@@ -79,6 +79,7 @@ STUDY_MISTAKES = {
     "a decimal comma": ("epsilon = 3.0", "epsilon = 3,0", "line 5, column 12)). Write a decimal point"),
     "no quotes": ('title = "Wages"', "title = Wages", "line 3, column 9)). Put the text in quotes."),
     "curly quotes": ('name = "cloud"', "name = \u201ccloud\u201d", "line 7, column 8)). Write straight quotes"),
+    "a path of Windows": ('title = "Wages"', r'title = "C:\Users"', "Write a path in 'single quotes'"),
     "an open quote": ('title = "Wages"', 'title = "Wages', "line 3, column 15)). Close the quote."),
     "an open list": ('["f", "m"]', '["f", "m"', "line 24, column 1)). Close the bracket, there or in a line before."),
     "an open table": ("[budget]", "[budget", "line 4, column 8)). Close the bracket"),
