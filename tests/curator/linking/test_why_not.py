@@ -120,7 +120,7 @@ def test_links_by_a_value_that_a_crowd_shares_stand_apart(tmp_path: Path, *, is_
         align(alice, bob)
         assert (bob.report.crowd, bob.report.by_number) == ((20, 20, 20), (48, 0))
         said, plain = linkage_text(bob.report, {}), linkage_json(bob.report, {})
-        assert "20 links stand apart" in said
+        assert "links that stand apart: 20. Their key" in said
         assert "differs in 20 of 20 of them. The file for a researcher takes half" in said
         assert plain["links_by_dominating_values"] == 20
         assert "stand apart" not in linkage_text(alice.report, {})
