@@ -112,7 +112,9 @@ def _read_option(what: str, given: str | None, file: Path | None) -> str:
     except FileNotFoundError:
         raise NotFoundError("this file is not there", where=str(file)) from None
     except (OSError, UnicodeDecodeError):
-        raise InvalidInputError(f"the {what} cannot be read", where=str(file)) from None
+        raise InvalidInputError(
+            f"the {what} cannot be read", where=str(file), remedy="Check its rights, and that it is text in UTF-8."
+        ) from None
 
 
 @node.command(

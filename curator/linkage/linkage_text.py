@@ -232,8 +232,8 @@ def _precision_lines(report: LinkageReport, precision: Estimate, unlike: Sequenc
     if apart:
         by_number = f" The number that no key takes differs in {differ:,} of {tested:,} of them." if tested else ""
         yield (
-            f"links that stand apart: {apart:,}. Their key has a value that far more rows share than any other, such as 1"
-            " January or a name for the unnamed, so they may be of strangers, and no row with moved dates shows it."
+            f"links that stand apart: {apart:,}. Their key has a value that far more rows share than any other, such as"
+            " 1 January or a name for the unnamed, so they may be of strangers, and no row with moved dates shows it."
             f"{by_number} The file for a researcher takes half of them as wrong, give or take half. `veiltab curator"
             " check` names the values; missing_values and default_dates in the study file take them out of keys."
         )

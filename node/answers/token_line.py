@@ -35,11 +35,11 @@ def token_line(text: str, round_id: str) -> TokenLine:
         rows = list(csv.reader(text.strip().splitlines()))
     except csv.Error:
         rows = []
-    if len(rows) != 1 or len(rows[0]) > _MOST:
+    if len(rows) != 1 or len(rows[0]) > _MOST or rows[0][-1].strip() == "token":
         raise InvalidInputError(
             "this is not one token",
             where="token",
-            remedy="Give one line as `veiltab collect enrol` wrote it, or its end.",
+            remedy="Give one line below the header as `veiltab collect enrol` wrote it, or its end.",
         )
     fields = [field.strip() for field in rows[0]]
     if len(fields) == _MOST and fields[0] != round_id:

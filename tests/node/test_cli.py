@@ -135,7 +135,11 @@ def test_without_a_token_nothing_is_decided(terminal: Terminal) -> None:
     for words, code, problem in (
         ((), 2, "there is no token"),
         (("--token-file", str(terminal.folder / "none")), 2, "this file is not there"),
-        (("--token-file", str(terminal.folder / "latin")), 2, "cannot be read"),
+        (
+            ("--token-file", str(terminal.folder / "latin")),
+            2,
+            "cannot be read. Check its rights, and that it is text in UTF-8.",
+        ),
         (("--token", "secret"), 2, "the token is not 32 hexadecimal digits"),
     ):
         found, out, err = terminal.run("report", "--value", "7", *words)

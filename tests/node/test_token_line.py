@@ -24,7 +24,8 @@ def test_a_token_is_the_last_field_of_its_line(text: str, stratum: str | None) -
 
 
 @pytest.mark.parametrize(
-    "text", ["", "\n", f"{TOKEN}\n{TOKEN}", f"stratum,token\nnorth,{TOKEN}", f"1,{ID},north,{TOKEN}"]
+    "text",
+    ["", "\n", "round,stratum,token", f"{TOKEN}\n{TOKEN}", f"stratum,token\nnorth,{TOKEN}", f"1,{ID},north,{TOKEN}"],
 )
 def test_anything_but_one_line_is_refused(text: str) -> None:
     with pytest.raises(InvalidInputError, match="this is not one token") as refusal:
