@@ -118,7 +118,7 @@ def run(command: click.Command) -> int:
         note("Interrupted. Nothing acknowledged is lost.")
         return 130
     except click.ClickException as error:
-        error.show()
+        _in_words(error).show()
         return error.exit_code
     except RestartRequest:
         begin_again()
@@ -137,6 +137,19 @@ def run(command: click.Command) -> int:
         note(f"veiltab: {files_of(error) or 'a file'}: {refusal.problem}. Mend that, and begin again.")
         return refusal.exit_code
     return result if isinstance(result, int) else 0
+
+
+def _in_words(error: click.ClickException) -> click.ClickException:
+    """Return a refusal of click, with the numbers that are allowed in the place of "a valid integer range"."""
+    if (
+        not isinstance(error, click.BadParameter)
+        or error.param is None
+        or not isinstance(error.param.type, click.IntRange)
+    ):
+        return error
+    low, high = error.param.type.min, error.param.type.max
+    allowed = f"a whole number of at least {low}" if high is None else f"a whole number from {low} to {high}"
+    return click.BadParameter(error.message.replace("a valid integer range", allowed), error.ctx, error.param)
 
 
 def _refused(error: VeiltabError) -> int:

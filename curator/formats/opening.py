@@ -11,6 +11,7 @@ from stat import S_ISREG
 from typing import cast
 
 from veiltab.common.command.cli import note
+from veiltab.common.core.texts.nearest import nearest
 from veiltab.common.observe.progress import Progress
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.refusals import refusal
@@ -59,7 +60,7 @@ def _opened(address: TableAddress, path: Path, part: str) -> Source:
     plain_name = name.removesuffix(".gz")
     if not (plain_name.endswith((*_TEXTS, *_JSON)) or name.endswith((*_PLAIN, *_SPREADSHEETS, *_DATABASES))):
         if not path.exists():
-            raise refusal(address.shown, "no such file or folder", f"Check the path. {_KINDS}")
+            raise refusal(address.shown, "no such file or folder", f"{_near(path)}Check the path. {_KINDS}")
         raise refusal(address.shown, f"unsupported file type {''.join(path.suffixes[-2:])!r}", _KINDS)
     start = _beginning(path)
     if plain_name.endswith((*_TEXTS, *_JSON)):
@@ -115,6 +116,13 @@ def _check_compression(path: Path, start: bytes) -> None:
     raise refusal(str(path), "the file is not compressed by gzip", "Take .gz off its name.")
 
 
+def _near(path: Path) -> str:
+    """Return the file beside an absent one that may be meant, as a question; "" if there is none."""
+    return (
+        "" if path.exists() or not path.parent.is_dir() else nearest((p.name for p in path.parent.iterdir()), path.name)
+    )
+
+
 def _beginning(path: Path) -> bytes:
     """Return the beginning of a readable, regular file that is not empty."""
     where = str(path)
@@ -124,7 +132,8 @@ def _beginning(path: Path) -> bytes:
         with path.open("rb") as file:
             start = file.read(_DUCKDB_MARK.stop)
     except OSError as error:
-        raise refusal(where, f"the file cannot be read ({error.strerror})", "Check the path and its rights.") from None
+        problem, remedy = f"the file cannot be read ({error.strerror})", f"{_near(path)}Check the path and its rights."
+        raise refusal(where, problem, remedy) from None
     if not start:
         raise refusal(where, "the file is empty", "Give a table with a header and at least one row.")
     return start

@@ -3,7 +3,8 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -19,8 +20,8 @@ from veiltab.common.study.coding.rules import AttributeRule
 from veiltab.common.study.file import MAX_RESPONDENTS, Study
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.numerals import Notation, numerals_of
-from veiltab.curator.formats.columns.reading import find_column, read_batches
-from veiltab.curator.formats.columns.refusals import first_rows, row_count, rows_have
+from veiltab.curator.formats.columns.reading import find_column, read_batches, read_header
+from veiltab.curator.formats.columns.refusals import first_rows, refusal, row_count, rows_have
 from veiltab.curator.formats.columns.source import FIRST_ROW, Batch, Source
 from veiltab.curator.formats.opening import open_table, reading_progress
 from veiltab.curator.reading.column import FIRST, ColumnReader, ColumnReading
@@ -114,7 +115,7 @@ def read_table(
     """Read a curator's table and gather all errors, not only the first; `run` as for `load_table`."""
     curator = study.curator(curator_name)
     rules = study.attributes_of(curator_name)
-    return read_respondents(
+    reading = read_respondents(
         table,
         curator.id_columns,
         curator.normalise,
@@ -124,6 +125,22 @@ def read_table(
         most_rows=study.maximum_respondents,
         identity=[dict(curator.identity).get(name, ()) for name in study.identity.names] if study.identity else (),
     )
+    if reading.errors and not reading.rows_read and (other := _whose(table, study, curator_name)):
+        problem = f"this seems to be the table of curator {other}, whose columns its header has"
+        error = refusal(reading.errors[0].where, problem, f"Give that of {curator_name}, or --name {other}.")
+        reading = replace(reading, errors=(error, *reading.errors))
+    return reading
+
+
+def _whose(table: TableAddress | Path, study: Study, curator_name: str) -> str:
+    """Return the curator whose columns the header has, if it has not those of this one; "" if nobody's are."""
+    with suppress(InvalidInputError):
+        header = read_header(open_table(table)).keys()
+        columns = {one.name: {rule.column for rule in study.attributes_of(one.name)} for one in study.curators}
+        wanted = {one.name: {*one.id_columns} | columns[one.name] for one in study.curators if columns[one.name]}
+        if not wanted.get(curator_name, set()) <= header:
+            return next((name for name, known in wanted.items() if known <= header), "")
+    return ""
 
 
 def read_respondents(  # noqa: PLR0913 - what reading a table consists of

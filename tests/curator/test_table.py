@@ -158,8 +158,17 @@ def test_a_directory_and_an_absent_file_are_refused(tmp_path: Path, study: Study
     for name in ("none", "none/"):
         with pytest.raises(InvalidInputError, match="none: no such file or folder"):
             load_table(tmp_path / name, study, "alice")
+    with pytest.raises(InvalidInputError, match=r"tt\.csv: the file cannot be read .*Did you mean 't\.csv'\?"):
+        load_table(tmp_path / "tt.csv", study, "alice")
     with pytest.raises(InvalidInputError, match="no curator 'zoe'"):
         load_table(tmp_path / "none.parquet", study, "zoe")
+
+
+def test_the_table_of_another_curator_is_named(tmp_path: Path, study: Study) -> None:
+    with pytest.raises(InvalidInputError, match=r"table of curator bob.*Give that of alice, or --name bob\."):
+        load_table(write(tmp_path, "first,last\na,f\n"), study, "alice")
+    with pytest.raises(InvalidInputError, match="column 'Colour' is not in the header"):
+        load_table(write(tmp_path, "first,id,age\na,f,3\n"), study, "alice")
 
 
 def test_parquet_and_csv_of_one_table_have_one_digest(tmp_path: Path, study: Study) -> None:

@@ -4,6 +4,7 @@ No message of the database is passed on: it may quote the data, or the URL with 
 """
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -33,6 +34,19 @@ _PROBLEMS = {
 """The beginning of an error's SQLSTATE -> problem."""
 
 _LOGIN = "Check --table; the password comes from PGPASSWORD, or from a pgpass file with mode 0600. Try it in psql."
+_LOGIN_PROBLEMS = {
+    r'database "[^"]*" does not exist': (
+        "the server has no database of this name",
+        "Write its name behind the host in --table; `psql -l` lists them.",
+    ),
+    r"refused|translate host|timeout|timed out|unreachable|No route|No such file": (
+        "no PostgreSQL listens at this host and port",
+        "Check both in --table, and whether the server runs and listens there.",
+    ),
+    "authentication|password|pg_hba|role": ("the server does not let this user in", _LOGIN),
+}
+"""What libpq says of a login that fails -> what that means, and what to do."""
+
 _BATCH_BYTES = 1 << 21
 _TYPE = b"ADBC:postgresql:typname"
 
@@ -81,9 +95,10 @@ class PostgresqlQuery:
             import adbc_driver_postgresql.dbapi  # noqa: PLC0415 - not where the extra is missing
         try:
             connection = adbc_driver_postgresql.dbapi.connect(self._url)
-        except adbc_driver_manager.Error:
-            problem = "the database cannot be reached, or does not let this user in"
-            raise refusal(self.where, problem, _LOGIN) from None
+        except adbc_driver_manager.Error as error:
+            known = (said for sign, said in _LOGIN_PROBLEMS.items() if re.search(sign, str(error)))
+            problem, remedy = next(known, ("the database cannot be reached, or does not let this user in", _LOGIN))
+            raise refusal(self.where, problem, remedy) from None
         try:
             with closing(connection), connection.cursor() as cursor:
                 cursor.execute("SET TRANSACTION READ ONLY")

@@ -86,6 +86,15 @@ def test_wrong_usage_is_bad_input(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert "No such option" in captured.err
 
 
+@pytest.mark.parametrize(("high", "allowed"), [(None, "of at least 1"), (9, "from 1 to 9")])
+def test_what_is_no_whole_number_is_refused_with_those_that_are_allowed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], high: int | None, allowed: str
+) -> None:
+    command = click.Command("c", params=[click.Option(["--rows"], type=click.IntRange(1, high))])
+    assert run_with(monkeypatch, command, "--rows", "abc") == 2
+    assert f"'--rows': 'abc' is not a whole number {allowed}." in capsys.readouterr().err
+
+
 def test_an_interruption_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_with(monkeypatch, raising(KeyboardInterrupt())) == 130
     assert "Nothing acknowledged is lost" in capsys.readouterr().err

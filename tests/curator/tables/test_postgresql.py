@@ -71,7 +71,7 @@ def test_a_query_streams_its_rows(url: str) -> None:
         ("select 1; drop table people", "does not understand"),
         ("select 1) to stdout; drop table people; copy (select 1", "does not understand"),
         ("select name::int pid from people", "the query fails"),
-        ("select zebra from people", "does not understand the query"),
+        ("select zebra from people", "no column of a name that the query has"),
         ("select set_config('transaction_read_only', 'off', false) pid", "the query fails"),
     ],
 )
@@ -112,10 +112,10 @@ def test_what_the_text_shows_is_taken(url: str, query: str) -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (("/postgres?", "/absent?"), "cannot be reached"),
-        (("host=", "host=/absent"), "cannot be reached"),
+        (("/postgres?", "/absent?"), "has no database of this name"),
+        (("host=", "host=/absent"), "no PostgreSQL listens"),
         (("postgresql://veiltab@", "postgresql://nobody:hunter2@"), "does not let this user in"),
-        (("postgresql://veiltab@", "postgresql://guest:hunter2@"), "may not read what it names"),
+        (("postgresql://veiltab@", "postgresql://guest:hunter2@"), "may not read what the query names"),
         (("host=", "hots="), "cannot be reached"),
     ],
 )
