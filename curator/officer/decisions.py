@@ -124,7 +124,8 @@ class Decider:
             InvalidInputError, DeniedError: the request cannot be planned, or the policy refuses the whole of it.
             BudgetExceededError: the budget does not hold it.
         """
-        outlook = await self._outlook(request) if self.policy.needs_outlook(request) else None
+        needs_outlook = self.policy.needs_outlook(request)
+        outlook = await self._outlook(await self._foreseen_spec(request)) if needs_outlook else None
         final = {
             d.attribute: d.verdict for d in self._store.decisions.decisions(request.release_id) if d.verdict != HELD
         }
@@ -151,6 +152,25 @@ class Decider:
                 self._ledger.check_others_share(planned.release_id, charge, self.own_attributes, most)
         except (NotReadyError, BudgetExceededError) as error:
             raise type(error)(error.problem, where=f"curator {self._name}", remedy=error.remedy) from None
+
+    async def check_rest(self, request: ReleaseRequest, planned: ReleaseSpec) -> None:
+        """Refuse the rest of a request of which parts were denied, if rules approved no more than the whole of it.
+
+        Fewer cells have less noise: pairs face more, and canaries that a request counts test the server less.
+
+        Raises:
+            DeniedError: no rule of the policy approves the rest.
+        """
+        decided = self._store.decisions.decisions(request.release_id)
+        by_rule = {one.attribute for one in decided if one.verdict == APPROVED and one.rule is not None}
+        if by_rule and {column.attribute for column in planned.columns} != set(request.attributes):
+            rest = self.policy.decide(request, by_rule, int(time.time()), await self._outlook(planned))
+            if any(one.verdict != APPROVED for one in rest):
+                raise DeniedError(
+                    "parts were denied, and the rules approve the whole request and not the rest",
+                    where=f"curator {self._name}",
+                    remedy="Ask for the rest by itself.",
+                )
 
     async def waits_for_a_person(self, stored: CuratorRelease) -> bool:
         """Whether only a person here can move a request on; its card is made by then."""
@@ -182,8 +202,7 @@ class Decider:
         self._verdicts.pop(release_id, None)
         self._refusals.pop(release_id, None)
 
-    async def _outlook(self, request: ReleaseRequest) -> "Outlook":
-        spec = await self._foreseen_spec(request)
+    async def _outlook(self, spec: ReleaseSpec) -> "Outlook":
         charge = await self._planner.charge(spec, self._ledger.budget.allowance)
         outlook = Outlook(population=spec.population, charge=self._ledger.budget.allowance.share(charge))
         if not self.policy.needs_card:

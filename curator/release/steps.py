@@ -97,6 +97,7 @@ class Steps:
         with step("plan", release_id=release_id), stages.stage(release_id) as stage, stage.of("planning", None):
             question = plan_question(stored.request, columns, self.parts.study, population=population, alignment=digest)
             planned = await self.parts.planner.spec(question)
+        await self.parts.decisions.check_rest(stored.request, planned)
         # Before any curator reserves anything.
         self._keep_room(planned)
         self.store.releases.set_planned(planned)

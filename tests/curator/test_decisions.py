@@ -15,6 +15,7 @@ from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.officer.policy import Policy, load_policy
+from veiltab.curator.planning.checks import agreed_columns, plan_question
 from veiltab.curator.planning.planner import ANSWERS, Planner
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
 from veiltab.curator.progress.release_record import GrantDecision
@@ -61,6 +62,28 @@ def is_considered(parts: Parts) -> bool:
 def align(parts: Parts) -> None:
     """Let the tables be aligned."""
     parts.decisions._aligned = lambda: (1000, "b" * 32)
+
+
+def test_a_rule_approves_the_rest_of_a_request_by_what_protects_the_rest(
+    parts: Callable[..., Any], study: Study, make_request: Make
+) -> None:
+    names = ("sex", "age", "salary")
+    # They test the noise of twelve cells enough, and that of the six that alice has too little.
+    request = make_request(attributes=names, partial=True, epsilon=Decimal("0.9"), canaries=1600)
+
+    def check_rest(curator: Parts, granted: tuple[str, ...]) -> None:
+        columns = agreed_columns(request, study, frozenset(granted), frozenset(names) - frozenset(granted))
+        question = plan_question(request, columns, study, population=1000, alignment="b" * 32)
+        asyncio.run(curator.decisions.check_rest(request, asyncio.run(curator.planner.spec(question))))
+
+    curator = parts('[[rule]]\ndecision = "approve"\n')
+    align(curator)
+    assert decided(curator, request) == {"sex": APPROVED, "age": APPROVED}
+    check_rest(curator, names)
+    with pytest.raises(DeniedError, match="the rules approve the whole request and not the rest"):
+        check_rest(curator, ("sex", "age"))
+    lenient = parts('[[rule]]\ntested = "too little"\ndecision = "approve"\n')
+    check_rest(lenient, ("sex", "age"))
 
 
 def test_a_charge_is_looked_at_once_the_tables_are_aligned(parts: Callable[..., Any], make_request: Make) -> None:

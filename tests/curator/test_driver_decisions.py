@@ -80,12 +80,17 @@ def test_what_is_charged_goes_on_whatever_study_file_it_was_asked_under(world: W
     carried_to(world, ReleaseState.READY, make_request(sample=400))
 
 
-def test_a_denial_elsewhere_denies_it_here(world: World, make_request: Make) -> None:
-    carried_to(world, ReleaseState.APPROVED, make_request())
+@pytest.mark.parametrize(
+    ("partial", "why"),
+    [(False, "denied: salary (by bob)"), (True, "the rules approve the whole request and not the rest")],
+)
+def test_a_denial_elsewhere_denies_it_here(world: World, make_request: Make, why: str, *, partial: bool) -> None:
+    carried_to(world, ReleaseState.APPROVED, make_request(partial=partial))
+    world.parts.decisions.policy = Policy()
     world.bob = replace(world.bob, granted=frozenset(), denied=frozenset({"salary"}))
     assert world.step()
     assert world.state() is ReleaseState.DENIED
-    assert "denied: salary (by bob)" in world.parts.store.releases.release(ID).failure
+    assert why in world.parts.store.releases.release(ID).failure
     assert world.parts.ledger.budget.remaining == 1
 
 
