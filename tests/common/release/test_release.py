@@ -205,6 +205,8 @@ def test_the_card_has_the_guaranteed_epsilon(any_spec: SearchStrategy[TableSpec]
     spec = data.draw(any_spec)
     desk = epsilon_card(spec).bound(Coalition.DESK)
     assert guaranteed_epsilon(spec) in (desk.epsilon, (desk.other or (None,))[0])
+    server = epsilon_card(spec).bound(Coalition.SERVER_AND_CURATORS)
+    assert ("does not depend on the data" in server.note) == (spec.pad is Pad.OTP)
 
 
 @settings(deadline=None, max_examples=30)
