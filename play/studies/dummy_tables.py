@@ -6,9 +6,10 @@ dependences for a report to find. Some people are in the table of one curator al
 """
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import shake_256
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -117,11 +118,24 @@ def raw_values(codings: Sequence[Coding]) -> list[tuple[str, ...]]:
         codings: of the attributes that the column has; a value is one that all of them know.
     """
     groups: dict[tuple[int, ...], list[str]] = {}
-    for raw in dict.fromkeys(raw for coding in codings for raw in coding.examples()):
+    for raw in dict.fromkeys(raw for coding in codings for raw in examples(coding)):
         symbols = tuple(_symbol(coding, raw) for coding in codings)
         if UNKNOWN not in symbols and not any(_is_of_missing(*pair) for pair in zip(codings, symbols, strict=True)):
             groups.setdefault(symbols, []).append(raw)
     return [tuple(groups[symbols]) for symbols in sorted(groups)]
+
+
+def examples(coding: Coding) -> Iterator[str]:
+    """Yield raw values of every kind: categories, what is recoded to them, dates, points, edges, and middles of both.
+
+    Some may be unknown to it, as are the names of bins; `code` says which.
+    """
+    yield from coding.categories
+    yield from (raw for raw, _ in coding.recode)
+    yield from coding.dates.examples() if coding.dates else ()
+    points = coding.grid.points if coding.grid else ()
+    yield from map(str, coding.bins)
+    yield from (f"{(low + high) / 2:f}" for low, high in pairwise(points or coding.bins))
 
 
 def _symbol(coding: Coding, raw: str) -> int:

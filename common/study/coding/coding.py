@@ -4,7 +4,6 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
@@ -119,18 +118,6 @@ class Coding:
         if self.grid is None or not self.grid.clips or value in self._absent or not NUMBER.fullmatch(value):
             return False
         return self.grid.is_outside(Decimal(value))
-
-    def examples(self) -> Iterator[str]:
-        """Yield raw values of every kind: categories, what is recoded to them, edges and middles of bins, dates.
-
-        Some may be unknown to it, as are the names of bins; `code` says which.
-        """
-        yield from self.categories
-        yield from (raw for raw, _ in self.recode)
-        yield from self.dates.examples() if self.dates else ()
-        yield from self.grid.examples() if self.grid else ()
-        yield from map(str, self.bins)
-        yield from (str((low + high) / 2) for low, high in pairwise(self.bins))
 
     def _position(self, number: Decimal) -> int:
         place = self.grid.position(number) if self.grid else None

@@ -78,11 +78,6 @@ class Grid:
         """Return whether a number lies below the first point or above the last."""
         return not self.points[0] <= number <= self.points[-1]
 
-    def examples(self) -> Iterator[str]:
-        """Yield the points, and a number in the middle of each step."""
-        yield from self.labels
-        yield from (f"{(low + high) / 2:f}" for low, high in pairwise(self.points))
-
 
 def equal_steps(first: Decimal, last: Decimal, step: Decimal) -> tuple[Decimal, ...]:
     """Return first, first + step, ..., last.

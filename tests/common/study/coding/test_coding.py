@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import DROP, UNKNOWN, Coding, bin_labels
 from veiltab.common.study.coding.dates import DateBins
+from veiltab.play.studies.dummy_tables import examples
 
 
 def decimals(*texts: str) -> tuple[Decimal, ...]:
@@ -140,12 +141,12 @@ def test_a_missing_value_may_repeat_its_own_category() -> None:
 
 def test_examples_are_of_every_kind_that_the_rule_speaks_of() -> None:
     texts = Coding(categories=("a", "b"), recode=(("A", "a"),))
-    assert list(texts.examples()) == ["a", "b", "A"]
+    assert list(examples(texts)) == ["a", "b", "A"]
     bins = Coding(categories=("low", "high"), bins=(Decimal(0), Decimal(1), Decimal(4)))
-    assert [raw for raw in bins.examples() if bins.code(raw) != UNKNOWN] == ["0", "1", "4", "0.5", "2.5"]
+    assert [raw for raw in examples(bins) if bins.code(raw) != UNKNOWN] == ["0", "1", "4", "0.5", "2.5"]
     dates = DateBins(edges=("1990", "2000-07", "2010"), format="%d.%m.%Y")
     dated = Coding(categories=dates.labels, dates=dates)
-    assert [raw for raw in dated.examples() if dated.code(raw) != UNKNOWN] == ["01.01.1990", "01.07.2000"]
+    assert [raw for raw in examples(dated) if dated.code(raw) != UNKNOWN] == ["01.01.1990", "01.07.2000"]
 
 
 def test_unicode_forms_of_one_text_are_one_category() -> None:
