@@ -119,9 +119,12 @@ class _Query:
             equal = [{name.lower() for name in node["using_columns"]}, *_equal(node["condition"])]
             if not all(any(pair and pair <= names for pair in equal) for names in self._names):
                 return "a join with other rows of the same table goes without the id"
-        return self._why_of_groups(node) if kind == "SELECT_NODE" else ""
+        return self._why_of_groups(node) if kind in {"SELECT_NODE", "PIVOT"} else ""
 
     def _why_of_groups(self, node: _Node) -> str:
+        if node["type"] == "PIVOT":
+            has_ids = all(names.intersection(node["groups"]) for names in self._names)
+            return "" if has_ids or not node["aggregates"] else "`pivot` goes without the id in its `group by`"
         is_of_all = node["aggregate_handling"] == "FORCE_AGGREGATES"  # `group by all`
         groups = [self._meant(one, node["select_list"]) for one in node["group_expressions"]]
         if len(node["group_sets"]) > 1 or (groups and not self._has_ids(groups)):

@@ -25,6 +25,8 @@ OWN = (
     "select distinct on (id) id, ward from t order by id, day",
     "select id, cost - lag(cost) over (partition by id order by day) as d from t",
     "from t select id, sum(x) as s group by id",
+    "from (pivot t on ward in ('a', 'b') using sum(cost) group by id) select id, a, b",
+    "from (unpivot t on a, b into name ward value cost) select id, sum(cost) as c group by id",
     "select p.id, w.name from people p join wards w on p.ward = w.ward",
 )
 OTHERS = {
@@ -41,6 +43,7 @@ OTHERS = {
     "select id, sum(cost) as c from t group by rollup(id)": "`group by`",
     "select min(id) as id, sum(cost) as c from t": "a total of all rows",
     "select distinct on (home) id, cost from t order by home, cost": "`distinct on`",
+    "from (pivot t on ward in ('a') using max(id) as id group by home) select a_id as id": "`pivot` goes",
     "select id, cost from t order by cost desc limit 100": "it keeps some rows",
     "select id, cost from t using sample 10%": "it keeps some rows",
 }
