@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from veiltab.common.errors import BudgetExceededError, DeniedError, InvalidInputError, NotReadyError
+from veiltab.common.release.floors import USUAL
 from veiltab.common.release.guarantees import release_test
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
@@ -154,23 +155,27 @@ class Decider:
             raise type(error)(error.problem, where=f"curator {self._name}", remedy=error.remedy) from None
 
     async def check_rest(self, request: ReleaseRequest, planned: ReleaseSpec) -> None:
-        """Refuse the rest of a request of which parts were denied, if rules approved no more than the whole of it.
+        """Refuse the rest of a request of which parts were denied, if no more than the whole of it was approved here.
 
         Fewer cells have less noise: pairs face more, and canaries that a request counts test the server less.
 
         Raises:
-            DeniedError: no rule of the policy approves the rest.
+            DeniedError: rules approve the whole alone; or a person did, and the rest alone is unusual.
         """
-        decided = self._store.decisions.decisions(request.release_id)
-        by_rule = {one.attribute for one in decided if one.verdict == APPROVED and one.rule is not None}
-        if by_rule and {column.attribute for column in planned.columns} != set(request.attributes):
-            rest = self.policy.decide(request, by_rule, int(time.time()), await self._outlook(planned))
-            if any(one.verdict != APPROVED for one in rest):
-                raise DeniedError(
-                    "parts were denied, and the rules approve the whole request and not the rest",
-                    where=f"curator {self._name}",
-                    remedy="Ask for the rest by itself.",
-                )
+        approved = [one for one in self._store.decisions.decisions(request.release_id) if one.verdict == APPROVED]
+        if not approved or {column.attribute for column in planned.columns} == set(request.attributes):
+            return
+        by_rule = {one.attribute for one in approved if one.rule is not None}
+        rest = self.policy.decide(request, by_rule, int(time.time()), await self._outlook(planned))
+        is_approved = all(one.verdict == APPROVED for one in rest)
+        if len(by_rule) < len(approved) and any(USUAL.lacks(planned)):
+            is_approved = is_approved and any(USUAL.lacks(await self._foreseen_spec(request)))
+        if not is_approved:
+            raise DeniedError(
+                "parts were denied, and what was approved is the whole request and not the rest",
+                where=f"curator {self._name}",
+                remedy="Ask for the rest by itself.",
+            )
 
     async def waits_for_a_person(self, stored: CuratorRelease) -> bool:
         """Whether only a person here can move a request on; its card is made by then."""
