@@ -63,8 +63,7 @@ class Bound:
         """The sharpest guarantee: one epsilon of two digits, rounded up, and its delta."""
         if self.epsilon is None:
             return "no protection"
-        rows = " a row, and a person may have several" if self.has_several else " a row" if self.per_row else ""
-        return f"{guarantee_text(self.epsilon, self.delta)}{rows}"
+        return f"{guarantee_text(self.epsilon, self.delta)}{self._of_rows(' a row')}"
 
     @property
     def limit(self) -> str:
@@ -88,8 +87,10 @@ class Bound:
             return "they learn nothing" if self.limit == "nothing" else self.limit
         both = "" if self.other is None else f", and {_guarantee(*self.other)} (both hold)"
         omitted = "" if self.if_omitted is None else f"; {_guarantee(*self.if_omitted)} {OMITTED}"
-        row = " per row" if self.per_row else ""
-        return f"{_guarantee(self.epsilon, self.delta)}{row}{both}{omitted}"
+        return f"{_guarantee(self.epsilon, self.delta)}{self._of_rows(' per row')}{both}{omitted}"
+
+    def _of_rows(self, one: str) -> str:
+        return f"{one}{', and a person may have several' if self.has_several else ''}" if self.per_row else ""
 
     @property
     def faces(self) -> str:
