@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from veiltab.common.command.cli import emit, note
-from veiltab.common.errors import InvalidInputError, NotFoundError
+from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
 from veiltab.common.process.cores import cores
 from veiltab.common.tasks.engine import Engine
 from veiltab.common.tasks.engine_options import EngineOptions, dask_engine, dask_identity_option
@@ -61,15 +61,15 @@ def reproduce(
     """
     from veiltab.papers.experiment import Settings
     from veiltab.papers.registry import ALL, load, names_of
+    from veiltab.papers.reproduction import POINTS, write
     from veiltab.papers.reproduction import reproduce as replay
-    from veiltab.papers.reproduction import write
 
     start = monotonic()
     names = names_of(name)
     settings = Settings(trials=trials, quick=quick, seed=seed, adult=_adult(adult))
     with closing(_engine(jobs, EngineOptions(dask=dask, dask_identity=dask_identity))) as engine:
         experiments = [load(one) for one in names]
-        _check_writable(out)
+        _check_writable(out, POINTS)
         reproduction = replay(experiments, settings, out, engine)
     note("drawing pictures")
     paths = write(reproduction, out, page=name == ALL)
@@ -99,10 +99,13 @@ def _engine(jobs: int | None, options: EngineOptions) -> Engine:
     return dask_engine(options.dask, options.dask_identity)
 
 
-def _check_writable(out: Path) -> None:
-    """Make the folder and check that a file can be written, before any computation."""
+def _check_writable(out: Path, points: str) -> None:
+    """Make the folder and check that a file can be written, before any computation; refuse one of something else."""
     try:
         out.mkdir(parents=True, exist_ok=True)
+        if any(out.iterdir()) and not (out / points).exists():
+            remedy = "Give --out a new folder, or that of an earlier run."
+            raise ConflictError("this folder is not empty, and no earlier run wrote it", where=str(out), remedy=remedy)
         probe = out / ".probe"
         probe.write_bytes(b"")
         probe.unlink()

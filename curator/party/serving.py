@@ -14,7 +14,6 @@ from veiltab.common.command.run import serve_party
 from veiltab.common.observe.sinks import observing
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.storage.files import OwnedFolder
-from veiltab.common.study.file import load_study
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.officer.policy import policy_of, policy_source
@@ -39,7 +38,8 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
     policy = policy_of(study, options.name, policy_path)
 
     def check_files() -> None:
-        if (notices := policy_of(load_study(options.study_path), options.name, policy_path).notify) is not None:
+        options.check_study(study)
+        if (notices := policy_of(study, options.name, policy_path).notify) is not None:
             from veiltab.curator.notify.channels import channels_of  # noqa: PLC0415 - not where nobody wants notices
 
             channels_of(notices)

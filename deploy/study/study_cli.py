@@ -118,6 +118,7 @@ def draft(
     from veiltab.common.study.drafts.draft import draft_from_bytes
     from veiltab.common.study.toml_text import toml_text
     from veiltab.curator.check.drafted_table import propose_table
+    from veiltab.curator.formats.opening import open_table
     from veiltab.deploy.study.dialogue import check_person_is_there, confirm_table
 
     if (with_identity and id_columns) or ((date_order or fields) and not with_identity):
@@ -130,7 +131,11 @@ def draft(
     if yes or not wants_json():
         refuse_present(path)
     if not (yes or wants_json()):
-        check_person_is_there()
+        try:
+            check_person_is_there()
+        except InvalidInputError:
+            open_table(table)  # a name that is misspelt comes first
+            raise
     given, named = _missing_texts(missing), _named_fields(fields)
 
     def propose(more: Mapping[str, Collection[str]]) -> "TableProposal":

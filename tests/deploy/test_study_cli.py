@@ -156,13 +156,16 @@ def test_edges_and_missing_values_are_taken_at_every_prompt(tables: Ran, monkeyp
     assert tables("check", "carol.toml")[0] == 0
 
 
-def test_where_nobody_can_be_asked_the_option_is_named_before_anything_is_read(
+def test_where_nobody_can_be_asked_the_option_is_named_and_before_it_a_file_that_is_not_there(
     tables: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO())
-    code, _, err = tables("draft", "--name", "bob", "--table", "nowhere.csv")
+    code, _, err = tables("draft", "--name", "bob", "--table", "bob.csv")
     assert code == 2
     assert "Add --yes to take every proposal, or --json to see them" in err
+    code, _, err = tables("draft", "--name", "alice", "--table", "alise.csv")
+    assert code == 2
+    assert "Did you mean 'alice.csv'?" in err
 
 
 def drafted(cli: Ran) -> None:

@@ -27,6 +27,14 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return asked
 
 
+def test_a_folder_of_something_else_is_not_written_into(command: Ran, tmp_path: Path) -> None:
+    (tmp_path / "summary.json").write_text("mine", "utf-8")
+    code, _, errors = command("lin", "--quick", "--jobs", "1", "--out", str(tmp_path))
+    assert code == 5
+    assert "not empty, and no earlier run wrote it" in errors
+    assert (tmp_path / "summary.json").read_text("utf-8") == "mine"
+
+
 def test_one_object_with_series_and_comparisons(command: Ran, here: list[int], tmp_path: Path) -> None:
     out = tmp_path / "deep" / "out"
     code, text, errors = command("smith", "--out", str(out), "--trials", "20000", "--jobs", "3", "--json")
