@@ -51,3 +51,11 @@ def test_a_request_without_the_noise_of_curators_that_a_study_asks_for_is_refuse
     check_limits(make_request(noise_split=Decimal("0.25")), asks)
     with pytest.raises(InvalidInputError, match=r"0\.24; the study asks for 0\.25"):
         check_limits(make_request(noise_split=Decimal("0.24")), asks)
+
+
+def test_no_limit_takes_a_sample_that_may_have_a_person_several_times(make_spec: Make) -> None:
+    spec = make_spec(curator_replacement=2**63)
+    for floors in (Floors(row_epsilon=Decimal(1000)), Floors(pair_epsilon=Decimal(1000))):
+        floors.check(release_of(spec))
+        with pytest.raises(InvalidInputError, match=r"a person may have several; .* the study allows epsilon 1000"):
+            floors.check(release_of(replace(spec, scheme="wr")))
