@@ -1,6 +1,7 @@
 """Symbols modulo the size of an alphabet: exactly uniform ones, their sum and difference, and pads over a column."""
 
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,11 +63,12 @@ def _draw(out: Symbols, size: int, source: ByteSource, label: int, chunk: int) -
     if words is not out:
         np.copyto(out, words, casting="unsafe")
     # Most chunks of most alphabets reject nothing, and a maximum costs a tenth of a search.
-    if words.max(initial=0) < size:
+    if span % size == 0 or words.max(initial=0) < size:
         return np.empty(0, np.intp)
     return np.flatnonzero(words >= dtype.type(size))
 
 
+@cache
 def word_type(size: int) -> tuple[np.dtype[np.unsignedinteger], int]:
     """Return the narrowest word type that rejects at most one word in 64, and its number of values."""
     bits = next(bits for bits in (8, 16, 32) if (2**bits % size) * 64 <= 2**bits)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from veiltab.common.collection.oracles import Report
+from veiltab.common.collection.oracles.draws import draw_word
 from veiltab.common.collection.round import EVERYONE, Round, Stratum
 from veiltab.common.core.randomness import ByteSource, SystemSource
 from veiltab.common.errors import InvalidInputError
@@ -36,10 +37,9 @@ def decide(spec: Round, stratum: Stratum, symbol: int, source: ByteSource | None
     substitution of the value, against anyone who sees it, with the round's epsilon.
     """
     source = source or SystemSource()
-    word = np.empty(8, np.uint8)
-    source.fill(word, label=COIN, chunk=0)
+    word = draw_word(8, source, label=COIN)
     report = spec.randomiser.randomise(symbol, source)
-    return report if int.from_bytes(word.tobytes(), "little") < stratum.coin else None
+    return report if word < stratum.coin else None
 
 
 def check_round(spec: Round, study: Study, stratum: str) -> Stratum:

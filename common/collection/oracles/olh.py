@@ -10,13 +10,14 @@ from typing import ClassVar, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.collection.oracles.draws import draw_word
 from veiltab.common.collection.oracles.krr import respond
 from veiltab.common.collection.oracles.oracle import BYTE_ROWS, Oracle, check_units, check_value, is_symbol
 from veiltab.common.collection.oracles.reports import Hashed, Report
 from veiltab.common.core.domain import MAX_CATEGORIES, Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.randomness import ByteSource, CipherStream
-from veiltab.common.core.symbols import fill_uniform
+from veiltab.common.core.symbols import CHUNK, fill_uniform
 from veiltab.common.errors import InvalidInputError
 
 SEED_BYTES = 16
@@ -98,11 +99,9 @@ class OptimisedLocalHashing(Oracle):
     def randomise(self, value: int, source: ByteSource) -> Hashed:
         """Return the report of a node; see Oracle."""
         check_value(value, self.size)
-        drawn = np.empty(SEED_BYTES, np.uint8)
-        source.fill(drawn, label=_SEED, chunk=0)
-        seed = drawn.tobytes()
+        seed = draw_word(SEED_BYTES, source, label=_SEED).to_bytes(SEED_BYTES, "little")
         # All values are hashed, so that the time does not reveal the node's value.
-        hashed = int(hashes(seed, self.size, self.g)[value])
+        hashed = int(hashes([seed], self.size, self.g)[0, value])
         return Hashed(seed=seed, symbol=respond(hashed, self.g, self.replacement, source, label=_RESPONSE))
 
     def check(self, report: Report) -> Hashed:
@@ -115,20 +114,23 @@ class OptimisedLocalHashing(Oracle):
 
     @property
     def _rows_at_once(self) -> int:
-        return BYTE_ROWS
+        return max(1, min(BYTE_ROWS, CHUNK // self.size))
 
     def _supports(self, reports: Sequence[Report]) -> NDArray[np.uint8]:
-        counts = np.zeros(self.size, np.uint8)
-        for report in cast("Sequence[Hashed]", reports):
-            counts += hashes(report.seed, self.size, self.g) == report.symbol
-        return counts
+        several = cast("Sequence[Hashed]", reports)
+        symbols = np.array([[one.symbol] for one in several], symbol_dtype(self.g))
+        hashed = hashes([one.seed for one in several], self.size, self.g)
+        return cast("NDArray[np.uint8]", np.add.reduce(hashed == symbols, axis=0, dtype=np.uint8))
 
 
-def hashes(seed: bytes, size: int, g: int) -> Symbols:
-    """Return the hash of the values 0..size-1: uniform symbols 0..g-1 under the key SHA-256("veiltab olh" | seed)."""
-    out: Symbols = np.empty(size, symbol_dtype(g))
-    stream = CipherStream(hashlib.sha256(b"veiltab olh" + seed).digest())
-    fill_uniform(out, g, stream, label=0, chunk=0)
+def hashes(seeds: Sequence[bytes], size: int, g: int) -> Symbols:
+    """Return the hashes of the values 0..size-1 under each seed, shape (seeds, size).
+
+    They are uniform symbols 0..g-1 under the key SHA-256("veiltab olh" | seed).
+    """
+    out: Symbols = np.empty((len(seeds), size), symbol_dtype(g))
+    for seed, row in zip(seeds, out, strict=True):
+        fill_uniform(row, g, CipherStream(hashlib.sha256(b"veiltab olh" + seed).digest()), label=0, chunk=0)
     return out
 
 
