@@ -84,8 +84,6 @@ def tree_path(tree: JunctionTree, tables: Sequence[Table], margins: Sequence[Flo
 
 def _independence(tree: JunctionTree, margins: Sequence[Floats]) -> list[Floats]:
     """Return potentials of independent attributes for each clique: one axis an attribute, 1 long in the separator."""
-    potentials = []
-    for clique in tree.cliques:
-        residual = reduce(np.add.outer, [np.log(margins[axis]) for axis in clique.residual])
-        potentials.append(residual.reshape(residual.shape + (1,) * len(clique.separator)))
-    return potentials
+    logarithms = [np.log(margin) for margin in margins]
+    parts = ([*(logarithms[axis] for axis in one.residual), np.zeros([1] * len(one.separator))] for one in tree.cliques)
+    return [reduce(np.add.outer, part) for part in parts]
