@@ -23,6 +23,7 @@ from statistics import NormalDist
 import numpy as np
 
 from veiltab.common.core.domain import Domain
+from veiltab.researcher.drawing.shown import NOT_COVERED
 from veiltab.researcher.microdata.drawn_numbers import DrawnNumbers
 from veiltab.researcher.model.measurement import Floats
 from veiltab.researcher.model.row_drawing import Rows, Uniforms
@@ -92,8 +93,9 @@ class DrawnTogether:
             if unknown > MOST_UNKNOWN * spread[axis] ** 2:
                 said.append(
                     f"The standard deviation of {domain.names[axis]} is {spread[axis]:.3g} in the file, but may be"
-                    f" {sqrt(max(most - unknown, 0.0)):.3g} to {sqrt(most):.3g}: its steps are too long to tell, so"
-                    " correlations with it are unsure. Shorter steps, or a second attribute of its column, tell them."
+                    f" {sqrt(max(most - unknown, 0.0)):.3g} to {sqrt(most):.3g}, noise apart: its steps are too long to"
+                    f" tell, so its variance, correlations with it and slopes on it are {NOT_COVERED}. Shorter steps,"
+                    " or a second attribute of its column, tell them."
                 )
         for one, other in combinations(drawn, 2):
             wanted, found = (_covariance(columns[one], columns[other]) for columns in (points, drawn))

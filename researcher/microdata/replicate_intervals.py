@@ -103,7 +103,7 @@ def with_replicates(
         replicates=len(others),
         effective_share=float(np.mean(1 / np.array(squares))),
         confidence=confidence,
-        remark=f"{frame.attrs.get('replicates', {}).get('remark', '')} {_beyond_tables(function, frame, base)}".strip(),
+        remark=f"{frame.attrs.get('replicates', {}).get('remark', '')} {_not_covered(function, frame, base)}".strip(),
     )
 
 
@@ -120,8 +120,8 @@ def _numbers(
     return series
 
 
-def _beyond_tables(function: Callable[["pd.DataFrame", Floats], Any], frame: "pd.DataFrame", weights: Floats) -> str:
-    """Say which attributes a function takes, if no table that was measured has all of them; else nothing."""
+def _not_covered(function: Callable[["pd.DataFrame", Floats], Any], frame: "pd.DataFrame", weights: Floats) -> str:
+    """Say which attributes a function takes, if no measured table has all of them, and what is lost of its numbers."""
     tables = [set(names) for names in frame.attrs.get("tables", ())]
     whole, taken = _numbers(function, frame, weights), set[str]()
     for name in set().union(*tables) & set(frame.columns):
@@ -131,12 +131,14 @@ def _beyond_tables(function: Callable[["pd.DataFrame", Floats], Any], frame: "pd
             taken.add(name)
         else:
             taken |= set() if found.equals(whole) else {name}
+    begins = tuple(f"The standard deviation of {name} is" for name in taken)
+    lost = " ".join(said for said in frame.attrs.get("coarse", ()) if said.startswith(begins))
     if not tables or any(taken <= table for table in tables):
-        return ""
+        return lost
     together = ", ".join(name for name in frame.columns if name in taken)
     return (
         f"No table was measured that has {together} together: a share of all of them, or a model of more than pairs of"
-        f" them, is {NOT_COVERED}. Ask for such a table."
+        f" them, is {NOT_COVERED}. Ask for such a table. {lost}"
     )
 
 

@@ -122,7 +122,7 @@ def test_numbers_have_the_covariances_of_their_points_and_say_what_steps_hide(co
     names = [said.split(" is ")[0] for said in together.losses]
     if scale == 4:
         assert names == [f"The standard deviation of {name}" for name in ("x", "y")]
-        least, most = (float(word.strip(":")) for word in together.losses[0].split("may be ")[1].split(" ")[:3:2])
+        least, most = (float(word.strip(",")) for word in together.losses[0].split("may be ")[1].split(" ")[:3:2])
         assert least <= 4 <= most
     else:
         assert names == []

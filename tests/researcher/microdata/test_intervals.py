@@ -65,6 +65,14 @@ def test_a_function_of_attributes_that_no_table_has_together_is_not_covered() ->
     assert "a, b, c, d together" in str(every)
 
 
+def test_a_function_of_a_number_with_long_steps_brings_what_is_lost_of_it() -> None:
+    frame = FRAME.assign(a=np.arange(40.0), b=np.arange(40.0))
+    lost = "The standard deviation of a is 3 in the file, but may be 1 to 4."
+    frame.attrs |= {"tables": [["a", "b"]], "coarse": [lost]}
+    assert with_replicates(frame, lambda rows, w: rows["a"] @ w / w.sum()).remark == lost
+    assert with_replicates(frame, lambda rows, w: rows["b"] @ w / w.sum()).remark == ""
+
+
 def test_columns_are_those_that_the_file_names() -> None:
     frame = FRAME.rename(columns={"weight": "weight_", "replicate_1": "replicate__1", "replicate_2": "replicate__2"})
     assert with_replicates(frame, lambda _, weights: weights.mean()).table["estimate"][0] == 1
