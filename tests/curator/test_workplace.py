@@ -1,7 +1,6 @@
 """The same tasks in this process, in a pool and on a cluster, with processes that are killed: the same bytes."""
 
 import asyncio
-import gc
 import hashlib
 import os
 import shutil
@@ -140,7 +139,6 @@ def released(folder: Path, engine: Engine, sizes: tuple[int, int, int], *, is_re
     assert len(drawn) == sample
     assert encrypted(folder, table, drawn, canaries) == encrypted(here, table, SampleRows(pieces, here), canaries)
     del drawn
-    gc.collect()
     assert not list(there.run.folder.iterdir())
 
 

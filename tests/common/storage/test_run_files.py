@@ -1,6 +1,5 @@
 """A run's files: whole or not there, unreadable without the key, never two contents under one key stream."""
 
-import gc
 import os
 import pickle
 from pathlib import Path
@@ -141,7 +140,6 @@ def test_an_open_file_is_read_by_others_too(tmp_path: Path, monkeypatch: pytest.
     file.sync()  # for other machines
     assert synced == [file._file]
     del file
-    gc.collect()
 
 
 def test_what_is_no_longer_needed_is_deleted_by_name(tmp_path: Path) -> None:

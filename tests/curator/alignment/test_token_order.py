@@ -1,6 +1,5 @@
 """A table in the order of its tokens, section by section, against all of it at once."""
 
-import gc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -103,7 +102,6 @@ def check_sections(tmp_path: Path, run: RunFiles, rows: int, *, at_least: int) -
     assert files_of(tmp_path) == {"own", "order", "run", *PEERS}
 
     del ordered
-    gc.collect()
     assert not files_of(run.folder)
 
 
@@ -171,7 +169,6 @@ def test_two_orders_of_a_run_keep_apart(tmp_path: Path, run: RunFiles) -> None:
     first.write(bytes(32), tmp_path / "first", None)
     second.write(KEY, tmp_path / "own", None)
     del first
-    gc.collect()
     whole, by_token = ordered_tokens(ids)
     pieces = list(second.common({"bob": tmp_path / "own"}))
     assert np.array_equal(np.concatenate([made for made, _ in pieces]), whole)
