@@ -155,26 +155,25 @@ class Decider:
             raise type(error)(error.problem, where=f"curator {self._name}", remedy=error.remedy) from None
 
     async def check_rest(self, request: ReleaseRequest, planned: ReleaseSpec) -> None:
-        """Refuse the rest of a request of which parts were denied, if no more than the whole of it was approved here.
+        """Refuse a release that is not what was approved here: parts were denied, or other people are common.
 
         Fewer cells have less noise: pairs face more, and canaries that a request counts test the server less.
 
         Raises:
-            DeniedError: rules approve the whole alone; or a person did, and the rest alone is unusual.
+            DeniedError: no rule approves it any more; or a person approved more of it, and the rest alone is unusual.
         """
         approved = [one for one in self._store.decisions.decisions(request.release_id) if one.verdict == APPROVED]
-        if not approved or {column.attribute for column in planned.columns} == set(request.attributes):
-            return
         by_rule = {one.attribute for one in approved if one.rule is not None}
-        rest = self.policy.decide(request, by_rule, int(time.time()), await self._outlook(planned))
+        rest = self.policy.decide(request, by_rule, int(time.time()), await self._outlook(planned)) if by_rule else ()
         is_approved = all(one.verdict == APPROVED for one in rest)
-        if len(by_rule) < len(approved) and any(USUAL.lacks(planned)):
+        is_part = {column.attribute for column in planned.columns} != set(request.attributes)
+        if is_part and len(by_rule) < len(approved) and any(USUAL.lacks(planned)):
             is_approved = is_approved and any(USUAL.lacks(await self._foreseen_spec(request)))
         if not is_approved:
             raise DeniedError(
-                "parts were denied, and what was approved is the whole request and not the rest",
+                "this is not what was approved: parts of it were denied, or other people are common",
                 where=f"curator {self._name}",
-                remedy="Ask for the rest by itself.",
+                remedy="Ask again, for the rest by itself.",
             )
 
     async def waits_for_a_person(self, stored: CuratorRelease) -> bool:

@@ -72,23 +72,25 @@ def test_the_rest_of_a_request_is_approved_by_what_protects_the_rest(
     # They test the noise of twelve cells enough, and that of the six that alice has too little.
     request = make_request(attributes=names, partial=True, epsilon=Decimal("0.9"), canaries=1600)
 
-    def check_rest(curator: Parts, granted: tuple[str, ...]) -> None:
+    def check_rest(curator: Parts, granted: tuple[str, ...], population: int = 1000) -> None:
         columns = agreed_columns(request, study, frozenset(granted), frozenset(names) - frozenset(granted))
-        question = plan_question(request, columns, study, population=1000, alignment="b" * 32)
+        question = plan_question(request, columns, study, population=population, alignment="b" * 32)
         asyncio.run(curator.decisions.check_rest(request, asyncio.run(curator.planner.spec(question))))
 
     curator = parts('[[rule]]\ndecision = "approve"\n')
     align(curator)
     assert decided(curator, request) == {"sex": APPROVED, "age": APPROVED}
     check_rest(curator, names)
-    with pytest.raises(DeniedError, match="what was approved is the whole request and not the rest"):
+    with pytest.raises(DeniedError, match="this is not what was approved"):
         check_rest(curator, ("sex", "age"))
+    with pytest.raises(DeniedError, match="or other people are common"):
+        check_rest(curator, names, population=200)
     lenient = parts('[[rule]]\ntested = "too little"\ndecision = "approve"\n')
     align(lenient)
     check_rest(lenient, ("sex", "age"))
     by_person = [replace(one, rule=None) for one in curator.store.decisions.decisions(ID)]
     monkeypatch.setattr(curator.store.decisions, "decisions", lambda _: by_person)
-    with pytest.raises(DeniedError, match="what was approved is the whole request and not the rest"):
+    with pytest.raises(DeniedError, match="this is not what was approved"):
         check_rest(lenient, ("sex", "age"))
 
 

@@ -82,7 +82,7 @@ def test_what_is_charged_goes_on_whatever_study_file_it_was_asked_under(world: W
 
 @pytest.mark.parametrize(
     ("partial", "why"),
-    [(False, "denied: salary (by bob)"), (True, "what was approved is the whole request and not the rest")],
+    [(False, "denied: salary (by bob)"), (True, "this is not what was approved")],
 )
 def test_a_denial_elsewhere_denies_it_here(world: World, make_request: Make, why: str, *, partial: bool) -> None:
     carried_to(world, ReleaseState.APPROVED, make_request(partial=partial))
