@@ -198,8 +198,7 @@ def _average(
 ) -> Distribution:
     """Return the two fits together, each at its look; the mixture is not fitted if it has no share."""
     tree = next(islice(_tree_path(junctions, tables, rows), looks.tree, None))
-    path = _mixture_path(junctions.shape, tables, rows)
-    mixture = next(islice(path, looks.mixture, None)) if share else tree
+    mixture = next(islice(_mixture_path(junctions.shape, tables, rows), looks.mixture, None)) if share else tree
     return Raked(tree, mixture, share, junctions.shape)
 
 

@@ -120,15 +120,15 @@ class _PairLoss:
     """
 
     def __init__(self, shape: Shape, tables: Sequence[Table]) -> None:
-        sizes = np.array([*shape, 1])
+        self._sizes = sizes = np.array([*shape, 1])
         self._starts = np.cumsum(sizes) - sizes
-        self._sizes = sizes
         self.places = [slice(start, start + size) for start, size in zip(self._starts, sizes, strict=True)]
         self._values = np.zeros((sizes.sum(), sizes.sum()))
         self._weights = np.zeros_like(self._values)
         for table in _pairs(tables, len(shape)):
-            block = self.places[table.axes[0]], self.places[table.axes[1]]
-            self._values[block], self._weights[block] = table.values, table.weight
+            one, other = (self.places[axis] for axis in table.axes)
+            self._values[one, other], self._weights[one, other] = table.values, table.weight
+            self._values[other, one], self._weights[other, one] = table.values.T, table.weight
 
     def parameters(self, logits: Floats) -> tuple[Floats, Floats]:
         """Return pi, shape (..., R), and theta of all attributes side by side, shape (..., R, sum of K_a + 1)."""
@@ -141,8 +141,9 @@ class _PairLoss:
         """Return the slope of the loss by the logits."""
         shares, factors = self.parameters(logits)
         weighted = factors * shares[..., None]
-        error = self._weights * (weighted.swapaxes(-1, -2) @ factors - self._values)
-        by_factors = factors @ (error + error.swapaxes(-1, -2))
+        error = weighted.swapaxes(-1, -2) @ factors
+        error -= self._values
+        by_factors = factors @ np.multiply(error, self._weights, out=error)
         by_shares = (by_factors * factors).sum(axis=-1) / 2
         by_factors *= shares[..., None]
         slope: Floats = factors * (by_factors - self._totals(by_factors * factors))
