@@ -64,7 +64,7 @@ def init(study_id: str, out: Path) -> None:
 )
 @click.option(
     "--first-year",
-    type=click.IntRange(1, 9900),
+    type=click.IntRange(1000, 9900),
     help="The earliest year that two digits mean in its dates: with 1926, 25 is 2025 and 26 is 1926.",
 )
 @click.option(
