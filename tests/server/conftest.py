@@ -3,12 +3,14 @@
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from tests.conftest import spec_with
 from tests.server.cluster import Cluster
 from veiltab.common.release.table_spec import TableSpec
+from veiltab.server.records.store import ServerStore
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +27,14 @@ def database(request: pytest.FixtureRequest) -> str:
         return ""
     running: Cluster = request.getfixturevalue("cluster")
     return running.new_url()
+
+
+@pytest.fixture
+def store(tmp_path: Path, database: str) -> Iterator[ServerStore]:
+    """An empty store."""
+    store = ServerStore(tmp_path, database)
+    yield store
+    store.close()
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -25,13 +24,6 @@ DATA = {"sex": bytes(400), "salary": bytes([1] * 400)}
 
 
 OWNERS = {"sex": "alice", "salary": "bob"}
-
-
-@pytest.fixture(name="store")
-def store_fixture(tmp_path: Path, database: str) -> Iterator[ServerStore]:
-    store = ServerStore(tmp_path, database)
-    yield store
-    store.close()
 
 
 @pytest.fixture(name="releases")

@@ -1,7 +1,7 @@
 """What curators get of their canaries: the published symbols at their places, after the publication, for one key."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
@@ -44,13 +44,6 @@ COLUMNS = (
     Column(attribute="salary", owner="bob", size=2),
     Column(attribute="age", owner="alice", size=300),
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path, database: str) -> Iterator[ServerStore]:
-    store = ServerStore(tmp_path, database)
-    yield store
-    store.close()
 
 
 def uploaded(spec: TableSpec) -> list[Symbols]:

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tests.server.sent_columns import DATA, ID, Make, releases_fixture, run, send, settled, started, store_fixture  # noqa: F401 - fixtures
+from tests.server.sent_columns import DATA, ID, Make, releases_fixture, run, send, settled, started  # noqa: F401 - fixtures
 from veiltab.common.errors import DeniedError, FailedReleaseError, InvalidInputError, NotFoundError, NotReadyError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.release.state import ReleaseState

@@ -26,7 +26,6 @@ from tests.server.sent_columns import (  # noqa: F401 - fixtures
     send,
     settled,
     started,
-    store_fixture,
     whole,
 )
 from veiltab.common.errors import (

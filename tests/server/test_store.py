@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from decimal import Decimal
@@ -29,13 +29,6 @@ from veiltab.server.sharing.quota import Quota
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
 DIGESTS = {"sex": b"s" * 32, "salary": b"t" * 32}
-
-
-@pytest.fixture
-def store(tmp_path: Path, database: str) -> Iterator[ServerStore]:
-    store = ServerStore(tmp_path, database)
-    yield store
-    store.close()
 
 
 @pytest.fixture
