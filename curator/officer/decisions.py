@@ -171,7 +171,7 @@ class Decider:
             is_approved = is_approved and any(USUAL.lacks(await self._foreseen_spec(request)))
         if not is_approved:
             raise DeniedError(
-                "this is not what was approved: parts of it were denied, or other people are common",
+                "this is not what was approved: parts were denied, other people are common, or the rules are others",
                 where=f"curator {self._name}",
                 remedy="Ask again, for the rest by itself.",
             )
