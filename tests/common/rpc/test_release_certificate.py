@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.conftest import spec_with
-from tests.made_receipts import made_tests
+from tests.made_receipts import beautified, made_tests
 from tests.worlds.parties import ALICE, BOB, CLOUD
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.modes import Sampling
@@ -137,11 +137,6 @@ def both_with(*receipts: Receipt) -> dict[str, SignedText | None]:
 
 def with_canaries(number: int) -> dict[str, SignedText | None]:
     return with_receipts(replace(OWN, canaries=number), TOGETHER)
-
-
-def beautified(receipt: Receipt) -> Receipt:
-    """Return a receipt whose bounds accept whatever was counted."""
-    return replace(receipt, counts=tuple(replace(one, low=0, high=one.trials) for one in receipt.counts))
 
 
 def without(receipt: Receipt, family: Family) -> Receipt:

@@ -7,16 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.common.tasks.samples import Square
 from veiltab.common.errors import UnavailableError
 from veiltab.common.tasks.engine import InProcess, Results, in_order
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Square:
-    base: int
-
-    def perform(self) -> int:
-        return self.base * self.base
 
 
 def test_each_result_comes_with_the_number_of_its_task() -> None:

@@ -30,6 +30,7 @@ from tests.curator.audit.exported_evidence import (  # noqa: F401 - fixtures
     replaced,
     rewritten,
 )
+from tests.made_receipts import beautified
 from tests.worlds.states import curator_state
 from veiltab.common.core.texts.canonical import read_canonical
 from veiltab.common.errors import IntegrityError
@@ -167,11 +168,6 @@ OWN, TOGETHER = TESTS.receipts("alice")
 
 
 FAILED_OWN, FAILED_TOGETHER = FAILED_TESTS.receipts("alice")
-
-
-def beautified(receipt: Receipt) -> Receipt:
-    """Return a receipt whose bounds accept whatever was counted."""
-    return replace(receipt, counts=tuple(replace(one, low=0, high=one.trials) for one in receipt.counts))
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy.stats import chisquare
 
+from tests.common.core.test_mechanism import Scripted
 from veiltab.common.collection.oracles import draws
 from veiltab.common.collection.oracles.draws import draw_distinct, draw_events, draw_symbol
 from veiltab.common.core.mechanism import UNIT
@@ -16,17 +16,6 @@ from veiltab.common.errors import IntegrityError, InvalidInputError
 
 ALPHA = 1e-4
 STREAM = CipherStream(bytes([5]) * 32)
-
-
-class Scripted:
-    """A source that plays a script for each label."""
-
-    def __init__(self, scripts: dict[int, NDArray[np.uint8]]) -> None:
-        self.scripts = scripts
-
-    def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
-        del chunk
-        out[:] = self.scripts[label][: out.size]
 
 
 @pytest.mark.parametrize("units", [0, 1, 2**56, 2**63, 2**63 + 12345, UNIT - 1])
