@@ -1,5 +1,6 @@
 """`veiltab curator linkage` and `match-rates`: what a curator knows of its links, and what it releases of them."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -174,12 +175,13 @@ def match_rates(
     is_of_now = before in {None, report.links}
     earlier = "" if is_of_now else f" It is of an earlier linkage, of {before:,} people, and no later one renews it."
     check_place(out)
+    there = None
     if out.exists():
-        try:
-            rates_of(out.read_text("utf-8", "replace"), str(out))
-        except InvalidInputError:
+        with suppress(InvalidInputError):
+            there = rates_of(out.read_text("utf-8", "replace"), str(out))
+        if there is None or (there.curator, there.attribute) != (standing.name, attribute):
             remedy = "Name a new file; nothing was charged or written."
-            raise InvalidInputError("another file is there", where=str(out), remedy=remedy) from None
+            raise InvalidInputError("another file is there", where=str(out), remedy=remedy)
     if not is_agreed:
         kind = Kind(population=report.links, cells=standing.study.domain([attribute]).cells)
         after = f"after it one more release may have {ledger.budget.left_after(charge, kind)}"

@@ -236,11 +236,15 @@ def test_a_folder_in_the_place_of_the_file_charges_nothing(world: Terminal) -> N
 
 
 def test_another_file_in_its_place_stays_and_nothing_is_charged(world: Terminal) -> None:
-    (world.folder / "rates.json").write_text("[study]", "utf-8")
-    code, _, said = ask(world, "--yes")
-    assert (code, entries(world)) == (InvalidInputError.exit_code, [])
-    assert "another file is there" in said
-    assert (world.folder / "rates.json").read_text("utf-8") == "[study]"
+    assert ask(world, "--yes", name="sex.json")[0] == 0
+    of_another = (world.folder / "sex.json").read_text("utf-8").replace('"sex"', '"age"')
+    charged = entries(world)
+    for other in ("[study]", of_another):
+        (world.folder / "rates.json").write_text(other, "utf-8")
+        code, _, said = ask(world, "--yes")
+        assert (code, entries(world)) == (InvalidInputError.exit_code, charged)
+        assert "another file is there" in said
+        assert (world.folder / "rates.json").read_text("utf-8") == other
 
 
 @pytest.mark.parametrize(
