@@ -9,7 +9,7 @@ import json
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
-from functools import cache, lru_cache
+from functools import cache
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -46,13 +46,8 @@ def read_canonical(kind: type[Record], text: str) -> Record:
         KeyError: a field that the kind does not have.
         TypeError: a field is missing, or its type has no canonical text.
     """
-    record: Record = _read(kind, text)  # type: ignore[arg-type]  # a class can be hashed
+    record: Record = _record(kind, json.loads(text))
     return record
-
-
-@lru_cache(maxsize=64)
-def _read(kind: type, text: str) -> Any:  # noqa: ANN401 - a record of the kind, which nobody can change
-    return _record(kind, json.loads(text))
 
 
 def _plain_fields(record: Any) -> dict[str, object]:  # noqa: ANN401 - any dataclass
