@@ -102,7 +102,7 @@ class TableEstimate(ABC):
     @cached_property
     def root_mse(self) -> float:
         """Root of the expected squared error summed over all cells, sqrt(E||T_hat - T||^2) (probability)."""
-        return sqrt(total_variance(self._sum_of_squares, self.design))
+        return sqrt(total_variance(_sum_of_squares(self.raw, self.design), self.design))
 
     @property
     def contradiction(self) -> float:
@@ -182,17 +182,6 @@ class TableEstimate(ABC):
     def _interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return score_interval(self.raw, self.design, self.confidence)
 
-    @property
-    def _sum_of_squares(self) -> float:
-        """Unbiased estimate of sum T^2, kept within its range [1/K, 1]."""
-        cells = self.domain.cells
-        sampling = float(self.design.terms.sampling)
-        if sampling >= 1.0:
-            return 1.0 / cells  # one sampled row says nothing about it: take the value with the largest error
-        # E sum T_hat^2 = sum T^2 + error, and the error is linear in sum T^2.
-        observed = float(self.raw @ self.raw) - total_variance(0.0, self.design)
-        return min(max(observed / (1.0 - sampling), 1.0 / cells), 1.0)
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Estimate(TableEstimate):
@@ -266,3 +255,13 @@ class Estimate(TableEstimate):
             confidence=self.confidence,
             study_digest=self.study_digest,
         )
+
+
+def _sum_of_squares(raw: NDArray[np.float64], design: Design) -> float:
+    """Return the unbiased estimate of sum T^2, kept within its range [1/K, 1]."""
+    sampling = float(design.terms.sampling)
+    if sampling >= 1.0:
+        return 1.0 / design.cells  # one sampled row says nothing about it: take the value with the largest error
+    # E sum T_hat^2 = sum T^2 + error, and the error is linear in sum T^2.
+    observed = float(raw @ raw) - total_variance(0.0, design)
+    return min(max(observed / (1.0 - sampling), 1.0 / design.cells), 1.0)

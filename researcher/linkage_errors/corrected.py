@@ -19,7 +19,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.uncertainty import MATRIX_LIMIT
 from veiltab.researcher.linkage_errors.derived import DerivedEstimate
-from veiltab.researcher.linkage_errors.inversion import Correction, Floats, Mixing, relinking_covariance
+from veiltab.researcher.linkage_errors.inversion import Correction, Floats, relinking_covariance
 from veiltab.researcher.linkage_errors.linkage_error import Leg, LinkageErrors, correction_text
 
 _ALIKE = (
@@ -140,7 +140,7 @@ class CorrectedEstimate(DerivedEstimate):
         along = self.expanded(contrasts) @ (self._correction.slopes.T * deviations)
         found: Floats = self.observed.contrast_covariance(moved) + along @ along.T
         # Whoever a wrong link brings, like or unlike, was drawn.
-        drawn = [(axes, leg.shares(whole)[0]) for (axes, _), leg in zip(self._mixing, self.legs, strict=True)]
+        drawn = [(leg.axes(whole), leg.shares(whole)[0]) for leg in self.legs]
         table = (
             self.projected
             if self.domain == whole
@@ -151,15 +151,12 @@ class CorrectedEstimate(DerivedEstimate):
 
     @cached_property
     def _correction(self) -> Correction:
-        return Correction(self.observed.raw, self.observed.domain.shape, self._mixing)
-
-    @cached_property
-    def _mixing(self) -> tuple[Mixing, ...]:
         whole = self.observed.domain
-        return tuple(
+        mixing = [
             (
-                tuple(map(whole.names.index, leg.names)),
+                leg.axes(whole),
                 leg.shares(whole)[0] if self.end != "least" or leg.error.least is None else leg.error.least,
             )
             for leg in self.legs
-        )
+        ]
+        return Correction(self.observed.raw, whole.shape, mixing)

@@ -87,6 +87,10 @@ class Leg:
     names: tuple[str, ...]
     error: LinkError
 
+    def axes(self, domain: Domain) -> tuple[int, ...]:
+        """Return the places of its attributes in a table."""
+        return tuple(map(domain.names.index, self.names))
+
     def shares(self, domain: Domain) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the shares of wrong links and their standard deviations, each of a shape that broadcasts to a table.
 

@@ -80,8 +80,7 @@ def weighted(estimate: TableEstimate, rates: MatchRates, study: Study) -> TableE
         confidence=estimate.confidence,
         study_digest=estimate.study_digest,
         observed=estimate,
-        rates=rates,
-        groups=pooled_categories(estimate, rates),
+        weighting=Weighting(observed=estimate, rates=rates, groups=pooled_categories(estimate, rates)),
     )
 
 
@@ -120,22 +119,20 @@ class WeightedEstimate(DerivedEstimate):
         confidence: probability that one cell's interval holds its true fraction.
         study_digest: SHA-256 of the study file, as of every TableEstimate.
         observed: the table, with the attribute of the rates.
-        rates: by which it is weighted.
-        groups: of the categories, from 0.
+        weighting: of its cells.
     """
 
-    rates: MatchRates
-    groups: tuple[int, ...]
+    weighting: "Weighting"
 
     @cached_property
     def raw(self) -> Floats:
         """Q_hat, shape (K,): unbiased to first order, sums to 1, possibly negative (probabilities)."""
-        return self.observed.domain.summed(self._table, self.domain.names)
+        return self.observed.domain.summed(self.weighting.table, self.domain.names)
 
     @cached_property
     def projected(self) -> Floats:
         """The weighted projected table, shape (K,): none is negative, and they sum to 1 (probabilities)."""
-        return self.observed.domain.summed(self._likely, self.domain.names)
+        return self.observed.domain.summed(self.weighting.likely, self.domain.names)
 
     def marginal(self, names: Sequence[str]) -> Self:
         """Return the estimate of a subset of the attributes: the whole table is weighted, then summed.
@@ -149,8 +146,8 @@ class WeightedEstimate(DerivedEstimate):
 
     def transported(self, contrasts: Floats) -> Floats:
         """Return the contrasts of the observed table that have the errors of contrasts of this one, a above."""
-        wide = self.expanded(contrasts)
-        moved: Floats = (wide - _group_means(wide, self.observed.raw, self._group)[:, self._group]) * self._ratios
+        wide, weighting = self.expanded(contrasts), self.weighting
+        moved: Floats = (wide - weighting.means(wide)[:, weighting.group]) * weighting.ratios
         return moved
 
     @property
@@ -158,12 +155,12 @@ class WeightedEstimate(DerivedEstimate):
         """The weighted tables at both ends of the shares of wrong links."""
         if not isinstance(self.observed, DerivedEstimate):
             return (self,)
-        return tuple(replace(self, observed=end) for end in self.observed.ends)
+        return tuple(self._of(end) for end in self.observed.ends)
 
     @property
     def plain(self) -> TableEstimate:
         """The table weighted, without any wrong link undone."""
-        return replace(self, observed=uncorrected(self.observed))
+        return self._of(uncorrected(self.observed))
 
     @property
     def released_counts(self) -> NDArray[np.int64] | None:
@@ -173,10 +170,10 @@ class WeightedEstimate(DerivedEstimate):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What was corrected, and by what the table is weighted."""
-        rates = self.rates
+        rates, groups = self.weighting.rates, self.weighting.groups
         rows = sum(rates.linked) + sum(rates.unlinked)
-        ratios = self._of_groups[0] * rows / self.population
-        few = [name for name, group in zip(rates.categories, self.groups, strict=True) if self.groups.count(group) > 1]
+        ratios = self.weighting.of_groups[0] * rows / self.population
+        few = [name for name, group in zip(rates.categories, groups, strict=True) if groups.count(group) > 1]
         pooled = f"; {', '.join(few)} are pooled, as the release does not tell some from empty ones" if few else ""
         unsure = (
             ["Pooled categories have one weight: what that hides is NOT COVERED by these intervals."] if few else []
@@ -190,58 +187,75 @@ class WeightedEstimate(DerivedEstimate):
 
     def contrast_covariance(self, contrasts: Floats) -> Floats:
         """Return the (c, c) covariance of c linear combinations of cells, given as rows of shape (c, K)."""
-        _, variances, draws = self._of_groups
-        wide, in_group = self.expanded(contrasts), np.eye(len(variances))[self._group]
-        slopes = _group_means(wide, self.observed.raw, self._group) - (contrasts @ self.raw)[:, None]
+        weighting, wide = self.weighting, self.expanded(contrasts)
+        _, variances, draws = weighting.of_groups
+        in_group = np.eye(len(variances))[weighting.group]
+        slopes = weighting.means(wide) - (contrasts @ self.raw)[:, None]
         # Within each category the linked people are drawn: of a contrast Q_c sum Q L^2 - (sum Q L)^2.
-        likely = self._likely @ in_group
-        sums = (wide * self._likely) @ in_group
-        drawn = (wide * (self._likely * (draws * likely)[self._group])) @ wide.T - (sums * draws) @ sums.T
+        likely = weighting.likely @ in_group
+        sums = (wide * weighting.likely) @ in_group
+        drawn = (wide * (weighting.likely * (draws * likely)[weighting.group])) @ wide.T - (sums * draws) @ sums.T
         moved = self.observed.contrast_covariance(self.transported(contrasts))
         found: Floats = moved + (slopes * variances) @ slopes.T + drawn
         return found
 
+    def _of(self, observed: TableEstimate) -> Self:
+        """Return another observed table, weighted alike."""
+        return replace(self, observed=observed, weighting=replace(self.weighting, observed=observed))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Weighting:
+    """The weights of an observed table.
+
+    Args:
+        observed: the table, with the attribute of the rates.
+        rates: by which it is weighted.
+        groups: of the categories, from 0.
+    """
+
+    observed: TableEstimate
+    rates: MatchRates
+    groups: tuple[int, ...]
+
     @cached_property
-    def _of_groups(self) -> tuple[Floats, Floats, Floats]:
+    def group(self) -> NDArray[np.intp]:
+        """Group of each cell."""
+        return np.array(self.groups)[cells_of(self.observed.domain, [self.rates.attribute])]
+
+    @cached_property
+    def of_groups(self) -> tuple[Floats, Floats, Floats]:
         """Of each group its weight r, the variance of its share N_c/N, and (1 - f)/M, each of shape (groups,)."""
         every, several = (
             np.bincount(self.groups, weights=some)
             for some in (np.add(self.rates.linked, self.rates.unlinked), np.ones(len(self.groups)))
         )
-        linked = self.observed.population * self._shares
-        ratios = every / every.sum() / self._shares
+        shares = np.bincount(self.group, weights=self.observed.raw)  # P_c
+        linked = self.observed.population * shares
+        ratios = every / every.sum() / shares
         return ratios, 2 * self.rates.sd**2 * several / every.sum() ** 2, 1 / linked - 1 / np.maximum(every, linked)
 
     @cached_property
-    def _shares(self) -> Floats:
-        """Share of each group in the observed table, P_c, shape (groups,)."""
-        return np.bincount(self._group, weights=self.observed.raw).astype(np.float64)
+    def ratios(self) -> Floats:
+        """Weight of each cell."""
+        return self.of_groups[0][self.group]
 
     @cached_property
-    def _group(self) -> NDArray[np.intp]:
-        """Group of each cell of the observed table."""
-        return np.array(self.groups)[cells_of(self.observed.domain, [self.rates.attribute])]
+    def table(self) -> Floats:
+        """Q_hat over the cells; it sums to 1."""
+        return self.observed.raw * self.ratios
 
     @cached_property
-    def _ratios(self) -> Floats:
-        return self._of_groups[0][self._group]
-
-    @cached_property
-    def _table(self) -> Floats:
-        """Q_hat over the cells of the observed table; it sums to 1."""
-        return self.observed.raw * self._ratios
-
-    @cached_property
-    def _likely(self) -> Floats:
-        found: Floats = self.observed.projected * np.maximum(self._ratios, 0.0)
+    def likely(self) -> Floats:
+        """The weighted projected table; it sums to 1."""
+        found: Floats = self.observed.projected * np.maximum(self.ratios, 0.0)
         return found / float(found.sum())
 
-
-def _group_means(contrasts: Floats, table: Floats, group: NDArray[np.intp]) -> Floats:
-    """Return the mean of contrasts of a table in each group of its cells, shape (c, groups)."""
-    in_group = np.eye(int(group.max()) + 1)[group]
-    means: Floats = ((contrasts * table) @ in_group) / (table @ in_group)
-    return means
+    def means(self, contrasts: Floats) -> Floats:
+        """Return the mean of contrasts of the table in each group, shape (c, groups)."""
+        in_group, table = np.eye(int(self.group.max()) + 1)[self.group], self.observed.raw
+        means: Floats = ((contrasts * table) @ in_group) / (table @ in_group)
+        return means
 
 
 def _refusal(problem: str, remedy: str) -> InvalidInputError:

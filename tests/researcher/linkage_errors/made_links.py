@@ -12,7 +12,7 @@ from veiltab.common.linkage.match_rates import MatchRates
 from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign, TableEstimate
 from veiltab.researcher.linkage_errors.corrected import corrected
 from veiltab.researcher.linkage_errors.linkage_error import LinkageErrors, LinkError
-from veiltab.researcher.linkage_errors.weighted import WeightedEstimate, pooled_categories
+from veiltab.researcher.linkage_errors.weighted import WeightedEstimate, Weighting, pooled_categories
 
 Floats = NDArray[np.float64]
 
@@ -93,6 +93,5 @@ def weighed(estimate: TableEstimate, rates: MatchRates) -> WeightedEstimate:
         design=estimate.design,
         confidence=estimate.confidence,
         observed=estimate,
-        rates=rates,
-        groups=pooled_categories(estimate, rates),
+        weighting=Weighting(observed=estimate, rates=rates, groups=pooled_categories(estimate, rates)),
     )
