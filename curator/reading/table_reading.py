@@ -125,7 +125,8 @@ def read_table(
         most_rows=study.maximum_respondents,
         identity=[dict(curator.identity).get(name, ()) for name in study.identity.names] if study.identity else (),
     )
-    if reading.errors and not reading.rows_read and (other := _whose(table, study, curator_name)):
+    has_no_rows = reading.description and reading.errors and not reading.rows_read
+    if has_no_rows and (other := _whose(table, study, curator_name)):
         problem = f"this seems to be the table of curator {other}, whose columns its header has"
         error = refusal(reading.errors[0].where, problem, f"Give that of {curator_name}, or --name {other}.")
         reading = replace(reading, errors=(error, *reading.errors))
