@@ -36,7 +36,7 @@ class Connection:
         *,
         identity: str | Path,
         name: str | None = None,
-        timeout: float = 10.0,
+        timeout: float = 30.0,
         proxy: AnyProxy = None,
     ) -> None:
         roles = (Role.RESEARCHER, Role.ANALYST)

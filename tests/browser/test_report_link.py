@@ -84,8 +84,10 @@ def test_a_link_shows_the_report_again_and_again_until_it_is_revoked(
     assert len(ours) >= 6
     for url, referer in ours:
         assert token not in url.partition("#")[0] + referer
-    revoked = served.world.command("researcher", "token", "revoke", "--state", served.state, "--label", "board")
-    assert revoked.code == 0
+    tokens = ("researcher", "token")
+    listed = served.world.command(*tokens, "list", "--state", served.state).data["tokens"]
+    assert [(one["state"], one["scopes"]) for one in listed if one["label"] == "board"] == [("good", ["read"])]
+    assert served.world.command(*tokens, "revoke", "--state", served.state, "--label", "board").code == 0
     page.reload()
     expect(page.get_by_role("heading", level=1)).to_have_text("The report cannot be shown")
     expect(page.get_by_role("status")).to_have_text(

@@ -42,32 +42,6 @@ def test_a_release_is_asked_for_and_read_as_by_the_command(served: Served) -> No
     assert shares["rows"] == told.data["rows"]
 
 
-def test_a_link_opens_the_report_of_one_release(served: Served) -> None:
-    common = ("researcher", "request", served.world.local.study_path, "--identity", served.identity)
-    asked = served.world.command(*common, "--attributes", "region", "--epsilon", "1", "--label", "shown", "--wait")
-    assert asked.code == 0, asked.errors
-    made = served.link("board", "shown")
-    assert made.code == 0, made.errors
-    page, _, token = made.data["link"].partition("#")
-    assert page == f"{served.url}/releases/{made.data['release']}/report"
-    assert (made.data["scopes"], made.data["attributes"]) == (["read"], ["region"])
-    with served.client("") as client, served.client(token) as reader:
-        assert "<script>" in client.get(page).text
-        report = f"/v1{page.removeprefix(served.url)}"
-        assert client.get(report).status_code == 401
-        assert "<!DOCTYPE html>" in reader.get(report).text
-        assert reader.get("/v1/releases").status_code == 403
-        tokens = ("researcher", "token")
-        (listed,) = [
-            one
-            for one in served.world.command(*tokens, "list", "--state", served.state).data["tokens"]
-            if one["label"] == "board"
-        ]
-        assert (listed["release"], listed["state"]) == (made.data["release"], "good")
-        assert served.world.command(*tokens, "revoke", "--state", served.state, "--label", "board").code == 0
-        assert reader.get(report).status_code == 401
-
-
 CHECKS = (
     "not_a_server_error",
     "status_code_conformance",
