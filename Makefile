@@ -29,12 +29,12 @@ help: ## this list; durations are those of two cores
 demo: .venv/ready ## the paper's release by processes on this machine: 10 s once .venv is there
 	$(BIN)/veiltab demo
 
-# Three workers on two cores, as the parties of many tests wait. What the quick tests write lies in memory, if 4 GiB are
+# Four workers on two cores, as the parties of many tests wait. What the quick tests write lies in memory, if 4 GiB are
 # free there, and waits for no disk; that of test-all is on one.
 test: export TMPDIR := $(or $(TMPDIR),$(shell test "$$(df --output=avail -k /dev/shm 2>/dev/null | tail -1)" -gt 4194304 \
   2>/dev/null && echo /dev/shm || echo /tmp))
-test: .venv/dev ## everything that is quick: 7 min
-	$(BIN)/python -m pytest -m "not long and not compose and not browser" -n 3 --dist loadfile --no-loadscope-reorder
+test: .venv/dev ## everything that is quick: 6 min
+	$(BIN)/python -m pytest -m "not long and not compose and not browser" -n 4 --dist loadfile --no-loadscope-reorder
 
 test-all: .venv/dev ## the long tests too: 2 h
 	VEILTAB_EXAMPLES=searching $(BIN)/python -m pytest -m "not compose and not browser" -n 2 --dist loadfile
