@@ -71,10 +71,11 @@ def _sum(sizes: tuple[int, ...], kept: frozenset[int], targets: Collection[_Targ
 
 def _groups(sizes: tuple[int, ...], kept: frozenset[int], count: int) -> list[tuple[int, ...]]:
     """Divide attributes into at most so many runs of about as many cells each: sums over neighbours are fast."""
-    groups: list[tuple[int, ...]] = [()]
+    groups = list[tuple[int, ...]]()
     even = prod(sizes[place] for place in kept) ** (1 / count)
     for place in sorted(kept):
-        if prod(sizes[one] for one in groups[-1]) * sqrt(sizes[place]) > even and len(groups) < count:
+        is_full = bool(groups) and prod(sizes[one] for one in groups[-1]) * sqrt(sizes[place]) > even
+        if not groups or (is_full and len(groups) < count):
             groups.append(())
         groups[-1] = (*groups[-1], place)
     return sorted(groups, key=lambda group: -prod(sizes[one] for one in group))
