@@ -1,6 +1,7 @@
 """Runs a party: what serves beside its own work, until a signal stops it."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
@@ -14,6 +15,9 @@ from veiltab.common.process.signals import PartySignals
 from veiltab.common.rpc.parties.identity import Identity, Party, load_identity
 from veiltab.common.rpc.parties.revocation import FILE, RevocationList
 from veiltab.common.rpc.waiting.changes import Changes
+
+_YOUNG = 700
+"""New objects of a party that serves before Python looks for garbage among them."""
 
 
 async def run_party(
@@ -60,6 +64,9 @@ async def _serve(
 ) -> None:
     """Serve until `stopped`, then stop in order."""
     trimming = asyncio.create_task(give_back_freed_memory())
+    # What was imported is no garbage. From now on a few refused calls may hold many long messages in cycles.
+    gc.freeze()
+    gc.set_threshold(_YOUNG)
     try:
         async with server as place:
             note(f"{party} serves {place}")

@@ -97,7 +97,6 @@ def test_one_curator_reserves_only_so_many_bytes(world: World) -> None:
     assert grpc.StatusCode.UNAVAILABLE in codes
 
 
-@pytest.mark.long
 def test_uploads_to_made_up_releases_leave_no_memory_behind(world: World) -> None:
     server = psutil.Process(world.local._running[CLOUD].pid)
 

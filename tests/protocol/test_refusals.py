@@ -60,7 +60,7 @@ def refused_in_time(world: World, said: str, options: str = "") -> None:
     """Ask until the curators have compared the tables that there are now, as `refused`."""
     asked = ("--wait", "--timeout", "20", *options.split())
     world.wait_until(lambda: said in world.ask(FREE, *asked, "--label", world.label()).errors, seconds=40)
-    refused(world, 6, said, options=options)
+    refused(world, DeniedError.exit_code, said, options=options)
 
 
 @pytest.mark.long
