@@ -141,13 +141,10 @@ def run(command: click.Command) -> int:
 
 def _in_words(error: click.ClickException) -> click.ClickException:
     """Return a refusal of click, with the numbers that are allowed in the place of "a valid integer range"."""
-    if (
-        not isinstance(error, click.BadParameter)
-        or error.param is None
-        or not isinstance(error.param.type, click.IntRange)
-    ):
+    kind = error.param.type if isinstance(error, click.BadParameter) and error.param else None
+    if not isinstance(error, click.BadParameter) or not isinstance(kind, click.IntRange):
         return error
-    low, high = error.param.type.min, error.param.type.max
+    low, high = kind.min, kind.max
     allowed = f"a whole number of at least {low}" if high is None else f"a whole number from {low} to {high}"
     return click.BadParameter(error.message.replace("a valid integer range", allowed), error.ctx, error.param)
 

@@ -118,9 +118,8 @@ def _check_compression(path: Path, start: bytes) -> None:
 
 def _near(path: Path) -> str:
     """Return the file beside an absent one that may be meant, as a question; "" if there is none."""
-    return (
-        "" if path.exists() or not path.parent.is_dir() else nearest((p.name for p in path.parent.iterdir()), path.name)
-    )
+    beside = path.parent.iterdir() if path.parent.is_dir() and not path.exists() else ()
+    return nearest((one.name for one in beside), path.name)
 
 
 def _beginning(path: Path) -> bytes:

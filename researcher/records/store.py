@@ -20,7 +20,7 @@ from veiltab.common.release.spec import release_of as release_of_table
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.certificates.statement import LedgerHead
-from veiltab.common.storage.database import Connection, open_database, transaction
+from veiltab.common.storage.database import Connection, open_database, transaction, value_of
 from veiltab.common.study.file import Study
 from veiltab.researcher.records.desk_files import DeskFiles
 from veiltab.researcher.records.releases import ResearcherRelease, StoredTable, release_of, table_of
@@ -174,8 +174,7 @@ class ResearcherStore:
 
     def has_chosen(self, release_id: str) -> bool:
         """Whether it is recorded which tables of a release run a second time."""
-        row = self.connection.execute("SELECT is_chosen FROM release WHERE id = ?", [release_id]).fetchone()
-        return row is not None and bool(row["is_chosen"])
+        return bool(value_of(self.connection, "SELECT is_chosen FROM release WHERE id = ?", release_id))
 
     def record_choice(self, planned: ReleaseSpec, chosen: Iterable[int]) -> None:
         """Record which tables of a release run a second time, for good: a later choice changes nothing."""

@@ -19,6 +19,26 @@ _MISSING = "missing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AttributeRule:
+    """One attribute of the study: its alphabet, who owns it, and how the owner's column is coded."""
+
+    attribute: Attribute
+    owner: str
+    column: str
+    coding: Coding
+
+    def __post_init__(self) -> None:
+        _check_alphabet(self.attribute)
+        if not self.column or self.column != self.column.strip():
+            raise InvalidInputError("column names no column", remedy="Name the column as in the table's header.")
+
+    @property
+    def name(self) -> str:
+        """Name of the attribute."""
+        return self.attribute.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """A question to the nodes: an alphabet, and how a node's raw value becomes one of its symbols."""
 
@@ -26,27 +46,12 @@ class Question:
     coding: Coding
 
     def __post_init__(self) -> None:
-        check_attribute_name(self.attribute.name)
-        if self.attribute.size < 2:
-            raise InvalidInputError("there are fewer than two categories", remedy="Add the others.")
+        _check_alphabet(self.attribute)
 
     @property
     def name(self) -> str:
-        """Name of the question or attribute."""
+        """Name of the question."""
         return self.attribute.name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttributeRule(Question):
-    """One attribute of the study: its alphabet, who owns it, and how the owner's column is coded."""
-
-    owner: str
-    column: str
-
-    def __post_init__(self) -> None:
-        Question.__post_init__(self)
-        if not self.column or self.column != self.column.strip():
-            raise InvalidInputError("column names no column", remedy="Name the column as in the table's header.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,3 +259,9 @@ def _check_no_rule(named: tuple[str, ...], *, is_listed: bool) -> None:
             raise InvalidInputError(
                 f'a category is named "{rule}"', remedy=f'"{rule}" is a rule for missing values: name it otherwise.'
             )
+
+
+def _check_alphabet(attribute: Attribute) -> None:
+    check_attribute_name(attribute.name)
+    if attribute.size < 2:
+        raise InvalidInputError("there are fewer than two categories", remedy="Add the others.")
