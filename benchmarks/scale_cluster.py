@@ -21,14 +21,13 @@ from tests.curator.killed_tasks import Killing
 from veiltab.common.command.cli import note
 from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.core.symbols import row_slices
-from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.run_files import RunFiles, run_in
 from veiltab.common.study.file import study_from_bytes
 from veiltab.common.tasks.cluster_identity import load_cluster_identity
 from veiltab.common.tasks.dask import Dask
 from veiltab.common.tasks.engine import InProcess
 from veiltab.curator.alignment.exchange import own_tokens
-from veiltab.curator.alignment.intersection import AlignedTable
+from veiltab.curator.alignment.intersection import AlignedTable, Joined
 from veiltab.curator.alignment.token_order import TokenOrder
 from veiltab.curator.columns.draw_tasks import DrawnSample
 from veiltab.curator.reading.table_reading import load_table
@@ -106,8 +105,7 @@ def _released(folder: Path, path: Path, workplace: Workplace) -> str:
     order = TokenOrder(table.respondents, workplace)
     order.write(_KEY, own_tokens(alignment), None)
     aligned = AlignedTable(alignment)
-    nobody = InvalidInputError("nobody is common")
-    count = aligned.write(order.common({"peer": own_tokens(alignment)}), table.respondents.types, nobody)
+    count = aligned.write(order.rows(None, {}, Joined()), table.respondents.types)
     sample, digest = DrawnSample(aligned, count, _KEY, OWNERS[_OWNER], workplace), hashlib.sha256()
     for attribute in OWNERS[_OWNER]:
         column = sample.column(aligned, attribute)

@@ -38,6 +38,7 @@ STUDY_HEAD = """
 [study]
 id = "survey"
 title = "A survey"
+hub = "alice"
 minimum_population = 2
 [budget]
 epsilon = 1
@@ -51,6 +52,7 @@ id_columns = ["id"]
 [[curator]]
 name = "bob"
 endpoint = "localhost:7402"
+complete = true
 id_columns = ["id"]
 [[researcher]]
 name = "rosa"

@@ -28,7 +28,6 @@ from veiltab.common.core.mechanism import GammaDiagonal, perturb
 from veiltab.common.core.randomness import KEY_BYTES, CipherStream
 from veiltab.common.core.sampling import sample_indices, uniform_indices
 from veiltab.common.core.symbols import check_symbols
-from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.table_spec import Column
 from veiltab.common.rpc.chunks import file_chunks, streamed
@@ -40,7 +39,7 @@ from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.common.study.toml_text import toml_text
 from veiltab.common.tasks.engine import InProcess
 from veiltab.curator.alignment.exchange import own_tokens
-from veiltab.curator.alignment.intersection import AlignedTable, PopulationDigest
+from veiltab.curator.alignment.intersection import AlignedTable, Joined, Lacking, PopulationDigest
 from veiltab.curator.alignment.token_order import TokenOrder
 from veiltab.curator.columns.draw_tasks import DrawnSample
 from veiltab.curator.columns.encryption import ColumnEncryption
@@ -68,8 +67,6 @@ _DRAWN = f"{_FEW}0"
 """The attribute of a release."""
 
 _CATEGORIES = ("a", "b", "c")
-_PEERS = (1, 3)
-"""Numbers of other curators; the difference is what one of them costs."""
 
 _SHARES = (1, 16)
 """Samples of everybody, and of a sixteenth; the difference is what a sampled row costs."""
@@ -134,9 +131,9 @@ def measured_tables() -> TableCosts:
         encrypted = _encrypt(folder, few.table)
         stream = asyncio.run(_stream(folder, study, own_tokens(few.table.folder)))
         perturbed, counted = _perturb(), _count(folder)
-    attributes, peers = _ATTRIBUTES[_MANY] - _ATTRIBUTES[_FEW], _PEERS[1] - _PEERS[0]
+    attributes = _ATTRIBUTES[_MANY] - _ATTRIBUTES[_FEW]
     load_symbol, order_symbol = (many.load - few.load) / attributes, (many.order - few.order) / attributes
-    search, keep_symbol = (few.joins[1] - few.joins[0]) / peers, (many.joins[0] - few.joins[0]) / attributes
+    search, keep_symbol = few.joins[1] - few.joins[0], (many.joins[0] - few.joins[0]) / attributes
     pick = (everybody - some) / (1 - _SHARES[0] / _SHARES[1])
     return TableCosts(
         load=_positive(few.load - load_symbol),
@@ -145,7 +142,7 @@ def measured_tables() -> TableCosts:
         order_symbol=_positive(order_symbol),
         stream=stream,
         search=_positive(search),
-        keep=_positive(few.joins[0] - _PEERS[0] * search - keep_symbol),
+        keep=_positive(few.joins[0] - keep_symbol),
         keep_symbol=_positive(keep_symbol),
         draw=_positive(everybody - pick),
         pick=_positive(pick),
@@ -212,7 +209,7 @@ def _made_table(path: Path, curator: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Aligned:
-    """What the passes of an alignment cost a curator, nanoseconds a row, the last one for each number of peers."""
+    """What the passes of an alignment cost a curator, nanoseconds a row, the last one at the hub and at a spoke."""
 
     load: float
     order: float
@@ -221,7 +218,7 @@ class _Aligned:
 
 
 def _alignment(folder: Path, study: Study, curator: str) -> _Aligned:
-    """Measure the passes of an alignment with peers who have the same respondents."""
+    """Measure the passes of an alignment of curators who have the same people."""
     folder.mkdir()
     path, alignment = folder / "table.parquet", folder / "alignment"
     alignment.mkdir()
@@ -231,7 +228,7 @@ def _alignment(folder: Path, study: Study, curator: str) -> _Aligned:
         load = _cpu(lambda: _loaded(folder, path, study, curator))
         order = _cpu(lambda: _ordered(run, table, alignment))
         ordered, aligned = _ordered(run, table, alignment), AlignedTable(alignment)
-        joins = tuple(_cpu(lambda peers=peers: _join(ordered, aligned, table, peers)) for peers in _PEERS)  # type: ignore[misc]
+        joins = tuple(_cpu(partial(_join, ordered, aligned, table, is_hub=one)) for one in (True, False))
     return _Aligned(load=load, order=order, joins=joins, table=aligned)
 
 
@@ -246,10 +243,11 @@ def _ordered(run: RunFiles, table: Table, alignment: Path) -> TokenOrder:
     return order
 
 
-def _join(ordered: TokenOrder, aligned: AlignedTable, table: Table, peers: int) -> None:
-    others = {f"peer {number}": own_tokens(aligned.folder) for number in range(peers)}
-    common = PopulationDigest(_KEY).of(ordered.common(others))
-    aligned.write(common, table.respondents.types, InvalidInputError("nobody is common"))
+def _join(ordered: TokenOrder, aligned: AlignedTable, table: Table, *, is_hub: bool) -> None:
+    lacking = {name: Lacking(categories=1, parts=1, says_so=True) for name in table.respondents.types}
+    hub = None if is_hub else own_tokens(aligned.folder)
+    rows = PopulationDigest(_KEY).of(ordered.rows(hub, lacking, Joined()))
+    aligned.write(rows, table.respondents.types)
 
 
 def _draw(folder: Path, aligned: AlignedTable, sample: int) -> float:

@@ -15,6 +15,9 @@ from veiltab.common.errors import InvalidInputError
 MAX_CATEGORIES = 65_536
 """Largest alphabet of one attribute: a symbol travels as one or two bytes."""
 
+ABSENT = "absent"
+"""Last category of an attribute whose curator may lack a person of the hub: that person's symbol."""
+
 Symbols = NDArray[np.uint8] | NDArray[np.uint16]
 """A column of symbols 0..K_a-1, in the narrowest unsigned type that holds them."""
 
@@ -61,6 +64,11 @@ class Attribute:
     def size(self) -> int:
         """Number of categories, K_a."""
         return len(self.categories)
+
+    @property
+    def has_absent(self) -> bool:
+        """Whether its last category is that of people who are not in its curator's table."""
+        return self.categories[-1] == ABSENT
 
     @property
     def integers(self) -> range | None:

@@ -47,7 +47,7 @@ def status_to_proto(status: PartyStatus) -> status_pb2.GetStatusResponse:
                 waiting_for=work.waiting_for[:_LONGEST],
                 since=work.since or None,
                 n=work.n,
-                rows_here=work.rows_here,
+                matched=work.matched,
             )
             for work in observation.work[-_MOST:]
         ],
@@ -84,7 +84,7 @@ def status_from_proto(answer: status_pb2.GetStatusResponse) -> PartyStatus:
             waiting_for=words_from_proto(w.waiting_for),
             since=w.since,
             n=w.n if w.HasField("n") else None,
-            rows_here=w.rows_here if w.HasField("rows_here") else None,
+            matched=w.matched if w.HasField("matched") else None,
         )
         for w in answer.work
     )

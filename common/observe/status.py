@@ -19,7 +19,7 @@ class Work:
         waiting_for: what it waits for, what is done for it if that takes a while, or why it failed; empty otherwise.
         since: Unix seconds since which it is in this state; 0 if that is not known.
         n: of a curator's alignment the common respondents.
-        rows_here: of a curator's alignment the rows of its own table.
+        matched: of a curator's alignment how many of its n rows are of people in its own table.
     """
 
     kind: str
@@ -29,7 +29,7 @@ class Work:
     waiting_for: str
     since: int
     n: int | None = None
-    rows_here: int | None = None
+    matched: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

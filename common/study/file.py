@@ -92,9 +92,6 @@ class Study:
     digest: str
     source: bytes = field(repr=False, compare=False)
     minimum_population: int = optional_key(100, "fewest common respondents of a release")
-    minimum_share: Decimal = optional_key(
-        Decimal("0.5"), "share of the smallest table below which common respondents are so few that people are warned"
-    )
     minimum_noise_split: Decimal = optional_key(
         Decimal(0), "least part of the noise that a request may leave to the curators"
     )
@@ -112,8 +109,16 @@ class Study:
     maximum_respondents: int = optional_key(
         MAX_RESPONDENTS, "most rows of a curator's table; more respondents are not taken from any other curator"
     )
+    hub: str = optional_key(
+        "",
+        "the curator whose rows are the rows of every table; that a person is in its table is not protected, and every"
+        " other curator learns which of its own people the hub has",
+        "refused, with curators",
+    )
     alignment: str = optional_key(
-        "tokens", 'how curators find their common respondents: "tokens", or "psi", private set intersection'
+        "oblivious",
+        'how the others find their people among those of the hub: "oblivious", or "tokens", which is faster and lets'
+        " each of them test every name that it can think of",
     )
     left_out: str = optional_key(
         "local",
@@ -157,7 +162,7 @@ class Study:
         check_title(self.title)
         check_one_of("sampling", self.sampling, ("seed", "indices"))
         check_one_of("pad", self.pad, ("chacha20", "otp"))
-        check_one_of("alignment", self.alignment, ("tokens", "psi"))
+        check_one_of("alignment", self.alignment, ("oblivious", "tokens"))
         check_one_of("left_out", self.left_out, ("local", "stated"))
         check_one_of("minimum_tested", self.minimum_tested, ("enough", "too little", "not"))
         _check_numbers(self)
@@ -166,6 +171,12 @@ class Study:
         _check_attributes(self)
         _check_questions(self)
         _check_identity(self)
+        rules = (rule.with_absent(absent=self.may_lack(rule.owner)) for rule in self.attributes)
+        object.__setattr__(self, "attributes", tuple(rules))
+
+    def may_lack(self, curator: str) -> bool:
+        """Whether people of the hub may be absent from a curator's table."""
+        return curator != self.hub and not self.curator(curator).complete
 
     def curator(self, name: str) -> CuratorMember:
         """Return a curator by name."""
@@ -280,7 +291,7 @@ def _study(root: Fields, source: bytes) -> Study:
             analysts=tuple(read_table(AnalystMember, one) for one in root.tables("analyst", required=False)),
             nodes=read_table(NodeGroup, root.table("nodes")) if root.holds("nodes", object) else None,
             questions=tuple(question_rule(one) for one in root.tables("question", required=False)),
-            identity=_identity(root.table("identity")) if root.holds("identity", object) else None,
+            identity=_identity(root, values.get("hub", "")) if root.holds("identity", object) else None,
             relay=read_table(RelayMember, root.table("relay")) if root.holds("relay", object) else None,
             **values,
         )
@@ -290,10 +301,10 @@ def _study(root: Fields, source: bytes) -> Study:
     return study
 
 
-def _identity(fields: Fields) -> "IdentityRule":
+def _identity(root: Fields, hub: str) -> "IdentityRule":
     from veiltab.common.study.identity_table import identity_of  # noqa: PLC0415 - not for studies with ids
 
-    return identity_of(fields)
+    return identity_of(root.table("identity"), hub)
 
 
 def _check_identity(study: Study) -> None:
@@ -307,8 +318,6 @@ def _check_identity(study: Study) -> None:
 def _check_fewest(study: Study) -> None:
     if not 1 <= study.minimum_population <= 10**12:
         raise InvalidInputError("minimum_population is not at least 1", remedy="100 is a usual value.")
-    if not 0 <= study.minimum_share <= 1:
-        raise InvalidInputError("minimum_share is not between 0 and 1", remedy="0.5 is a usual value; 0 warns nobody.")
     if not 0 <= study.minimum_noise_split < 1:
         raise InvalidInputError("minimum_noise_split is not from 0 to below 1", remedy="0.25 leaves requests a choice.")
     if any(most is not None and most <= 0 for most in (study.maximum_pair_epsilon, study.maximum_row_epsilon)):
@@ -346,11 +355,25 @@ def _check_parties(study: Study) -> None:
     if not study.researchers:
         raise InvalidInputError("no researcher", remedy="Add a [[researcher]] table.")
     parties = (study.server, *study.curators, *study.researchers)
+    _check_hub(study)
     names = [party.name for party in parties] + [analyst.name for analyst in study.analysts]
     names += [study.nodes.name] if study.nodes else []
     names += [study.relay.name] if study.relay else []
     check_once("parties are named", names, "Names are unique among all parties.")
     check_endpoints(parties, study.relay, has_nodes=study.nodes is not None)
+
+
+def _check_hub(study: Study) -> None:
+    """Refuse curators without a hub, and a hub that is none of them or says that it is complete."""
+    names = [curator.name for curator in study.curators]
+    if study.curators and study.hub not in names:
+        raise InvalidInputError(
+            f"hub = {study.hub[:60]!r} is not a curator" if study.hub else "hub is not there",
+            remedy="Name the curator whose list of people is no secret to the others: its rows are the rows of every"
+            f" table. {known_names('Curators', names, study.hub)}",
+        )
+    if any(curator.complete and curator.name == study.hub for curator in study.curators):
+        raise InvalidInputError("the hub is complete", remedy="Leave `complete` out: its rows are those of all tables.")
 
 
 def _check_researchers(study: Study) -> None:

@@ -25,7 +25,6 @@ NAMED_FIELDS = tuple(kind for kind in _KINDS if kind != FieldKind.TEXT.value)
 class WrittenIdentity:
     """The table as it is written."""
 
-    hub: str = field(metadata=key("the curator to whose rows all others link; presence in its table is not protected"))
     fields: tuple[str, ...] = field(
         metadata=key(
             "of given, family, birth, sex, postcode and number those that the tables have; another field is written"
@@ -59,14 +58,17 @@ class WrittenIdentity:
     )
 
 
-def identity_of(fields: Fields) -> IdentityRule:
+def identity_of(fields: Fields, hub: str) -> IdentityRule:
     """Return the identity that the table [identity] describes.
+
+    Args:
+        hub: the curator to whose rows all others link.
 
     Raises:
         InvalidInputError: a field or a key is not one, or they contradict one another.
     """
     written = read_table(WrittenIdentity, fields)
-    return fields.checked(lambda: _identity(written))
+    return fields.checked(lambda: _identity(written, hub))
 
 
 def check_identities(identity: IdentityRule | None, curators: Sequence[CuratorMember]) -> None:
@@ -81,12 +83,6 @@ def check_identities(identity: IdentityRule | None, curators: Sequence[CuratorMe
         raise InvalidInputError(
             f"curator {with_one} has an identity, and the study has none",
             remedy="Add the table [identity], or give each curator id_columns.",
-        )
-    if identity.hub not in names:
-        raise InvalidInputError(
-            f"hub = {identity.hub[:60]!r} is not a curator",
-            where="[identity]",
-            remedy=known_names("Curators", names, identity.hub),
         )
     for curator in curators:
         _check_columns(identity, curator)
@@ -128,7 +124,7 @@ def _check_columns(identity: IdentityRule, curator: CuratorMember) -> None:
             )
 
 
-def _identity(written: WrittenIdentity) -> IdentityRule:
+def _identity(written: WrittenIdentity, hub: str) -> IdentityRule:
     named = [field_of(one) for one in written.fields]
     check_once("fields names", [name for name, _ in named], "List each field once.")
     kinds = dict(named)
@@ -140,7 +136,7 @@ def _identity(written: WrittenIdentity) -> IdentityRule:
         )
     return IdentityRule(
         fields=tuple(kinds.items()),
-        hub=written.hub,
+        hub=hub,
         ladder=ladder_of(written.ladder or default_ladder(kinds, written.deletions)),
         default_dates=written.default_dates,
         missing_values=written.missing_values,

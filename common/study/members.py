@@ -81,8 +81,13 @@ class CuratorMember(Member):
     )
     most_ids: int | None = optional_key(
         None,
-        "most ids that others take from it in a private alignment; each may be a guess",
-        "twice as many as the curator that receives them has",
+        "most ids that the hub takes from it in an oblivious join; each may be a guess",
+        "twice as many as the hub has",
+    )
+    complete: bool = optional_key(
+        default=False,
+        meaning="whether it is publicly known that everybody of the hub is in its table; then its columns have no"
+        ' category "absent"',
     )
 
     @property

@@ -2,16 +2,14 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from veiltab.common.study.few_common import drafted_rows, few_common
 from veiltab.common.study.file import Study
 
 
-def respondents_sentence(study: Study, names: Collection[str], left_out: Mapping[str, int], n: int = 0) -> str:
+def respondents_sentence(study: Study, names: Collection[str], left_out: Mapping[str, int]) -> str:
     """Say whom n counts, how many rows that left out, and which attributes have a category of missing values.
 
     Args:
         study: the study file of the release.
-        n: is compared with the rows of the smallest draft; 0 if it is not known.
         left_out: curator -> rows that it left out; empty unless the study states them (docs/decisions/0015).
     """
     kept = [
@@ -21,9 +19,6 @@ def respondents_sentence(study: Study, names: Collection[str], left_out: Mapping
     ]
     links = "" if study.identity is None else " Some links may be wrong: --linkage-error undoes them."
     said = [f"n is the number of {respondents(study, names)}.{links}"]
-    if n and (smallest := drafted_rows(study)):
-        said.append(f" It is {n:,}; the smallest table had {smallest:,} rows when it was drafted.")
-        said += [f" Warning: {few}."] if (few := few_common(study, n)) else []
     if left_out:
         rows = [f"{count:,} at {curator}" for curator, count in sorted(left_out.items())]
         said.append(f" Rows left out for a missing value: {joined(rows)}.")
@@ -32,27 +27,20 @@ def respondents_sentence(study: Study, names: Collection[str], left_out: Mapping
     return "".join(said)
 
 
-_ALSO = "also where the release does not ask for it"
-
-
 def respondents(study: Study, names: Collection[str] | None = None) -> str:
-    """Return whom releases of a study are about, such as "people who are in every curator's table".
+    """Return whom releases of a study are about, such as "people in the table of alice".
 
     Args:
         names: the attributes to name of those without which nobody counts, as a release asks for them; None for all.
     """
-    who = "who are in" if study.identity is None else "who are linked, by the study's keys, in"
-    people = f"people {who} every curator's table"
-    dropping = [rule.name for rule in study.attributes if rule.coding.missing is None]
+    people = f"people in the table of {study.hub}"
+    dropping = [rule.name for rule in study.attributes_of(study.hub) if rule.coding.missing is None]
     if not dropping:
         return people
-    if len(dropping) == len(study.attributes):
-        return f"{people} and have a value in each attribute of the study, {_ALSO}"
     asked = [name for name in dropping if names is None or name in names]
     others = len(dropping) - len(asked)
-    more = [f"{others} other attribute{'s' * (others > 1)} of the study"] if others else []
-    also = f", {_ALSO}" if names is None else ""
-    return f"{people} and have a value in {joined([*asked, *more])}{also}"
+    more = [f"{others} other attribute{'s' * (others > 1)} of it"] if others else []
+    return f"{people} who have a value in {joined([*asked, *more])}"
 
 
 def links_sentence(study: Study) -> str | None:

@@ -51,7 +51,7 @@ STUDY_TABLES: Mapping[str, TableKeys] = MappingProxyType(
         "identity": TableKeys(
             meaning="what names a person where the curators have no common number",
             keys=keys_of(WrittenIdentity),
-            read=identity_of,
+            read=partial(identity_of, hub=""),
         ),
         "server": _tables_of(Member, "the cloud server", is_needed=True),
         "relay": _tables_of(RelayMember, 'what passes connections to parties whose endpoint is "relay"'),

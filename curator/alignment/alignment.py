@@ -1,9 +1,10 @@
-"""Aligns tables, once per table version: toss a key, exchange tokens, keep the common respondents."""
+"""Aligns tables, once per table version: toss a key, learn the rows of the hub, write one's own columns by them."""
 
 import asyncio
 import logging
 import secrets
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from veiltab.common.core.derivation import derive
@@ -22,7 +23,7 @@ from veiltab.common.release.table_spec import ALIGNMENT_ID
 from veiltab.common.rpc.statuses import refusal_of
 from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment.exchange import Exchange, own_order, own_tokens
-from veiltab.curator.alignment.intersection import AlignedTable, PopulationDigest, alignment_id
+from veiltab.curator.alignment.intersection import AlignedTable, Joined, Lacking, PopulationDigest, alignment_id
 from veiltab.curator.alignment.token_order import TokenOrder
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.peers.calls import Peers
@@ -49,11 +50,11 @@ class Alignment:
         name: the curator's own name.
         ledger: shown to the peers at each greeting.
         coins: tossed with the peers for the keys of an alignment.
-        exchange: how the common respondents are found.
+        exchange: how a curator learns which rows of the hub are of its own people.
         room: on the disk of the folder.
         workplace: performs the passes over the table.
         most_respondents: that a table of the study may have.
-        id_rules: how the study names respondents, for a message where nobody is common.
+        lacking: attribute -> what a person of the hub has who is not in one's own table.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - what an alignment consists of
@@ -68,9 +69,9 @@ class Alignment:
         workplace: Workplace,
         *,
         most_respondents: int,
-        id_rules: str,
+        lacking: Mapping[str, Lacking],
     ) -> None:
-        self._id_rules = id_rules
+        self._lacking = lacking
         self._most_respondents = most_respondents
         self._name = name
         self._folder = folder / "alignments"
@@ -88,9 +89,10 @@ class Alignment:
         self.table_version = ""
         self.left_out = ""
         self.rows_left_out: int | None = None
+        self.rows = 0
 
     def result(self) -> tuple[int, str]:
-        """Return (common respondents n, digest of the alignment).
+        """Return (rows n, digest of the alignment).
 
         Raises:
             VeiltabError: why there is none yet, or how far it is.
@@ -137,7 +139,7 @@ class Alignment:
         Raises:
             LostTableError: the table has to be read again.
         """
-        self.left_out, self.rows_left_out = table.left_out, table.rows_dropped
+        self.left_out, self.rows_left_out, self.rows = table.left_out, table.rows_dropped, table.rows
         while True:
             pause = _LOOK_AGAIN_SECONDS
             try:
@@ -165,7 +167,7 @@ class Alignment:
                 where="alignment",
                 remedy="Raise maximum_respondents in the study file, at every party, or divide them between studies.",
             )
-        aligned, rows = AlignedTable(self._folder / name), table.rows
+        aligned = AlignedTable(self._folder / name)
         is_made = self._store.alignments.alignment(name) is not None
         is_whole = is_made and self.tokens_file(name).exists() and aligned.has(table.respondents.types)
         if is_whole:
@@ -181,16 +183,16 @@ class Alignment:
         self._store.coins.forget_unmade(_MOST_UNMADE)
         table = await self._exchange.prepared(name, table, key, self._workplace, peers)
         ordered = await self._in_token_order(name, table, derive(key, "tokens"))
-        others = await self._exchange.run(name, table, aligned.folder, peers)
-        with step("intersect"):
-            digest = PopulationDigest(derive(key, "population"))
-            common = digest.of(ordered.common(others))
+        hub = await self._exchange.run(name, table, aligned.folder, peers)
+        with step("join"):
+            digest, joined = PopulationDigest(derive(key, "population")), Joined()
+            rows = digest.of(ordered.rows(hub, self._lacking, joined))
             try:
-                population = await asyncio.to_thread(aligned.write, common, table.respondents.types, self._nobody())
+                population = await asyncio.to_thread(aligned.write, rows, table.respondents.types)
             except (TransferError, FileNotFoundError):
                 self._ordered = None  # somebody altered or deleted what a pass left: it is made again
                 raise
-        self._store.alignments.set_alignment(name, population, str(digest), rows)
+        self._store.alignments.set_alignment(name, population, str(digest), joined.matched)
         if self._store.alignments.alignment(name) != (population, str(digest)):
             raise IntegrityError("the same tables are aligned otherwise than before", where="alignment")
         await asyncio.to_thread(self._exchange.finish, name, aligned.folder)
@@ -198,15 +200,6 @@ class Alignment:
         self._ordered = None
         self._room.give_back(_ROOM)
         await self._adopt(name)
-
-    def _nobody(self) -> InvalidInputError:
-        """Return the refusal of tables that have nobody in common."""
-        return InvalidInputError(
-            "the curators have no respondent in common",
-            where="alignment",
-            remedy=f"Compare id columns and their normalisation in the study file with the tables: {self._id_rules}."
-            " `veiltab curator check` shows how ids are written, and which step of normalise would repair it.",
-        )
 
     async def _in_token_order(self, name: str, table: Table, key: bytes) -> TokenOrder:
         """Return a table in the order of its tokens, which it writes; an attempt before may have made it."""

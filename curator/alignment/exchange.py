@@ -1,6 +1,5 @@
-"""How curators learn which of their ids all of them share: what the two ways have in common."""
+"""How a curator learns which rows of the hub are of its own people: what all ways have in common."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -10,7 +9,7 @@ from veiltab.curator.table.workplace import Workplace
 
 
 class Exchange(Protocol):
-    """How a curator learns which of its own ids all others share.
+    """How a curator learns which rows of the hub are of its own people; the hub learns nothing.
 
     An exchange may be broken off at any point and repeated; it goes on with the files that it has.
     """
@@ -43,15 +42,12 @@ class Exchange(Protocol):
         """
         return table
 
-    async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> Mapping[str, Path]:
-        """Exchange what the alignment of this name needs.
+    async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> Path | None:
+        """Return the file of the ascending tokens of the hub's rows; None at the hub.
 
         Args:
             table: one's own.
-            folder: has one's own ascending tokens, and their order.
-
-        Returns:
-            Curator -> file of ascending tokens; one's own tokens that are in all files are those of common respondents.
+            folder: has one's own ascending tokens.
         """
 
     async def is_wanted(self, name: str, peers: Peers) -> bool:

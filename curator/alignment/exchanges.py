@@ -22,7 +22,7 @@ def exchange_of(
         room: what is left of its disk.
     """
     if study.alignment == "tokens" and study.identity is None:
-        return TokenExchange(len(study.curators), folder, room)
+        return TokenExchange(name, study.hub, folder, room)
     # A study that aligns by tokens needs neither these nor libsodium.
     from veiltab.curator.alignment.private.masking import MAX_IDS, Masking  # noqa: PLC0415 - not for alignment by tokens
     from veiltab.curator.alignment.private.private_exchange import PrivateExchange  # noqa: PLC0415 - not for alignment by tokens

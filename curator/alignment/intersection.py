@@ -1,12 +1,11 @@
-"""Finds the common respondents by every curator's sorted tokens, and writes the table in token order.
+"""Finds the rows of the hub whose people are in a table, by sorted tokens, and writes them in token order.
 
-Tokens are keyed (see veiltab.curator.table.tokens): a curator learns which of its own ids the others have. It
-could also test ids it guesses, because all curators hold the key; docs/threat-model.md says so. The server never sees a
-token.
+The server never sees a token.
 """
 
 import hashlib
 import hmac
+import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -32,14 +31,44 @@ PIECE = 2**16
 Tokens = NDArray[np.uint8]
 """(n, 16) tokens, one a row, in ascending order."""
 
-CommonRows = tuple[Tokens, Mapping[str, Symbols]]
-"""Some common respondents: their tokens, and the symbols of each attribute."""
+HubRows = tuple[Tokens, Mapping[str, Symbols]]
+"""Some rows of the hub: their tokens, and one's own symbols of each attribute."""
 
 _OTHER = np.uint64(1)
 """Last bit of a word that is another curator's, while words of two curators are compared."""
 
 _Words = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 """The first and the second 64 bits of tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lacking:
+    """What an attribute has for people of the hub who are not in the table.
+
+    Args:
+        categories: of the owner's coding: "absent" is the one after them.
+        parts: of a step, where the column has positions on a grid; 1 of symbols.
+        says_so: whether "absent" is a category; where everybody is publicly known to be there, one of the others stands
+            at random, so that no refusal says who was missing.
+    """
+
+    categories: int
+    parts: int
+    says_so: bool
+
+    def values(self, rows: int, type_: SymbolType) -> NDArray[np.unsignedinteger]:
+        """Return what (rows,) people have."""
+        if self.says_so:
+            return np.full(rows, self.categories * self.parts, type_)
+        drawn = np.frombuffer(os.urandom(8 * rows), "<u8") % np.uint64(self.categories)
+        return (drawn * np.uint64(self.parts)).astype(type_)
+
+
+@dataclass(slots=True)
+class Joined:
+    """How many rows of the hub are of people who are here, for the owner of the table alone."""
+
+    matched: int = 0
 
 
 def alignment_id(versions: Mapping[str, str]) -> str:
@@ -62,34 +91,29 @@ def slices(rows: int) -> Iterator[slice]:
     return (slice(start, min(start + PIECE, rows)) for start in range(0, rows, PIECE))
 
 
-def common_tokens(own: Iterable[Tokens], others: Mapping[str, Iterable[Tokens]]) -> Iterator[NDArray[np.bool_]]:
-    """Say of one's own tokens which of them every other curator has; only the compared pieces are in memory.
+def present(some: Iterable[Tokens], others: Iterable[Tokens], who: str) -> Iterator[NDArray[np.bool_]]:
+    """Say of some ascending tokens which of them are among others; only the compared pieces are in memory.
 
     Args:
-        own: one's own ascending tokens, piece by piece.
+        who: has the others, for a refusal.
 
     Yields:
-        For each piece of one's own, which of its tokens are common.
+        For each piece of some, which of its tokens are among the others.
 
     Raises:
-        IntegrityError: a peer's tokens are not strictly ascending.
+        IntegrityError: the others are not strictly ascending.
     """
-    peers = [_PeersTokens(name, pieces) for name, pieces in others.items()]
-    for piece in own:
-        common = np.ones(len(piece), np.bool_)
-        words = _words(piece)
-        for peer in peers:
-            common &= peer.among(words, piece[-1].tobytes() if len(piece) else b"")
-        yield common
-    for peer in peers:
-        peer.check_rest()
+    among = _Ascending(who, others)
+    for piece in some:
+        yield among.among(_words(piece), piece[-1].tobytes() if len(piece) else b"")
+    among.check_rest()
 
 
-class _PeersTokens:
-    """A peer's ascending tokens, read once."""
+class _Ascending:
+    """Ascending tokens, read once."""
 
-    def __init__(self, curator: str, pieces: Iterable[Tokens]) -> None:
-        self._curator = curator
+    def __init__(self, who: str, pieces: Iterable[Tokens]) -> None:
+        self._who = who
         self._pieces = iter(pieces)
         self._last = b""
         self._piece: Tokens = np.empty((0, TOKEN_LENGTH), np.uint8)
@@ -117,7 +141,7 @@ class _PeersTokens:
         if not len(self._piece):
             return False
         if self._piece[0].tobytes() <= self._last or not _ascending(*_words(self._piece)):
-            raise IntegrityError("tokens are not in ascending order", where=f"curator {self._curator}")
+            raise IntegrityError("tokens are not in ascending order", where=self._who)
         self._last = self._piece[-1].tobytes()
         return True
 
@@ -161,7 +185,7 @@ def _ascending(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AlignedTable:
-    """The common respondents' rows in ascending token order, on disk: the same rows in the same order everywhere."""
+    """The rows of the hub in ascending order of their tokens, on disk: the same rows in the same order everywhere."""
 
     folder: Path
 
@@ -182,13 +206,12 @@ class AlignedTable:
         column = self.column(attribute)
         return self.column_file(attribute).stat().st_size - column.nbytes
 
-    def write(self, rows: Iterable[CommonRows], types: Mapping[str, SymbolType], nobody: Exception) -> int:
+    def write(self, rows: Iterable[HubRows], types: Mapping[str, SymbolType]) -> int:
         """Write the table piece by piece, and return its rows; every file is there whole or not at all.
 
         Args:
             rows: tokens and symbols of each piece.
             types: attribute -> type of its symbols.
-            nobody: what to raise if there are no rows; then no file is written.
         """
         count = 0
         with ExitStack() as files:
@@ -201,8 +224,6 @@ class AlignedTable:
                 tokens_file.write(tokens.data)
                 for name, file in columns.items():
                     file.write(symbols[name].data)
-            if not count:
-                raise nobody
             for name, file in columns.items():
                 file.seek(0)
                 _write_header(file, types[name], count)
@@ -239,13 +260,13 @@ def token_pieces(path: Path) -> Iterator[Tokens]:
 
 
 class PopulationDigest:
-    """A keyed digest of the common respondents, equal for equal respondents, and meaningless without the key."""
+    """A keyed digest of the tokens of the hub's rows: it depends on nobody's matches."""
 
     def __init__(self, key: bytes) -> None:
         self._digest = hmac.new(key, digestmod="sha256")
 
-    def of(self, rows: Iterable[CommonRows]) -> Iterator[CommonRows]:
-        """Yield pieces of the common respondents, each when it is digested."""
+    def of(self, rows: Iterable[HubRows]) -> Iterator[HubRows]:
+        """Yield pieces of the rows, each when it is digested."""
         for tokens, symbols in rows:
             self._digest.update(np.ascontiguousarray(tokens).data)
             yield tokens, symbols

@@ -1,35 +1,38 @@
-"""Alignment by tokens: every curator reads the sorted tokens of all others and keeps what all have."""
+"""The join by tokens: every spoke reads the sorted tokens of the hub, and says nothing.
+
+Tokens are keyed (see veiltab.curator.table.tokens): a spoke learns which of its own people the hub has. It could also
+test ids that it guesses, because all curators have the key; docs/threat-model.md says so.
+"""
 
 import os
-from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
-from veiltab.common.errors import InvalidInputError, NotReadyError, UnavailableError, VeiltabError
+from veiltab.common.errors import DeniedError, InvalidInputError, NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.storage.disk import Room, named_in_errors
 from veiltab.curator.alignment.disk_needs import alignment_bytes
-from veiltab.curator.alignment.exchange import Exchange, own_tokens
+from veiltab.curator.alignment.exchange import Exchange
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.table.table import Table
 from veiltab.curator.table.tokens import TOKEN_LENGTH
 
 
 class TokenExchange(Exchange):
-    """Exchanges keyed tokens; see `Exchange`.
+    """Reads the keyed tokens of the hub; see `Exchange`.
 
     Args:
-        curators: how many the study has.
+        name: of this curator.
         folder: where the alignments lie, each in a folder of its name.
         room: of the disk where they lie.
     """
 
     needs_order = False
 
-    def __init__(self, curators: int, folder: Path, room: Room) -> None:
-        self._curators = curators
+    def __init__(self, name: str, hub: str, folder: Path, room: Room) -> None:
+        self._hub, self._is_hub = hub, name == hub
         self._folder = folder
         self._room = room
         self._stage = Stage()
@@ -41,35 +44,36 @@ class TokenExchange(Exchange):
 
     def most_bytes(self, table: Table) -> int:
         """Return what an alignment writes at most, if no other table is larger."""
-        return alignment_bytes(table.rows, table.respondents.types.values(), self._curators)
+        return alignment_bytes(table.rows, table.respondents.types.values(), 1 if self._is_hub else 2)
 
-    async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> Mapping[str, Path]:
-        """Fetch the tokens of all others."""
-        received = {}
-        for peer in peers.curators:
-            received[peer] = await self._fetch(name, peer, table.rows, folder, peers)
-        return received
+    async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> Path | None:
+        """Fetch the tokens of the hub."""
+        return None if self._is_hub else await self._fetch(name, table.rows, folder, peers)
 
     async def is_wanted(self, name: str, peers: Peers) -> bool:  # noqa: ARG002 - an Exchange
-        """Return false: one's own tokens lie ready for anyone who begins again. Those of others may outlast a crash."""
+        """Return false: the hub's tokens lie ready for anyone who begins again. At a spoke they may outlast a crash."""
         self.finish(name, self._folder / name)
         return False
 
     def finish(self, name: str, folder: Path) -> None:  # noqa: ARG002 - an Exchange
-        """Delete the tokens of the others."""
-        for path in folder.glob("*-tokens.bin"):
-            if path != own_tokens(folder):
-                path.unlink()
+        """Delete the tokens of the hub, at a spoke."""
+        _of_hub(folder).unlink(missing_ok=True)
 
     def check_tokens_are_shared(self) -> None:
-        """Do nothing: tokens are shared."""
+        """Refuse to send tokens of a spoke: only the hub's list is open to the others.
+
+        Raises:
+            DeniedError: this is no hub.
+        """
+        if not self._is_hub:
+            raise DeniedError("only the hub sends tokens", where=f"hub {self._hub}")
 
     def close(self) -> None:
         """Do nothing: nothing goes on."""
 
-    async def _fetch(self, name: str, peer: str, rows: int, folder: Path, peers: Peers) -> Path:
-        """Fetch a peer's tokens; where a connection broke, the next attempt goes on."""
-        path, kept = folder / f"{peer}-tokens.bin", f"tokens of {peer}"
+    async def _fetch(self, name: str, rows: int, folder: Path, peers: Peers) -> Path:
+        """Fetch the hub's tokens; where a connection broke, the next attempt goes on."""
+        path, peer, kept = _of_hub(folder), self._hub, "tokens of the hub"
         begun = path.with_suffix(".part")
         try:
             with ExitStack() as block:
@@ -101,6 +105,10 @@ class TokenExchange(Exchange):
         if path.stat().st_size % TOKEN_LENGTH:
             raise InvalidInputError("sent tokens that are cut short", where=f"curator {peer}")
         return path
+
+
+def _of_hub(folder: Path) -> Path:
+    return folder / "hub-tokens.bin"
 
 
 def _appended(path: Path) -> BinaryIO:

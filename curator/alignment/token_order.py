@@ -1,24 +1,25 @@
-"""A curator's table in the ascending order of its tokens, and what of it all others have: three passes of tasks.
+"""A curator's table in the ascending order of its tokens, and by the rows of the hub: three passes of tasks.
 
 Spread: rows in file order get tokens, and are written by the leading bits of these. Sort: a section, which is a range
-of leading bits, is put in order. Join: a sorted section is compared with the tokens of all others. Between the passes
-the rows are in files of a run, as they belong to respondents whom nobody shares; only the sorted tokens, which all
-others read, are in a file of the alignment.
+of leading bits, is put in order. Join: a sorted section is compared with the tokens of the hub. Between the passes the
+rows are in files of a run, as they belong to people whom the hub may not have; only the sorted tokens are in a file of
+the alignment.
 """
 
 import secrets
 import weakref
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import product, repeat
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.core.domain import Symbols
 from veiltab.common.observe.progress import Stage
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.files import written_whole
@@ -34,7 +35,17 @@ from veiltab.common.storage.partitions import (
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.storage.stored import PlainFile, Readable, Stored
 from veiltab.common.tasks.engine import in_order
-from veiltab.curator.alignment.intersection import PIECE, CommonRows, Tokens, common_tokens, sorted_order, tokens_of
+from veiltab.curator.alignment.intersection import (
+    PIECE,
+    HubRows,
+    Joined,
+    Lacking,
+    Tokens,
+    present,
+    slices,
+    sorted_order,
+    tokens_of,
+)
 from veiltab.curator.table.spread import SPREAD, Section, SpreadRows
 from veiltab.curator.table.table_rows import TableRows, WrittenBatch
 from veiltab.curator.table.tokens import TOKEN_LENGTH, tokens
@@ -145,15 +156,14 @@ class _Sort:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Others:
-    """The tokens of another curator that have some leading bits: its tokens number `start` to `stop`.
+class _HubTokens:
+    """The tokens of the hub that have some leading bits: its tokens number `start` to `stop`.
 
     Args:
         tokens: all of them, ascending.
         stop: the one after the last.
     """
 
-    curator: str
     tokens: Stored
     start: int
     stop: int
@@ -167,25 +177,37 @@ class _Others:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Join:
-    """Says which rows of a sorted section all other curators have.
+    """Says which rows of a sorted section the hub has, and which of the hub's rows are there.
 
     Args:
         tokens: those of the section, and perhaps of others.
         section: its rows.
-        others: every other curator's tokens of the same leading bits.
+        hub: the hub's tokens of the same leading bits.
     """
 
     tokens: Stored
     section: _Parts
-    others: tuple[_Others, ...]
+    hub: _HubTokens
 
-    def perform(self) -> tuple[bytes, ...]:
-        """Return a bit a row, for each part."""
+    def perform(self) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+        """Return a bit for each row of each part, and for each token of each piece of the hub's."""
         with ExitStack() as files:
             tokens = files.enter_context(self.tokens.opened())
-            own = (part.read(tokens, 0, _TOKENS).view(np.uint8) for part in self.section)
-            theirs = {one.curator: one.pieces(files.enter_context(one.tokens.opened())) for one in self.others}
-            return tuple(np.packbits(common).tobytes() for common in common_tokens(own, theirs))
+            theirs = files.enter_context(self.hub.tokens.opened())
+            in_hub = present(self._own(tokens), self.hub.pieces(theirs), "hub")
+            here = present(self.hub.pieces(theirs), self._own(tokens), "own table")
+            return tuple(map(_packed, in_hub)), tuple(map(_packed, here))
+
+    def _own(self, file: Readable) -> Iterator[Tokens]:
+        return (part.read(file, 0, _TOKENS).view(np.uint8) for part in self.section)
+
+
+def _packed(bits: NDArray[np.bool_]) -> bytes:
+    return np.packbits(bits).tobytes()
+
+
+def _bits(bits: bytes, count: int) -> NDArray[np.bool_]:
+    return np.unpackbits(np.frombuffer(bits, np.uint8), count=count).view(np.bool_)
 
 
 class TokenOrder:
@@ -247,35 +269,68 @@ class TokenOrder:
         self._ends = [edge[-1] for edge in edges]
         spread.delete()
 
-    def common(self, others: Mapping[str, Path]) -> Iterator[CommonRows]:
-        """Yield the rows whose tokens all others have, in ascending order, piece by piece.
+    def rows(self, hub: Path | None, lacking: Mapping[str, Lacking], joined: Joined) -> Iterator[HubRows]:
+        """Yield the rows of the hub in ascending order of their tokens, piece by piece, with one's own symbols.
 
         Args:
-            others: every other curator's file of ascending tokens.
+            hub: file of the hub's ascending tokens; None at the hub, whose own rows they are.
+            lacking: attribute -> what stands for people who are not here.
+            joined: counts rows of people who are here.
 
         Raises:
-            IntegrityError: the tokens of one of them are not strictly ascending.
+            IntegrityError: the tokens of the hub are not strictly ascending.
         """
-        forms = _forms(self._types, has_rows=False)
-        types = list(self._table.types.items())
-        stored = {curator: self._workplace.stored(path, self._copied(curator)) for curator, path in others.items()}
-        joins = (self._join(number, others, stored) for number in range(len(self._sections)))
+        if hub is None:
+            for number, section in enumerate(self._sections):
+                with self._run.file(self._sorted(number)).opened() as symbols, self._tokens(number).opened() as own:
+                    for part in section:
+                        joined.matched += part.rows
+                        yield part.read(own, 0, _TOKENS).view(np.uint8), self._symbols(part, symbols)
+            return
+        theirs, stored = tokens_of(hub), self._workplace.stored(hub, self._copied())
+        joins = (self._join(number, theirs, stored) for number in range(len(self._sections)))
         with self._stage.of("comparing tokens", len(self._table)) as progress:
-            for number, masks in enumerate(in_order(self._engine.perform(joins))):
-                section = self._sections[number]
-                with self._run.file(self._sorted(number)).opened() as symbols, self._tokens(number).opened() as tokens:
-                    for part, mask in zip(section, masks, strict=True):
-                        rows = np.flatnonzero(np.unpackbits(np.frombuffer(mask, np.uint8), count=part.rows))
-                        made = part.read(tokens, 0, forms[0]).take(rows, axis=0)
-                        yield (
-                            made.view(np.uint8),
-                            {
-                                name: part.read(symbols, place, forms[place]).take(rows).view(type_)
-                                for place, (name, type_) in enumerate(types, 1)
-                            },
-                        )
+            for number, (in_hub, here) in enumerate(in_order(self._engine.perform(joins))):
+                section, found = self._sections[number], list[Mapping[str, Symbols]]()
+                with self._run.file(self._sorted(number)).opened() as symbols:
+                    for part, mask in zip(section, in_hub, strict=True):
+                        found.append(self._symbols(part, symbols, _bits(mask, part.rows)))
+                first, end = self._range(number, theirs)
+                pieces = (theirs[first:end][piece] for piece in slices(end - first))
+                yield from self._filled(pieces, here, found, lacking, joined)
                 progress.advance(sum(part.rows for part in section))
-        self._run.delete_all(self._copied(""))
+        if not self._sections:
+            pieces = (theirs[piece] for piece in slices(len(theirs)))
+            yield from self._filled(pieces, repeat(b""), [], lacking, joined)
+        self._run.delete_all(self._copied())
+
+    def _symbols(self, part: _Part, file: Readable, rows: NDArray[np.bool_] | None = None) -> Mapping[str, Symbols]:
+        """Return the symbols of some rows of a part; of all by default."""
+        forms, types = _forms(self._types, has_rows=False), self._table.types
+        columns = {name: part.read(file, place, forms[place]) for place, name in enumerate(types, 1)}
+        return {name: (one if rows is None else one[rows]).view(types[name]) for name, one in columns.items()}
+
+    def _filled(
+        self,
+        pieces: Iterable[Tokens],
+        here: Iterable[bytes],
+        found: Sequence[Mapping[str, Symbols]],
+        lacking: Mapping[str, Lacking],
+        joined: Joined,
+    ) -> Iterator[HubRows]:
+        """Yield rows of the hub: the next of one's own symbols where a person is here, else what says otherwise."""
+        types = self._table.types
+        own = {name: np.concatenate([np.empty(0, type_), *(f[name] for f in found)]) for name, type_ in types.items()}
+        taken = 0
+        for piece, bits in zip(pieces, here, strict=False):
+            is_here = _bits(bits, len(piece)) if found else np.zeros(len(piece), np.bool_)
+            stop = taken + int(np.count_nonzero(is_here))
+            columns = {name: lacking[name].values(len(piece), type_) for name, type_ in types.items()}
+            for name, column in columns.items():
+                column[is_here] = own[name][taken:stop]
+            joined.matched += stop - taken
+            taken = stop
+            yield piece, columns
 
     def _spreads(self, key: bytes, spread: SpreadRows, *, has_rows: bool) -> Iterator[_Spread]:
         """Yield the tasks that spread the rows."""
@@ -322,15 +377,22 @@ class TokenOrder:
             )
             first += int(spread.counts[edge[0] : edge[-1]].sum())
 
-    def _join(self, number: int, others: Mapping[str, Path], stored: Mapping[str, Stored]) -> _Join:
-        """Return the task that joins a section; all tasks together see all tokens of the others."""
-        least = _beginning(self._ends[number - 1]) if number else b""
-        end = _beginning(self._ends[number]) if number + 1 < len(self._ends) else None
-        return _Join(
-            tokens=self._tokens(number),
-            section=self._sections[number],
-            others=tuple(_others(curator, path, stored[curator], least, end) for curator, path in others.items()),
-        )
+    def _join(self, number: int, theirs: Tokens, stored: Stored) -> _Join:
+        """Return the task that joins a section; all tasks together see all tokens of the hub."""
+        start, stop = self._range(number, theirs)
+        hub = _HubTokens(tokens=stored, start=start, stop=stop)
+        return _Join(tokens=self._tokens(number), section=self._sections[number], hub=hub)
+
+    def _range(self, number: int, theirs: Tokens) -> tuple[int, int]:
+        """Return where the hub's tokens of a section begin and end.
+
+        The first and the last of them lie between its ends, whatever the others are, since both were looked at; tasks
+        see whether those in between ascend.
+        """
+        start = bisect_left(theirs, _beginning(self._ends[number - 1]), key=bytes) if number else 0
+        if number + 1 == len(self._ends):
+            return start, len(theirs)
+        return start, bisect_left(theirs, _beginning(self._ends[number]), key=bytes)
 
     def _tokens(self, number: int) -> Stored:
         """Return the file that holds the sorted tokens of a section."""
@@ -339,8 +401,8 @@ class TokenOrder:
     def _sorted(self, number: int) -> str:
         return f"{self._name}-sorted-{number}"
 
-    def _copied(self, curator: str) -> str:
-        return f"{self._name}-from-{curator}"
+    def _copied(self) -> str:
+        return f"{self._name}-from-hub"
 
 
 @contextmanager
@@ -359,15 +421,3 @@ def _forms(types: _Types, *, has_rows: bool) -> list[_Array]:
 def _beginning(partition: int) -> bytes:
     """Return the beginning of the least tokens of a partition."""
     return (partition << (16 - PARTITION_BITS)).to_bytes(2, "big")
-
-
-def _others(curator: str, path: Path, stored: Stored, least: bytes, end: bytes | None) -> _Others:
-    """Find the tokens of another curator between two beginnings of tokens; tasks read them where they are `stored`.
-
-    The first and the last of them lie between the two, whatever the others are, since both were looked at; tasks see
-    whether those in between ascend.
-    """
-    theirs = tokens_of(path)
-    start = bisect_left(theirs, least, key=bytes)
-    stop = len(theirs) if end is None else bisect_left(theirs, end, key=bytes)
-    return _Others(curator=curator, tokens=stored, start=start, stop=stop)

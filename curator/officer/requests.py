@@ -13,7 +13,6 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import requested_columns
-from veiltab.common.study.few_common import few_common
 from veiltab.common.study.missing import links_sentence
 from veiltab.curator.budget.allowance import Charge
 from veiltab.curator.budget.ledger import Ledger
@@ -79,9 +78,8 @@ class Outlook:
         cell_root_mse: expected root-mean-square error of one cell of it.
         typical_error: expected total variation distance of a typical table of several that are foreseen.
         bytes: most that leaves this curator for several tables that are foreseen.
-        n: common respondents of the latest alignment; None if there is none.
-        rows_here: rows of this curator's table.
-        few: a warning that they are few.
+        n: rows of the latest alignment, which are those of the hub; None if there is none.
+        matched: how many of them are of people in this curator's table; None at the hub.
         links: what a guarantee is about where people were linked without a common number; None where they have ids.
     """
 
@@ -97,8 +95,7 @@ class Outlook:
     typical_error: float | None = None
     bytes: int | None = None
     n: int | None = None
-    rows_here: int | None = None
-    few: str | None = None
+    matched: int | None = None
     links: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -198,11 +195,11 @@ def _status(decision: GrantDecision, approvals: tuple[Approval, ...], persons: i
 
 
 def _outlook(stored: CuratorRelease, standing: OpenedState) -> Outlook:
-    outlook, common = _cost(stored, standing), standing.store.alignments.common()
-    if common is None:
+    outlook, latest = _cost(stored, standing), standing.store.alignments.latest_alignment()
+    if latest is None:
         return outlook
-    few = few_common(standing.study, *common)
-    return replace(outlook, n=common[0], rows_here=common[1] or None, few=few or None)
+    is_hub = standing.name == standing.study.hub
+    return replace(outlook, n=latest[0], matched=None if is_hub else standing.store.alignments.matched())
 
 
 def _cost(stored: CuratorRelease, standing: OpenedState) -> Outlook:
@@ -210,7 +207,7 @@ def _cost(stored: CuratorRelease, standing: OpenedState) -> Outlook:
         return Outlook(**_facts(stored.planned, stored, standing))
     latest = standing.store.alignments.latest_alignment()
     if latest is None:
-        return Outlook(note="The tables are not aligned yet; the card needs the number of common respondents.")
+        return Outlook(note="The tables are not aligned yet; the card needs the number of rows.")
     population, digest = latest
     columns = requested_columns(stored.request, standing.study)
     question = plan_question(stored.request, columns, standing.study, population=population, alignment=digest)

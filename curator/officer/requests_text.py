@@ -64,15 +64,15 @@ def _waits(stored: CuratorRelease) -> str:
 def _lines(view: RequestView) -> list[str]:
     request, outlook, plain = view.request, view.outlook, view.as_dict()
     lines = [_headline(view.stored), *(f"  unusual: {one}" for one in outlook.unusual)]
-    lines += [f"  warning: {outlook.few}"] if outlook.few else []
     lines += [f"  budget: {outlook.budget_note}"] if outlook.budget_note else []
     lines += [f"  {label}: {_shown(plain[key])}" for key, label in _LABELS.items() if plain.get(key)]
     if request.tables:
         named = "; ".join(" x ".join(table) for table in request.tables[:_SHOWN])
         more = ", for example" if len(request.tables) > _SHOWN else ":"
         lines.append(f"  tables: {len(request.tables)}{more} {named}")
-    if outlook.rows_here is not None:
-        lines.append(f"  common respondents: {outlook.n:,} of {outlook.rows_here:,} rows here")
+    if outlook.n is not None:
+        here = "" if outlook.matched is None else f", {outlook.matched:,} of people in the table here"
+        lines.append(f"  rows: {outlook.n:,}{here}")
     if outlook.bytes is not None:
         lines.append(f"  bytes sent from here: {outlook.bytes:,}")
     if outlook.charge is not None:

@@ -3,7 +3,7 @@
 from veiltab.common.errors import VeiltabError
 from veiltab.common.observe.status import SHOWN, Budget, Observation, Work
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.study.few_common import few_common
+from veiltab.common.study.file import Study
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.progress.release_record import CuratorRelease
 from veiltab.curator.release.parts import Parts
@@ -39,11 +39,9 @@ def _alignment(parts: Parts) -> Work:
         about = parts.alignment.progress
         waiting_for = "" if about else str(error)
         return Work(kind="alignment", id="", about=about, state="aligning", waiting_for=waiting_for, since=0)
-    left_out = parts.alignment.left_out
-    _, rows = parts.store.alignments.common() or (population, 0)
-    few = few_common(parts.study, population, rows)
-    of_rows = f" of {rows} rows here" if rows else ""
-    about = "; ".join(filter(None, (f"{population} common respondents{of_rows}", left_out, few)))
+    matched = None if parts.name == parts.study.hub else parts.store.alignments.matched()
+    said = "" if matched is None else matched_sentence(parts.study, matched, parts.alignment.rows)
+    about = "; ".join(filter(None, (f"{population} rows", said, parts.alignment.left_out)))
     return Work(
         kind="alignment",
         id="",
@@ -52,8 +50,17 @@ def _alignment(parts: Parts) -> Work:
         waiting_for="",
         since=0,
         n=population,
-        rows_here=rows or None,
+        matched=matched,
     )
+
+
+def matched_sentence(study: Study, matched: int, rows: int) -> str:
+    """Say to a spoke alone how many of its own rows are of people whom the hub has, and what to look at if few are."""
+    said = f"{matched} of the {rows} rows here are of people whom {study.hub} has"
+    if 2 * matched >= rows:
+        return said
+    rules = "; ".join(curator.id_rule for curator in study.curators if not curator.identity)
+    return f"{said}; if they should be more, compare how people are named{f': {rules}' if rules else ''}"
 
 
 def _work(stored: CuratorRelease) -> Work:

@@ -23,24 +23,25 @@ class Alignments:
         self._connection.execute("DELETE FROM table_version WHERE content_digest = ?", [content_digest])
 
     def alignment(self, alignment_id: str) -> tuple[int, str] | None:
-        """Return (common respondents, digest) of a finished alignment."""
+        """Return (rows n, digest) of a finished alignment."""
         row = self._connection.execute("SELECT * FROM alignment WHERE id = ?", [alignment_id]).fetchone()
         return None if row is None else (row["population"], row["digest"])
 
     def latest_alignment(self) -> tuple[int, str] | None:
-        """Return (common respondents, digest) of the latest alignment."""
+        """Return (rows n, digest) of the latest alignment."""
         row = self._connection.execute("SELECT * FROM alignment ORDER BY rowid DESC LIMIT 1").fetchone()
         return None if row is None else (row["population"], row["digest"])
 
-    def common(self) -> tuple[int, int] | None:
-        """Return (common respondents, rows of one's own table) of the latest alignment; 0 if these are not known."""
+    def matched(self) -> int:
+        """Return how many rows of the latest alignment are of people in one's own table."""
         row = self._connection.execute("SELECT * FROM alignment ORDER BY rowid DESC LIMIT 1").fetchone()
-        return None if row is None else (row["population"], row["rows"])
+        return 0 if row is None else int(row["matched"])
 
-    def set_alignment(self, alignment_id: str, population: int, digest: str, rows: int = 0) -> None:
-        """Record a finished alignment, with the rows of one's own table."""
+    def set_alignment(self, alignment_id: str, population: int, digest: str, matched: int = 0) -> None:
+        """Record a finished alignment, and how many of its rows are of people in one's own table."""
         self._connection.execute(
-            "INSERT INTO alignment VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", [alignment_id, population, digest, rows]
+            "INSERT INTO alignment VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            [alignment_id, population, digest, matched],
         )
 
     def witness(self, curator: str) -> tuple[int, bytes]:

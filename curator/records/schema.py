@@ -61,7 +61,7 @@ CREATE TABLE canary_changes (
 
 CREATE TABLE table_version (content_digest TEXT PRIMARY KEY, version TEXT NOT NULL);
 CREATE TABLE alignment (id TEXT PRIMARY KEY, population INTEGER NOT NULL, digest TEXT NOT NULL,
-    rows INTEGER NOT NULL);
+    matched INTEGER NOT NULL);
 CREATE TABLE linkage (alignment_id TEXT PRIMARY KEY, handle_key BLOB NOT NULL, report TEXT NOT NULL DEFAULT '',
     sample BLOB NOT NULL DEFAULT x'', content_digest TEXT NOT NULL DEFAULT '');
 CREATE TABLE noise_of_rates (one INTEGER PRIMARY KEY CHECK (one = 1), key BLOB NOT NULL);

@@ -104,8 +104,7 @@ class Release(Answers):
         """
         status = self.status()
         self._client.check_study(status.study_digest, f"release {self.id}")
-        n = status.spec and status.spec.population
-        return respondents_sentence(self._client.study, status.granted, status.left_out, n or 0)
+        return respondents_sentence(self._client.study, status.granted, status.left_out)
 
     def domain(self) -> Domain:
         """Return the attributes that have a result, with the study's categories.

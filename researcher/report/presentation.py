@@ -44,7 +44,7 @@ def report_page(study: Study, status: Status, estimate: Estimate, truth: NDArray
             epsilon=_epsilon(spec),
             scheme=f"{scheme_class(spec.scheme).title}, {_sampling(spec.sampling)}",
             pad=_pad(spec.pad),
-            respondents=respondents_sentence(study, estimate.domain.names, status.left_out, estimate.population),
+            respondents=respondents_sentence(study, estimate.domain.names, status.left_out),
             dates=_dates(),
             card=epsilon_card(spec).bounds,
             receipts=status.receipts,

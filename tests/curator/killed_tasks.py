@@ -13,7 +13,7 @@ import pytest
 from veiltab.common.storage.sealed import SealedFile
 from veiltab.common.tasks.engine import Engine, Result, Results, Task
 from veiltab.curator.alignment import token_order
-from veiltab.curator.alignment.intersection import common_tokens
+from veiltab.curator.alignment.intersection import present
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +38,12 @@ class KilledOnce:
                 os.kill(os.getpid(), signal.SIGKILL)
                 raise AssertionError
 
-            def compared(*tokens: Any) -> Iterator[Any]:  # noqa: ANN401 - as common_tokens
-                yield next(common_tokens(*tokens))
+            def compared(*tokens: Any) -> Iterator[Any]:  # noqa: ANN401 - as present
+                yield next(present(*tokens))
                 os.kill(os.getpid(), signal.SIGKILL)
 
             setattr(SealedFile, "append", die)  # noqa: B010 - mypy takes no other function for a method
-            setattr(token_order, "common_tokens", compared)  # noqa: B010 - a frozen record
+            setattr(token_order, "present", compared)  # noqa: B010 - a frozen record
         return self.task.perform()
 
 
@@ -97,13 +97,13 @@ def _broken_off(task: Task[Any]) -> None:
         file._write(bytes_of(data)[: data.nbytes // 2], 0)
         raise KeyboardInterrupt
 
-    def compared(*tokens: Any) -> Iterator[Any]:  # noqa: ANN401 - as common_tokens
-        yield next(common_tokens(*tokens))
+    def compared(*tokens: Any) -> Iterator[Any]:  # noqa: ANN401 - as present
+        yield next(present(*tokens))
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SealedFile, "append", half)
-        patch.setattr(token_order, "common_tokens", compared)
+        patch.setattr(token_order, "present", compared)
         patch.setattr("veiltab.common.storage.run_files.RunFiles.delete", lambda *_: None)
         with pytest.raises(KeyboardInterrupt):
             task.perform()

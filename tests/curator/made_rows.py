@@ -51,5 +51,5 @@ def workplace(folder: Path) -> Workplace:
 
 def aligned(folder: Path, tokens: Tokens, columns: Mapping[str, Symbols]) -> AlignedTable:
     table = AlignedTable(folder)
-    table.write([(tokens, columns)], types_of(columns), AssertionError("no rows"))
+    table.write([(tokens, columns)], types_of(columns))
     return table

@@ -111,7 +111,7 @@ def test_a_request_shows_how_many_of_ones_own_rows_it_is_about(terminal: Termina
     store.alignments.set_alignment("a", 1199, "ab" * 16, 12_000)
     store.close()
     (asked,) = terminal.json("requests")["requests"]
-    assert (asked["n"], asked["rows_here"]) == (1199, 12_000)
+    assert (asked["n"], asked["matched"]) == (1199, 12_000)
     assert asked["few"].startswith("1,199 common respondents are less than 0.5 of the smallest table, which has 12,000")
     out = terminal.run("requests")[1]
     assert "  common respondents: 1,199 of 12,000 rows here" in out

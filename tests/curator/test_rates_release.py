@@ -26,7 +26,6 @@ from veiltab.curator.planning.checks import check_shown_ledger
 
 IDENTITY = b"""
 [identity]
-hub = "bob"
 fields = ["given", "family", "birth", "sex", "postcode"]
 """
 COLUMNS = b'identity = { given = "g", family = "f", birth = "b", sex = "s", postcode = "p" }'

@@ -76,7 +76,7 @@ def test_an_aligned_table_is_told_with_how_many_are_shared(parts: Parts) -> None
 def test_few_common_respondents_are_a_warning_beside_the_rows_of_ones_own_table(parts: Parts) -> None:
     parts.store.alignments.set_alignment("", 1199, "ab" * 16, 12_000)
     (alignment,) = observe(parts).work
-    assert (alignment.n, alignment.rows_here) == (1199, 12_000)
+    assert (alignment.n, alignment.matched) == (1199, 12_000)
     assert alignment.about.startswith("1199 common respondents of 12000 rows here; 1,199 common respondents are less")
 
 

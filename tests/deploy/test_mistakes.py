@@ -19,6 +19,7 @@ STUDY = """\
 [study]
 id = "wages"
 title = "Wages"
+hub = "alice"
 [budget]
 epsilon = 3.0
 [server]
@@ -31,6 +32,7 @@ id_columns = ["id"]
 [[curator]]
 name = "bob"
 endpoint = "localhost:7402"
+complete = true
 id_columns = ["id"]
 [[researcher]]
 name = "rosa"

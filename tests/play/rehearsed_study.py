@@ -4,8 +4,8 @@ STUDY = b"""
 [study]
 id = "wages"
 title = "Wages and schools"
+hub = "alice"
 minimum_population = 50
-alignment = "psi"
 left_out = "stated"
 
 [budget]
@@ -28,6 +28,7 @@ normalise = ["strip"]
 [[curator]]
 name = "bob"
 endpoint = "bob.example.org:7402"
+complete = true
 id_columns = ["person", "number"]
 
 [[researcher]]

@@ -22,7 +22,6 @@ ASKED = ("region", "income")
 FIELDS = ("given", "family", "birth", "sex", "postcode")
 IDENTITY = """
 [identity]
-hub = "alice"
 fields = ["given", "family", "birth", "sex", "postcode"]
 deletions = 2
 """

@@ -84,13 +84,14 @@ def write_table(path: Path, people: Sequence[People], names: Sequence[str], seed
 
 
 def write_tables(folder: Path, people: People, owners: Mapping[str, str]) -> dict[str, Path]:
-    """Write every curator's table: the common people, and some whom it holds alone."""
+    """Write every curator's table: the people of alice, who is the hub, and at the others some whom they have alone."""
     folder.mkdir(parents=True)
     tables = {}
     for seed, curator in enumerate(sorted(set(owners.values())), start=1):
         alone = made_people(50, seed, prefix=f"{curator}-alone")
         names = [name for name, owner in owners.items() if owner == curator]
-        tables[curator] = write_table(folder / f"{curator}.csv", [people, alone], names, seed)
+        everybody = [people] if curator == "alice" else [people, alone]
+        tables[curator] = write_table(folder / f"{curator}.csv", everybody, names, seed)
     return tables
 
 
@@ -107,7 +108,7 @@ class Rules:
 
 def study_file(owners: Mapping[str, str], endpoints: Mapping[str, str], rules: Rules) -> str:
     parts = [
-        '[study]\nid = "village"\ntitle = "A village"',
+        '[study]\nid = "village"\ntitle = "A village"\nhub = "alice"',
         f"minimum_population = {rules.minimum_population}\nmaximum_cells = {rules.maximum_cells}",
         f'alignment = "{rules.alignment}"\nleft_out = "{rules.left_out}"',
         f"[budget]\nepsilon = {rules.budget}",
@@ -115,6 +116,7 @@ def study_file(owners: Mapping[str, str], endpoints: Mapping[str, str], rules: R
     ]
     parts += [
         f'[[curator]]\nname = "{name}"\nendpoint = "{endpoints[name]}"\nid_columns = ["id"]'
+        + "\ncomplete = true" * (name != "alice")
         for name in sorted(set(owners.values()))
     ]
     parts += [f'[[researcher]]\nname = "{name}"\nendpoint = "{endpoints[name]}"' for name in RESEARCHERS]

@@ -94,6 +94,8 @@ def village(curators: int, budget: str, seed: int) -> Village:
 [study]
 id = "village"
 title = "A village"
+hub = "alice"
+alignment = "tokens"
 minimum_population = 20
 maximum_cells = 400
 [budget]
@@ -104,6 +106,7 @@ endpoint = "{SERVER}:1"
 """
     text += "".join(
         f'[[curator]]\nname = "{name}"\nendpoint = "{name}:1"\nid_columns = ["id"]\n'
+        + "complete = true\n" * (name != "alice")
         for name in sorted(set(owner.values()))
     )
     text += "".join(f'[[researcher]]\nname = "{name}"\nendpoint = "{name}:1"\n' for name in RESEARCHERS)

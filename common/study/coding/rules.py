@@ -1,10 +1,10 @@
 """The rules of attributes and questions, read: which raw values are which categories."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from veiltab.common.core.domain import MAX_CATEGORIES, Attribute
+from veiltab.common.core.domain import ABSENT, MAX_CATEGORIES, Attribute
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import Coding, bin_labels
 from veiltab.common.study.coding.dates import DateBins
@@ -36,6 +36,11 @@ class AttributeRule:
     def name(self) -> str:
         """Name of the attribute."""
         return self.attribute.name
+
+    def with_absent(self, *, absent: bool) -> "AttributeRule":
+        """Return the rule with or without a last category for people of the hub who are not in the owner's table."""
+        categories = (*self.coding.categories, ABSENT) if absent else self.coding.categories
+        return replace(self, attribute=replace(self.attribute, categories=categories))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +233,10 @@ def question_rule(fields: Fields) -> Question:
 
 def _attribute_rule(written: WrittenRule) -> AttributeRule:
     coding, column = written.coding(), written.name if written.column is None else written.column
+    if ABSENT in coding.categories:
+        raise InvalidInputError(
+            f'a category is named "{ABSENT}"', remedy="People who are not in a table have it: name it otherwise."
+        )
     number = f"{written.owner}/{column}" if coding.grid else ""
     return AttributeRule(
         attribute=Attribute(name=written.name, categories=coding.categories, number=number),

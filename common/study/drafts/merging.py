@@ -34,8 +34,8 @@ class StudyFrame:
         server: name and endpoint of the server.
         curators: name -> endpoint.
         researchers: name -> endpoint.
-        hub: the curator to whose rows others link, if drafts have an identity; "" if they have ids.
-        alignment: "tokens" or "psi".
+        hub: the curator whose rows are the rows of every table.
+        alignment: "oblivious" or "tokens".
         relay: endpoint of the relay, if there is one.
     """
 
@@ -46,8 +46,8 @@ class StudyFrame:
     server: tuple[str, str]
     curators: Mapping[str, str]
     researchers: Mapping[str, str]
-    hub: str = ""
-    alignment: str = "tokens"
+    hub: str
+    alignment: str = "oblivious"
     relay: str | None = None
 
 
@@ -131,9 +131,15 @@ def merged_tables(
     delta = {} if frame.delta is None else {"delta": frame.delta}
     present = {field for draft in drafts for field, _ in draft.identity}
     fields = [*(one for one in NAMED_FIELDS if one in present), *sorted(one for one in present if ":" in one)]
-    identity = {"identity": {"hub": frame.hub, "fields": fields}} if fields else {}
+    identity = {"identity": {"fields": fields}} if fields else {}
     return {
-        "study": {"id": frame.id, "title": frame.title, "alignment": frame.alignment, **floors(frame.epsilon)},
+        "study": {
+            "id": frame.id,
+            "title": frame.title,
+            "hub": frame.hub,
+            "alignment": frame.alignment,
+            **floors(frame.epsilon),
+        },
         "budget": {"epsilon": frame.epsilon, **delta},
         **identity,
         **({} if frame.relay is None else {"relay": {"endpoint": frame.relay}}),

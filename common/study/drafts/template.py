@@ -7,7 +7,7 @@ from veiltab.common.study.keys import Key
 from veiltab.common.study.study_tables import STUDY_TABLES, TableKeys
 
 _EXAMPLES: Mapping[str, Sequence[Mapping[str, str]]] = {
-    "study": [{"id": '"ID"', "title": '"What the study is about"'}],
+    "study": [{"id": '"ID"', "title": '"What the study is about"', "hub": '"alice"'}],
     "budget": [{"epsilon": "3.0", "delta": "1e-6"}],
     "release": [{}],
     "server": [{"name": '"cloud"', "endpoint": '"cloud.example.org:7400"'}],

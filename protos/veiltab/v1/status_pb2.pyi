@@ -39,7 +39,7 @@ class GetStatusResponse(_message.Message):
     def __init__(self, party: _Optional[str] = ..., version: _Optional[str] = ..., started: _Optional[int] = ..., certificate_ends: _Optional[int] = ..., work: _Optional[_Iterable[_Union[Work, _Mapping]]] = ..., counts: _Optional[_Iterable[_Union[WorkCount, _Mapping]]] = ..., budgets: _Optional[_Iterable[_Union[BudgetLeft, _Mapping]]] = ..., queues: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class Work(_message.Message):
-    __slots__ = ("kind", "id", "about", "state", "waiting_for", "since", "n", "rows_here")
+    __slots__ = ("kind", "id", "about", "state", "waiting_for", "since", "n", "matched")
     KIND_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     ABOUT_FIELD_NUMBER: _ClassVar[int]
@@ -47,7 +47,7 @@ class Work(_message.Message):
     WAITING_FOR_FIELD_NUMBER: _ClassVar[int]
     SINCE_FIELD_NUMBER: _ClassVar[int]
     N_FIELD_NUMBER: _ClassVar[int]
-    ROWS_HERE_FIELD_NUMBER: _ClassVar[int]
+    MATCHED_FIELD_NUMBER: _ClassVar[int]
     kind: str
     id: str
     about: str
@@ -55,8 +55,8 @@ class Work(_message.Message):
     waiting_for: str
     since: int
     n: int
-    rows_here: int
-    def __init__(self, kind: _Optional[str] = ..., id: _Optional[str] = ..., about: _Optional[str] = ..., state: _Optional[str] = ..., waiting_for: _Optional[str] = ..., since: _Optional[int] = ..., n: _Optional[int] = ..., rows_here: _Optional[int] = ...) -> None: ...
+    matched: int
+    def __init__(self, kind: _Optional[str] = ..., id: _Optional[str] = ..., about: _Optional[str] = ..., state: _Optional[str] = ..., waiting_for: _Optional[str] = ..., since: _Optional[int] = ..., n: _Optional[int] = ..., matched: _Optional[int] = ...) -> None: ...
 
 class WorkCount(_message.Message):
     __slots__ = ("kind", "state", "number")

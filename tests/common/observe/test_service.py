@@ -31,7 +31,7 @@ SEEN = Observation(
             waiting_for="",
             since=0,
             n=5,
-            rows_here=9,
+            matched=9,
         ),
         Work(kind="release", id="ab" * 16, about="sex for rosa", state="requested", waiting_for="a person", since=99),
     ),

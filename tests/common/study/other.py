@@ -20,6 +20,7 @@ normalise = ["strip"]
 [[curator]]
 name = "bob"
 endpoint = "localhost:7402"
+complete = true
 id_columns = ["id"]
 """
 _LINKED = b"""[identity]
@@ -32,6 +33,7 @@ identity = { given = "first", family = "last", birth = ["year", "month", "day"] 
 [[curator]]
 name = "bob"
 endpoint = "localhost:7402"
+complete = true
 identity = { given = "first", family = "last", birth = "born" }
 date_order = "dmy"
 """
@@ -40,6 +42,7 @@ FULL = (
 [study]
 id = "survey"
 title = "A survey"
+hub = "alice"
 minimum_population = 2
 maximum_cells = 1000
 maximum_tables = 9

@@ -14,6 +14,7 @@ TEXT = """
 [study]
 id = "s1"
 title = "A study"
+hub = "alice"
 minimum_population = 50
 maximum_cells = 4096
 maximum_tables = 12
@@ -34,6 +35,7 @@ normalise = ["strip"]
 [[curator]]
 name = "bob"
 endpoint = "[::1]:7402"
+complete = true
 id_columns = ["id"]
 [[researcher]]
 name = "rosa"
@@ -305,6 +307,7 @@ NODES = """
 [study]
 id = "poll"
 title = "A poll"
+hub = "alice"
 [server]
 name = "cloud"
 endpoint = "cloud.example.org:7400"

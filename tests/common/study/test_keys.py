@@ -22,6 +22,7 @@ EVERY_TABLE = """
 [study]
 id = "s"
 title = "S"
+hub = "alice"
 [budget]
 epsilon = 1
 [release]
@@ -35,6 +36,7 @@ id_columns = ["id"]
 [[curator]]
 name = "bob"
 endpoint = "localhost:3"
+complete = true
 id_columns = ["id"]
 [[researcher]]
 name = "rosa"

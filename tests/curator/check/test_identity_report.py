@@ -21,10 +21,10 @@ HEADER = ("given", "family", "birth", "sex", "postcode", "k")
 STUDY = """[study]
 id = "linked"
 title = "Linked"
+hub = "hub"
 [budget]
 epsilon = 3.0
 [identity]
-hub = "hub"
 fields = ["given", "family", "birth", "sex", "postcode"]
 [server]
 name = "cloud"

@@ -16,11 +16,11 @@ STUDY = """
 [study]
 id = "linked"
 title = "Two registers"
+hub = "residents"
 minimum_population = 2
 [budget]
 epsilon = 1
 [identity]
-hub = "residents"
 fields = ["given", "family", "birth", "sex", "postcode"]
 [server]
 name = "cloud"
