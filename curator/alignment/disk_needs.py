@@ -17,16 +17,21 @@ FOLDERS = 2**16
 
 
 def alignment_bytes(rows: int, types: Iterable[SymbolType], curators: int) -> int:
-    """Return what an alignment by tokens writes at most, if no other table is larger; see `TokenExchange`.
+    """Return what an alignment by tokens writes at most, if the hub has no more rows; see `TokenExchange`.
 
     While a table is put in order its tokens and symbols lie there twice, and the tokens by themselves; then come the
-    tokens of each other curator and the common respondents, for whom half of that is free again.
+    tokens of the hub and the aligned table, for which half of that is free again.
 
     Args:
         types: of the symbols of each attribute.
+        curators: whose tokens lie there: 1 at the hub, 2 at a spoke.
     """
-    row = TOKEN_LENGTH + sum(type_.itemsize for type_ in types)
-    return rows * (2 * row + TOKEN_LENGTH * curators) + FOLDERS
+    return rows * (2 * aligned_row_bytes(types) + TOKEN_LENGTH * curators) + FOLDERS
+
+
+def aligned_row_bytes(types: Iterable[SymbolType]) -> int:
+    """Return the bytes of a row of an aligned table."""
+    return TOKEN_LENGTH + sum(type_.itemsize for type_ in types)
 
 
 def release_bytes(planned: ReleaseSpec, curator: str, *, copies: bool = False) -> int:

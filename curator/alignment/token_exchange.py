@@ -13,11 +13,13 @@ from veiltab.common.errors import DeniedError, InvalidInputError, NotReadyError,
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.storage.disk import Room, named_in_errors
-from veiltab.curator.alignment.disk_needs import alignment_bytes
+from veiltab.curator.alignment.disk_needs import aligned_row_bytes, alignment_bytes
 from veiltab.curator.alignment.exchange import Exchange
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.table.table import Table
 from veiltab.curator.table.tokens import TOKEN_LENGTH
+
+_ROOM = "rows of the hub"
 
 
 class TokenExchange(Exchange):
@@ -48,7 +50,7 @@ class TokenExchange(Exchange):
 
     async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> Path | None:
         """Fetch the tokens of the hub."""
-        return None if self._is_hub else await self._fetch(name, table.rows, folder, peers)
+        return None if self._is_hub else await self._fetch(name, table, folder, peers)
 
     async def is_wanted(self, name: str, peers: Peers) -> bool:  # noqa: ARG002 - an Exchange
         """Return false: the hub's tokens lie ready for anyone who begins again. At a spoke they may outlast a crash."""
@@ -58,6 +60,7 @@ class TokenExchange(Exchange):
     def finish(self, name: str, folder: Path) -> None:  # noqa: ARG002 - an Exchange
         """Delete the tokens of the hub, at a spoke."""
         _of_hub(folder).unlink(missing_ok=True)
+        self._room.give_back(_ROOM)
 
     def check_tokens_are_shared(self) -> None:
         """Refuse to send tokens of a spoke: only the hub's list is open to the others.
@@ -71,9 +74,10 @@ class TokenExchange(Exchange):
     def close(self) -> None:
         """Do nothing: nothing goes on."""
 
-    async def _fetch(self, name: str, rows: int, folder: Path, peers: Peers) -> Path:
+    async def _fetch(self, name: str, table: Table, folder: Path, peers: Peers) -> Path:
         """Fetch the hub's tokens; where a connection broke, the next attempt goes on."""
-        path, peer, kept = _of_hub(folder), self._hub, "tokens of the hub"
+        path, peer = _of_hub(folder), self._hub
+        row = aligned_row_bytes(table.respondents.types.values())
         begun = path.with_suffix(".part")
         try:
             with ExitStack() as block:
@@ -85,10 +89,10 @@ class TokenExchange(Exchange):
                 progress = block.enter_context(fetching)
 
                 def admit(total: int) -> None:
-                    """Keep room for what goes beyond the tokens of a table as large as one's own."""
+                    """Keep room for what goes beyond a table as large as one's own: tokens, and aligned rows."""
                     progress.expect(total // TOKEN_LENGTH)
-                    if total > TOKEN_LENGTH * rows:
-                        self._room.keep(kept, min(total - TOKEN_LENGTH * rows, total - file.tell()))
+                    if (more := total // TOKEN_LENGTH - table.rows) > 0:
+                        self._room.keep(_ROOM, min(TOKEN_LENGTH * more, total - file.tell()) + row * more)
 
                 async for data in peers.tokens(peer, name, before, admit):
                     file.write(data)
@@ -99,8 +103,6 @@ class TokenExchange(Exchange):
         except VeiltabError:
             begun.unlink()
             raise
-        finally:
-            self._room.give_back(kept)
         begun.replace(path)
         if path.stat().st_size % TOKEN_LENGTH:
             raise InvalidInputError("sent tokens that are cut short", where=f"curator {peer}")

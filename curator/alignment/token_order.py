@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import product, repeat
+from itertools import product
 from pathlib import Path
 from typing import BinaryIO
 
@@ -36,7 +36,6 @@ from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.storage.stored import PlainFile, Readable, Stored
 from veiltab.common.tasks.engine import in_order
 from veiltab.curator.alignment.intersection import (
-    PIECE,
     HubRows,
     Joined,
     Lacking,
@@ -170,9 +169,9 @@ class _HubTokens:
 
     def pieces(self, file: Readable) -> Iterator[Tokens]:
         """Yield them piece by piece."""
-        for start in range(self.start, self.stop, PIECE):
-            length = TOKEN_LENGTH * (min(start + PIECE, self.stop) - start)
-            yield file.read(TOKEN_LENGTH * start, length).reshape(-1, TOKEN_LENGTH)
+        for piece in slices(self.stop - self.start):
+            place, rows = self.start + piece.start, piece.stop - piece.start
+            yield file.read(TOKEN_LENGTH * place, TOKEN_LENGTH * rows).reshape(-1, TOKEN_LENGTH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,8 +299,8 @@ class TokenOrder:
                 yield from self._filled(pieces, here, found, lacking, joined)
                 progress.advance(sum(part.rows for part in section))
         if not self._sections:
-            pieces = (theirs[piece] for piece in slices(len(theirs)))
-            yield from self._filled(pieces, repeat(b""), [], lacking, joined)
+            all_pieces = [theirs[piece] for piece in slices(len(theirs))]
+            yield from self._filled(all_pieces, [b""] * len(all_pieces), [], lacking, joined)
         self._run.delete_all(self._copied())
 
     def _symbols(self, part: _Part, file: Readable, rows: NDArray[np.bool_] | None = None) -> Mapping[str, Symbols]:
@@ -322,7 +321,7 @@ class TokenOrder:
         types = self._table.types
         own = {name: np.concatenate([np.empty(0, type_), *(f[name] for f in found)]) for name, type_ in types.items()}
         taken = 0
-        for piece, bits in zip(pieces, here, strict=False):
+        for piece, bits in zip(pieces, here, strict=True):
             is_here = _bits(bits, len(piece)) if found else np.zeros(len(piece), np.bool_)
             stop = taken + int(np.count_nonzero(is_here))
             columns = {name: lacking[name].values(len(piece), type_) for name, type_ in types.items()}
