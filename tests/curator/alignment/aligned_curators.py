@@ -14,6 +14,7 @@ from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment.alignment import Alignment
+from veiltab.curator.alignment.intersection import Lacking
 from veiltab.curator.alignment.token_exchange import TokenExchange
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.peers.calls import Peers
@@ -22,10 +23,12 @@ from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.table.table import Table
 
 KEY = bytes(range(32))
+ABSENT = 251
+"""The symbol of people who are not in a table."""
 
 
 def table_of(ids: list[str], version: str) -> Table:
-    symbols: Symbols = np.array([len(name) % 251 for name in ids], np.uint8)
+    symbols: Symbols = np.array([len(name) % ABSENT for name in ids], np.uint8)
     return Table(
         respondents=rows_of([ids], {"length": symbols}),
         rows_read=len(ids),
@@ -36,7 +39,7 @@ def table_of(ids: list[str], version: str) -> Table:
 
 
 class Curator:
-    """One curator of two, whose peer is another object in this process."""
+    """One curator of two, whose peer is another object in this process; alice is the hub."""
 
     def __init__(self, name: str, folder: Path, ids: list[str]) -> None:
         self.name = name
@@ -48,11 +51,11 @@ class Curator:
             self.store,
             Ledger(self.store.connection, Decimal(1)),
             cast("Coins", self),
-            TokenExchange(2, folder / "alignments", room),
+            TokenExchange(name, "alice", folder / "alignments", room),
             room,
             workplace(folder),
             most_respondents=10**9,
-            id_rules="alice has id by integer",
+            lacking={"length": Lacking(categories=ABSENT, parts=1, says_so=True)},
         )
         self.table = table_of(ids, "content of " + name)
         self.ids = ids
@@ -74,9 +77,7 @@ class Curator:
 
     async def stream(self, _: str, name: str, offset: int, admit: Callable[[int], None]) -> AsyncIterator[bytes]:
         self.asked_from.append(offset)
-        path = self.peer.alignment.tokens_file(name)
-        if not path.exists():
-            raise NotReadyError("has not computed its tokens yet")
+        path = self.peer.alignment.shared_tokens(name)
         data = self.tokens(path.read_bytes())
         admit(len(data))
         for start in range(offset, len(data), 1000):

@@ -1,6 +1,5 @@
 import io
-from collections.abc import Iterable, Mapping
-from functools import reduce
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,21 +8,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.curator.made_rows import types_of
-from veiltab.common.core.domain import Symbols
-from veiltab.common.errors import IntegrityError, InvalidInputError
+from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.errors import IntegrityError
+from veiltab.common.study.coding.grids import PARTS, POSITION
 from veiltab.curator.alignment.intersection import (
     AlignedTable,
+    HubRows,
+    Lacking,
     PopulationDigest,
     Tokens,
     alignment_id,
-    common_tokens,
+    present,
     sorted_order,
 )
 
 
-def common_rows(own: Iterable[Tokens], others: Mapping[str, Iterable[Tokens]]) -> list[int]:
-    """Return the places of the common tokens among one's own."""
-    masks = [np.empty(0, np.bool_), *common_tokens(own, others)]
+def present_rows(some: Iterable[Tokens], others: Iterable[Tokens]) -> list[int]:
+    """Return the places of some tokens that are among others."""
+    masks = [np.empty(0, np.bool_), *present(some, others, "curator bob")]
     rows: list[int] = np.flatnonzero(np.concatenate(masks)).tolist()
     return rows
 
@@ -42,22 +44,18 @@ TOKENS = st.builds(bytes.__add__, _HALVES, _HALVES | st.binary(min_size=8, max_s
 @settings(deadline=None, max_examples=80)
 @given(
     own=st.sets(TOKENS, max_size=30),
-    peers=st.lists(st.tuples(st.sets(TOKENS, max_size=30), st.integers(1, 7)), max_size=3),
+    others=st.sets(TOKENS, max_size=30),
     data=st.data(),
 )
-def test_what_is_kept_is_the_intersection_of_sets(
-    own: set[bytes], peers: list[tuple[set[bytes], int]], data: st.DataObject
-) -> None:
+def test_what_is_present_is_the_intersection_of_sets(own: set[bytes], others: set[bytes], data: st.DataObject) -> None:
     mine = sorted(own)
-    tokens: dict[str, list[Tokens]] = {}
-    for number, (others, length) in enumerate(peers):
-        theirs = sorted(others | (set(data.draw(st.lists(st.sampled_from(mine)))) if mine else set()))
-        peers[number] = (set(theirs), length)
-        tokens[f"bob {number}"] = [array(theirs[start : start + length]) for start in range(0, len(theirs), length)]
-    expected = reduce(set.__and__, (others for others, _ in peers), own)
-    cut = data.draw(st.integers(1, 9))
-    pieces = [array(mine[start : start + cut]) for start in range(0, len(mine), cut)]
-    assert [mine[row] for row in common_rows(pieces, tokens)] == sorted(expected)
+    theirs = sorted(others | (set(data.draw(st.lists(st.sampled_from(mine)))) if mine else set()))
+    cuts = data.draw(st.tuples(st.integers(1, 9), st.integers(1, 7)))
+    pieces, tokens = (
+        [array(some[start : start + cut]) for start in range(0, len(some), cut)]
+        for some, cut in zip((mine, theirs), cuts, strict=True)
+    )
+    assert [mine[row] for row in present_rows(pieces, tokens)] == sorted(own & set(theirs))
 
 
 def test_own_tokens_that_share_64_bits_are_told_apart() -> None:
@@ -67,31 +65,31 @@ def test_own_tokens_that_share_64_bits_are_told_apart() -> None:
     for wanted in ({0}, {49}, {7, 8, 30}, set(range(50)), set()):
         absent = [high + bytes([9]) * 8]
         theirs = [array(sorted([mine[number] for number in wanted] + absent))]
-        assert set(common_rows([array(sorted(others + mine))], {"bob": theirs})) == {number + 1 for number in wanted}
+        assert set(present_rows([array(sorted(others + mine))], theirs)) == {number + 1 for number in wanted}
 
 
-def test_tokens_that_differ_in_one_bit_are_not_common() -> None:
+def test_tokens_that_differ_in_one_bit_are_told_apart() -> None:
     """In the last bit of the first 64 too, which is no part of the words that are compared first."""
     one, last = bytes(range(16)), b"\xff" * 16
     for bit in range(128):
         other = (int.from_bytes(one, "big") ^ 1 << bit).to_bytes(16, "big")
         # Those around them let the two be compared at all.
         theirs = array([bytes(16), other, last[1:] + b"\xfe"])
-        assert not common_rows([array([one, last])], {"bob": [theirs]})
-    assert common_rows([array([one])], {"bob": [array([one])]}) == [0]
+        assert not present_rows([array([one, last])], [theirs])
+    assert present_rows([array([one])], [array([one])]) == [0]
 
 
 def test_the_last_own_token_is_compared_with_larger_ones() -> None:
     theirs = [array([b"\1" + bytes(15), b"\xff" * 16])]
-    assert not common_rows([array([bytes(16)])], {"bob": theirs})
+    assert not present_rows([array([bytes(16)])], theirs)
 
 
-def test_no_own_tokens_and_no_peer_tokens() -> None:
+def test_no_tokens_and_no_others() -> None:
     one = array([bytes(16)])
-    assert not common_rows([], {"bob": [one]})
-    assert not common_rows([array([])], {"bob": [one]})
-    assert common_rows([array([]), one, array([])], {"bob": [array([]), one, array([])]}) == [0]
-    assert not common_rows([one], {"bob": [one], "carol": []})
+    assert not present_rows([], [one])
+    assert not present_rows([array([])], [one])
+    assert present_rows([array([]), one, array([])], [array([]), one, array([])]) == [0]
+    assert not present_rows([one], [])
 
 
 ASCENDING = sorted(bytes([number * 37 % 256]) + bytes(range(15)) for number in range(20))
@@ -106,19 +104,19 @@ def test_tokens_out_of_order_or_twice_are_refused(length: int, place: int) -> No
     for wrong in (swapped, twice):
         pieces = [array(wrong[start : start + length]) for start in range(0, len(wrong), length)]
         with pytest.raises(IntegrityError, match="curator bob: tokens are not in ascending order"):
-            common_rows([array(ASCENDING)], {"bob": pieces})
+            present_rows([array(ASCENDING)], pieces)
         with pytest.raises(IntegrityError, match="curator bob: tokens are not in ascending order"):
-            common_rows([], {"bob": pieces})
+            present_rows([], pieces)
 
 
 def test_order_is_that_of_all_128_bits() -> None:
     high = b"\x80" + bytes(7)
     right = [high + b"\x7f" + bytes(7), high + b"\x80" + bytes(7)]
     for pieces in ([array(right)], [array(right[:1]), array(right[1:])]):
-        common_rows([array(right)], {"bob": pieces})
+        present_rows([array(right)], pieces)
     for pieces in ([array(right[::-1])], [array(right[1:]), array(right[:1])]):
         with pytest.raises(IntegrityError):
-            common_rows([array(right)], {"bob": pieces})
+            present_rows([array(right)], pieces)
 
 
 @settings(deadline=None, max_examples=60)
@@ -138,7 +136,7 @@ def test_many_tokens_are_sorted_across_pieces() -> None:
     whole = np.ascontiguousarray(tokens[order])
     theirs = [whole[:10], whole[10 : 2**16 + 5 : 3], whole[2**16 + 100 :]]
     expected = [*range(10), *range(10, 2**16 + 5, 3), *range(2**16 + 100, len(whole))]
-    assert common_rows([whole[:20], whole[20 : 2**16], whole[2**16 :]], {"bob": theirs}) == expected
+    assert present_rows([whole[:20], whole[20 : 2**16], whole[2**16 :]], theirs) == expected
 
 
 def test_the_name_of_an_alignment_tells_versions_apart() -> None:
@@ -176,7 +174,7 @@ def test_an_aligned_table_is_read_back(tmp_path: Path) -> None:
         (tokens[part], {name: symbols[part] for name, symbols in columns.items()})
         for part in (slice(0, 7), slice(7, 20))
     ]
-    assert table.write(pieces, types_of(columns), InvalidInputError("nobody")) == 20
+    assert table.write(pieces, types_of(columns)) == 20
     assert np.array_equal(table.tokens(), tokens)
     assert np.array_equal(table.column("sex"), column)
     assert table.column("sex").dtype == np.dtype("<u2")
@@ -187,12 +185,14 @@ def test_an_aligned_table_is_read_back(tmp_path: Path) -> None:
         assert (table.folder / f"column-{name}.npy").read_bytes() == written.getvalue()
 
 
-def test_a_table_without_rows_is_not_written(tmp_path: Path) -> None:
+def test_a_table_that_breaks_off_is_not_written(tmp_path: Path) -> None:
+    def broken() -> Iterator[HubRows]:
+        yield array(ASCENDING), {"sex": np.zeros(20, np.uint8)}
+        raise IntegrityError("tokens are not in ascending order")
+
     table = AlignedTable(tmp_path / "aligned")
-    with pytest.raises(InvalidInputError, match="nobody"):
-        table.write(
-            [(array([]), {"sex": np.empty(0, np.uint8)})], {"sex": np.dtype(np.uint8)}, InvalidInputError("nobody")
-        )
+    with pytest.raises(IntegrityError):
+        table.write(broken(), {"sex": np.dtype(np.uint8)})
     assert not any(table.folder.iterdir())
 
 
@@ -207,3 +207,21 @@ def test_the_digest_of_the_population_is_keyed_and_covers_every_token() -> None:
         other[row, 15] ^= 1
         assert population_digest(other, bytes(32)) != digest
     assert population_digest(many[:-1], bytes(32)) != digest
+
+
+@pytest.mark.parametrize("categories", [1, 255, 65_535])
+@pytest.mark.parametrize("parts", [1, PARTS])
+def test_absent_is_the_category_after_those_of_the_coding(categories: int, parts: int) -> None:
+    type_ = symbol_dtype(categories + 1) if parts == 1 else POSITION
+    values = Lacking(categories=categories, parts=parts, says_so=True).values(9, type_)
+    assert (values.dtype, values.tolist()) == (type_, [categories * parts] * 9)
+
+
+@pytest.mark.parametrize("categories", [1, 3, 256])
+@pytest.mark.parametrize("parts", [1, PARTS])
+def test_a_complete_table_has_a_random_category_in_place_of_absent(categories: int, parts: int) -> None:
+    type_ = symbol_dtype(categories) if parts == 1 else POSITION
+    values = Lacking(categories=categories, parts=parts, says_so=False).values(40 * categories, type_)
+    assert values.dtype == type_
+    # A category of 256 stays away with probability below 256 e^-40.
+    assert set(values.tolist()) == {category * parts for category in range(categories)}

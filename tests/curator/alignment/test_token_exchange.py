@@ -1,15 +1,16 @@
-"""Tokens of a peer whose table is larger: they are fetched only where the disk has room for them."""
+"""Tokens of a hub whose table is larger: they are fetched only where the disk has room for them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import cast
 
+import numpy as np
 import pytest
 
 from tests.conftest import PlayedDisk
 from tests.curator.made_rows import rows_of
-from veiltab.common.errors import TransferError, UnavailableError, VeiltabError
+from veiltab.common.errors import DeniedError, TransferError, UnavailableError, VeiltabError
 from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART, Room
 from veiltab.curator.alignment.token_exchange import TokenExchange
 from veiltab.curator.peers.calls import Peers
@@ -18,10 +19,8 @@ from veiltab.curator.table.table import Table
 TOKENS = bytes(range(240)) * 20
 
 
-class Bob:
-    """A peer who sends 300 tokens in two pieces."""
-
-    curators = {"bob": None}  # noqa: RUF012 - read alone
+class Hub:
+    """A hub that sends 300 tokens in two pieces."""
 
     async def tokens(self, _: str, __: str, offset: int, admit: Callable[[int], None]) -> AsyncIterator[bytes]:
         for start, stop in ((offset, 4000), (max(offset, 4000), len(TOKENS))):
@@ -32,7 +31,7 @@ class Bob:
 
 def table_of(rows: int) -> Table:
     return Table(
-        respondents=rows_of([[f"person {n}" for n in range(rows)]], {}),
+        respondents=rows_of([[f"person {n}" for n in range(rows)]], {"age": np.zeros(rows, np.uint16)}),
         rows_read=rows,
         rows_dropped=0,
         missing={},
@@ -42,27 +41,38 @@ def table_of(rows: int) -> Table:
 
 @pytest.mark.parametrize(
     ("rows", "begun", "written"),
-    [(1, 0, 4800 - 16), (100, 0, 4800 - 1600), (299, 0, 16), (1, 3000, 1800), (1, 4800, 0), (299, 3000, 16)],
+    [
+        (1, 0, 299 * 34),
+        (100, 0, 200 * 34),
+        (299, 0, 34),
+        (1, 3000, 1800 + 299 * 18),
+        (1, 4800, 299 * 18),
+        (299, 3000, 34),
+    ],
 )
 def test_tokens_of_a_larger_table_are_not_begun_without_room_for_them(
     tmp_path: Path, disk: PlayedDisk, rows: int, begun: int, written: int
 ) -> None:
     room = Room(tmp_path)
-    exchange, table = TokenExchange(2, tmp_path, room), table_of(rows)
-    part, whole = tmp_path / "bob-tokens.part", tmp_path / "bob-tokens.bin"
+    exchange, table = TokenExchange("bob", "alice", tmp_path, room), table_of(rows)
+    part, whole = tmp_path / "hub-tokens.part", tmp_path / "hub-tokens.bin"
     part.write_bytes(TOKENS[:begun])
     disk.free = written + LEAST_RESERVE + written // RESERVE_PART - 1
     with pytest.raises(UnavailableError, match="disk is full"):
-        asyncio.run(exchange.run("a", table, tmp_path, cast("Peers", Bob())))
+        asyncio.run(exchange.run("a", table, tmp_path, cast("Peers", Hub())))
     assert part.read_bytes() == TOKENS[:begun]
     disk.free += 1
-    assert asyncio.run(exchange.run("a", table, tmp_path, cast("Peers", Bob()))) == {"bob": whole}
+    assert asyncio.run(exchange.run("a", table, tmp_path, cast("Peers", Hub()))) == whole
     assert whole.read_bytes() == TOKENS
+    with pytest.raises(UnavailableError):
+        room.keep("another work", written)
+    exchange.finish("a", tmp_path)
+    assert not whole.exists()
     room.keep("another work", written)  # nothing is kept for this one any more
 
 
 def test_what_is_written_takes_no_room_a_second_time(tmp_path: Path, disk: PlayedDisk) -> None:
-    class Filling(Bob):
+    class Filling(Hub):
         async def tokens(
             self, curator: str, name: str, offset: int, admit: Callable[[int], None]
         ) -> AsyncIterator[bytes]:
@@ -70,11 +80,11 @@ def test_what_is_written_takes_no_room_a_second_time(tmp_path: Path, disk: Playe
                 yield data
                 disk.free -= len(data)
 
-    excess = len(TOKENS) - 16
+    excess = 299 * 34
     disk.free = excess + LEAST_RESERVE + excess // RESERVE_PART
-    exchange = TokenExchange(2, tmp_path, Room(tmp_path))
+    exchange = TokenExchange("bob", "alice", tmp_path, Room(tmp_path))
     asyncio.run(exchange.run("a", table_of(1), tmp_path, cast("Peers", Filling())))
-    assert (tmp_path / "bob-tokens.bin").read_bytes() == TOKENS
+    assert (tmp_path / "hub-tokens.bin").read_bytes() == TOKENS
 
 
 @pytest.mark.parametrize("rows", [300, 301])
@@ -82,16 +92,16 @@ def test_tokens_of_a_table_that_is_no_larger_have_their_room_already(
     tmp_path: Path, disk: PlayedDisk, rows: int
 ) -> None:
     disk.free = 0
-    exchange = TokenExchange(2, tmp_path, Room(tmp_path))
-    asyncio.run(exchange.run("a", table_of(rows), tmp_path, cast("Peers", Bob())))
-    assert (tmp_path / "bob-tokens.bin").read_bytes() == TOKENS
+    exchange = TokenExchange("bob", "alice", tmp_path, Room(tmp_path))
+    asyncio.run(exchange.run("a", table_of(rows), tmp_path, cast("Peers", Hub())))
+    assert (tmp_path / "hub-tokens.bin").read_bytes() == TOKENS
 
 
 @pytest.mark.parametrize("error", [TransferError("was altered"), UnavailableError("no connection")])
 def test_only_what_a_broken_connection_left_is_gone_on_with(tmp_path: Path, error: VeiltabError) -> None:
     asked = list[int]()
 
-    class Breaking(Bob):
+    class Breaking(Hub):
         async def tokens(
             self, curator: str, name: str, offset: int, admit: Callable[[int], None]
         ) -> AsyncIterator[bytes]:
@@ -101,9 +111,17 @@ def test_only_what_a_broken_connection_left_is_gone_on_with(tmp_path: Path, erro
                 if len(asked) == 1:
                     raise error
 
-    exchange, bob = TokenExchange(2, tmp_path, Room(tmp_path)), cast("Peers", Breaking())
+    exchange, hub = TokenExchange("bob", "alice", tmp_path, Room(tmp_path)), cast("Peers", Breaking())
     with pytest.raises(type(error)):
-        asyncio.run(exchange.run("a", table_of(300), tmp_path, bob))
-    asyncio.run(exchange.run("a", table_of(300), tmp_path, bob))
+        asyncio.run(exchange.run("a", table_of(300), tmp_path, hub))
+    asyncio.run(exchange.run("a", table_of(300), tmp_path, hub))
     assert asked == [0, 4000 if isinstance(error, UnavailableError) else 0]
-    assert (tmp_path / "bob-tokens.bin").read_bytes() == TOKENS
+    assert (tmp_path / "hub-tokens.bin").read_bytes() == TOKENS
+
+
+def test_a_hub_fetches_nothing_and_a_spoke_sends_nothing(tmp_path: Path) -> None:
+    hub, spoke = (TokenExchange(name, "alice", tmp_path, Room(tmp_path)) for name in ("alice", "bob"))
+    assert asyncio.run(hub.run("a", table_of(1), tmp_path, cast("Peers", None))) is None
+    hub.check_tokens_are_shared()
+    with pytest.raises(DeniedError, match="hub alice: only the hub sends tokens"):
+        spoke.check_tokens_are_shared()
