@@ -213,7 +213,8 @@ class Parties:
 
 def study_text(endpoints: dict[str, str], budget: int, delta: str | None = None) -> str:
     """Return the study file of these parties."""
-    text = f'[study]\nid = "bench"\ntitle = "Benchmark"\nhub = "alice"\nalignment = "tokens"\n\n[budget]\nepsilon = {budget}\n'
+    text = '[study]\nid = "bench"\ntitle = "Benchmark"\nhub = "alice"\nalignment = "tokens"\n\n'
+    text += f"[budget]\nepsilon = {budget}\n"
     text += "\n[server]\n" if delta is None else f"delta = {delta}\n\n[server]\n"
     text += _entry(_SERVER, endpoints) + "\n[[researcher]]\n" + _entry(_RESEARCHER, endpoints)
     for owner, attributes in OWNERS.items():

@@ -64,6 +64,7 @@ FRAME = StudyFrame(
     server=("cloud", "localhost:1"),
     curators={"alice": "localhost:2", "bob": "localhost:3"},
     researchers={"rosa": "localhost:4"},
+    hub="alice",
 )
 
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.common.study.other import FULL
 from veiltab.common.study.file import study_from_bytes
 from veiltab.common.study.missing import respondents_sentence
 from veiltab.play.studies.linked_tables import linked_study
@@ -49,14 +48,6 @@ def test_rows_that_were_left_out_are_said_by_curator() -> None:
         " Rows left out for a missing value: 0 at alice and 3,620 at bob."
         ' Missing values are a category in country ("missing").'
     )
-
-
-def test_n_stands_beside_the_smallest_draft_with_a_warning_if_it_is_few() -> None:
-    drafted = FULL.replace(b'["strip"]', b'["strip"]\nforms = { id = { "9999" = 1900 } }')
-    few, many = (respondents_sentence(study_from_bytes(drafted, "s"), [], {}, n) for n in (949, 1_200))
-    assert ". It is 949; the smallest table had 1,900 rows when it was drafted. Warning: 949 common resp" in few
-    assert "It is 1,200; the smallest table had 1,900 rows when" in many
-    assert "Warning" not in many
 
 
 def test_without_a_rule_that_drops_n_counts_everybody() -> None:
