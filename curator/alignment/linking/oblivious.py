@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.derivation import derive
 from veiltab.common.errors import IntegrityError
+from veiltab.common.oblivious.ristretto import load
 from veiltab.common.storage.sorted_records import Bytes
-from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES, hashed, load, masked
+from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES, hashed, masked
 from veiltab.curator.table.tokens import tokens
 
 DIGEST_BYTES = 32

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.command.cli import note
 from veiltab.common.errors import IntegrityError
+from veiltab.common.oblivious.ristretto import load
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.process.cores import cores
@@ -29,7 +30,6 @@ from veiltab.curator.alignment.private.ristretto import (
     PAIR_BYTES,
     are_elements,
     hashed,
-    load,
     masked,
     summed,
     weighted_sum,

@@ -4,17 +4,14 @@ An element is its canonical encoding of 32 bytes; a column of elements is their 
 checks an element refuses encodings that are not canonical, and the identity.
 """
 
-import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 from hashlib import blake2b, sha512
-from pathlib import Path
 from secrets import token_bytes
-from types import ModuleType
 
-from veiltab.common.errors import IntegrityError, InvalidInputError
+from veiltab.common.errors import IntegrityError
+from veiltab.common.oblivious.ristretto import load
 
 ELEMENT_BYTES = 32
 """Length of an element."""
@@ -25,37 +22,6 @@ PAIR_BYTES = 2 * ELEMENT_BYTES
 _DOMAIN = b"veiltab private alignment id\n"
 _IDENTITY = bytes(ELEMENT_BYTES)
 _SEED_BYTES = 32
-
-
-def load(folder: Path | None = None) -> ModuleType:
-    """Load libsodium, once a process.
-
-    rbcl writes the library into a temporary file, loads it and leaves the file behind. Here the file is in a folder of
-    its own that is deleted at once, where programs may be loaded: a temporary folder often forbids that.
-
-    Args:
-        folder: an existing folder; by default the system's temporary folder.
-
-    Raises:
-        InvalidInputError: the folder forbids to load a library from it.
-    """
-    if "rbcl" in sys.modules:
-        return sys.modules["rbcl"]
-    usual = tempfile.tempdir
-    with tempfile.TemporaryDirectory(prefix="libsodium-", dir=folder) as place:
-        tempfile.tempdir = place
-        try:
-            import rbcl  # noqa: PLC0415 - not for alignment by tokens
-        except OSError:
-            raise InvalidInputError(
-                "libsodium cannot be loaded from a file in this folder",
-                where=str(Path(place).parent),
-                remedy="Allow programs there (no `noexec`), or name another: a curator's --state, or TMPDIR.",
-            ) from None
-        finally:
-            tempfile.tempdir = usual
-    library: ModuleType = rbcl
-    return library
 
 
 def fresh_scalar() -> bytes:

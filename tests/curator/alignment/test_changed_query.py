@@ -8,10 +8,11 @@ import pytest
 
 from tests.curator.alignment.circle import NAMES, Curator, Lie, align, circle
 from veiltab.common.errors import DeniedError
+from veiltab.common.oblivious.ristretto import load
 from veiltab.curator.alignment import alignment
 from veiltab.curator.alignment.private import masking
 from veiltab.curator.alignment.private.private_work import Work
-from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES, fresh_scalar, hashed, load, masked
+from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES, fresh_scalar, hashed, masked
 from veiltab.curator.peers.ring import Flow, FlowKind
 
 PEOPLE = [f"person {number}" for number in range(60)]

@@ -8,9 +8,10 @@ import pytest
 from tests.curator.alignment.circle import Curator, align, circle, table_of
 from tests.curator.alignment.test_changed_query import name_of, split, until
 from veiltab.common.errors import DeniedError, IntegrityError, InvalidInputError
+from veiltab.common.oblivious.ristretto import load
 from veiltab.curator.alignment import alignment
 from veiltab.curator.alignment.private.private_exchange import is_name
-from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES, fresh_scalar, hashed, load, masked
+from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES, fresh_scalar, hashed, masked
 from veiltab.curator.peers.ring import MOST_SESSIONS
 
 PEOPLE = [f"person {number}" for number in range(60)]

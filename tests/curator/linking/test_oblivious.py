@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from veiltab.common.errors import IntegrityError
+from veiltab.common.oblivious.ristretto import load
 from veiltab.curator.alignment.linking.oblivious import (
     Handles,
     digests,
@@ -17,7 +18,7 @@ from veiltab.curator.alignment.linking.oblivious import (
     unblinded_values,
     values,
 )
-from veiltab.curator.alignment.private.ristretto import load, masked
+from veiltab.curator.alignment.private.ristretto import masked
 
 KEYS = [f"\x01ann{number}\x1flee\x1f19700101".encode() for number in range(50)]
 SECRET, OTHER = bytes(range(32)), bytes(range(1, 33))
