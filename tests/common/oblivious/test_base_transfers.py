@@ -72,7 +72,11 @@ def test_a_spoke_refuses_what_is_not_1024_elements(message: bytes) -> None:
         answer(message, SESSION, stream(2))
 
 
-@pytest.mark.parametrize("sent", [bytes(32), NOT_CANONICAL, ANSWER[:-1], ANSWER + ANSWER, b""])
+@pytest.mark.parametrize(
+    "sent",
+    [bytes(32), NOT_CANONICAL, ANSWER[:-1], ANSWER + ANSWER, b""],
+    ids=["the identity", "not canonical", "a byte less", "two", "empty"],
+)
 def test_a_hub_refuses_an_answer_that_is_not_one_element_or_the_identity(sent: bytes) -> None:
     with pytest.raises(IntegrityError, match="answer to the base transfers"):
         HUB.seeds(sent)

@@ -98,7 +98,7 @@ def bounds(trials: int, chance: float, alpha: float = 1e-9) -> tuple[int, int]:
 @pytest.mark.parametrize("changed", [1, 2, 3, 6])
 def test_a_spoke_that_changes_columns_passes_with_a_half_for_each(spoke: Spoke, changed: int) -> None:
     sent = spoke.sent.copy()
-    sent[40 : 40 + changed, 20] ^= 1
+    sent[511 - 85 * np.arange(changed), 20] ^= 1
     low, high = bounds(400, 2**-changed)
     assert low <= spoke.passes(400, sent=sent) <= high
     assert high < 400
