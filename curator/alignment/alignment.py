@@ -172,7 +172,7 @@ class Alignment:
         is_whole = is_made and self.tokens_file(name).exists() and aligned.has(table.respondents.types)
         if is_whole:
             await self._adopt(name)
-            if not await self._exchange.is_wanted(name, peers):
+            if not await self._exchange.is_wanted(name, table, peers):
                 return
         if self._ordered is None:  # else part of it is written
             self._room.keep(_ROOM, self._exchange.most_bytes(table))
@@ -183,9 +183,9 @@ class Alignment:
         self._store.coins.forget_unmade(_MOST_UNMADE)
         table = await self._exchange.prepared(name, table, key, self._workplace, peers)
         ordered = await self._in_token_order(name, table, derive(key, "tokens"))
-        hub = await self._exchange.run(name, table, aligned.folder, peers)
+        hub = await self._exchange.run(name, table, aligned.folder, derive(key, "tokens"), peers)
         with step("join"):
-            digest, joined = PopulationDigest(derive(key, "population")), Joined()
+            digest, joined = PopulationDigest(derive(key, "population"), self._exchange.bound(name)), Joined()
             rows = digest.of(ordered.rows(hub, self._lacking, joined))
             try:
                 population = await asyncio.to_thread(aligned.write, rows, table.respondents.types)

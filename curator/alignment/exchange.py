@@ -42,15 +42,20 @@ class Exchange(Protocol):
         """
         return table
 
-    async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> Path | None:
+    async def run(self, name: str, table: Table, folder: Path, key: bytes, peers: Peers) -> Path | None:
         """Return the file of the ascending tokens of the hub's rows; None at the hub.
 
         Args:
-            table: one's own.
+            table: one's own, prepared.
             folder: has one's own ascending tokens.
+            key: of tokens.
         """
 
-    async def is_wanted(self, name: str, peers: Peers) -> bool:
+    def bound(self, name: str) -> bytes:  # noqa: ARG002 - the protocol's name
+        """Return what the order of the rows follows from, beside the tables and the key; all curators have the same."""
+        return b""
+
+    async def is_wanted(self, name: str, table: Table, peers: Peers) -> bool:
         """Whether a peer needs an alignment that is made here to be made again with it."""
 
     def finish(self, name: str, folder: Path) -> None:

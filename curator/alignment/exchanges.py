@@ -1,4 +1,4 @@
-"""The exchange by which a study's curators find their common respondents."""
+"""The exchange by which a study's curators learn which rows of the hub are of their own people."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,13 +9,14 @@ from veiltab.curator.alignment.token_exchange import TokenExchange
 from veiltab.curator.records.store import CuratorStore
 
 if TYPE_CHECKING:
-    from veiltab.curator.alignment.private.private_exchange import PrivateExchange
+    from veiltab.curator.alignment.linking.link_exchange import LinkExchange
+    from veiltab.curator.joining.oblivious_exchange import ObliviousExchange
 
 
 def exchange_of(
     study: Study, name: str, folder: Path, store: CuratorStore, room: Room
-) -> "TokenExchange | PrivateExchange":
-    """Return the exchange of a study: by tokens, or private.
+) -> "TokenExchange | ObliviousExchange | LinkExchange":
+    """Return the exchange of a study: by tokens, oblivious, or a linkage.
 
     Args:
         folder: for what the exchange keeps.
@@ -23,27 +24,31 @@ def exchange_of(
     """
     if study.alignment == "tokens" and study.identity is None:
         return TokenExchange(name, study.hub, folder, room)
-    # A study that aligns by tokens needs neither these nor libsodium.
-    from veiltab.curator.alignment.private.masking import MAX_IDS, Masking  # noqa: PLC0415 - not for alignment by tokens
-    from veiltab.curator.alignment.private.private_exchange import PrivateExchange  # noqa: PLC0415 - not for alignment by tokens
+    # A study that joins by tokens needs neither these nor libsodium.
+    from veiltab.curator.joining.legs import Legs  # noqa: PLC0415 - not for joins by tokens
 
-    names, masking = [curator.name for curator in study.curators], Masking(folder.parent)
-    most_ids = {each.name: each.most_ids for each in study.curators if each.most_ids is not None}
+    spokes = [curator.name for curator in study.curators if curator.name != study.hub]
+    legs = Legs(
+        name,
+        spokes if name == study.hub else [study.hub],
+        is_hub=name == study.hub,
+        folder=folder,
+        store=store,
+        room=room,
+        most_rows={each.name: each.most_ids for each in study.curators if each.most_ids is not None},
+        maximum=study.maximum_respondents,
+    )
     if study.identity is not None:
         from veiltab.curator.alignment.linking.link_exchange import LinkExchange  # noqa: PLC0415 - not for studies with ids
 
         return LinkExchange(
-            name,
-            names,
+            legs,
             folder,
             store,
-            masking,
-            room,
             identity=study.identity,
             date_order=study.curator(name).dates,
-            is_private=study.alignment == "psi",
-            most_ids=most_ids,
-            maximum=study.maximum_respondents,
+            is_private=study.alignment == "oblivious",
         )
-    maximum = min(MAX_IDS, study.maximum_respondents)
-    return PrivateExchange(name, names, folder, store, masking, room, most_ids=most_ids, maximum=maximum)
+    from veiltab.curator.joining.oblivious_exchange import ObliviousExchange  # noqa: PLC0415 - not for linkages
+
+    return ObliviousExchange(legs, folder, folder.parent)

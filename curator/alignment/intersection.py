@@ -262,8 +262,8 @@ def token_pieces(path: Path) -> Iterator[Tokens]:
 class PopulationDigest:
     """A keyed digest of the tokens of the hub's rows: it depends on nobody's matches."""
 
-    def __init__(self, key: bytes) -> None:
-        self._digest = hmac.new(key, digestmod="sha256")
+    def __init__(self, key: bytes, bound: bytes = b"") -> None:
+        self._digest = hmac.new(key, bound, "sha256")
 
     def of(self, rows: Iterable[HubRows]) -> Iterator[HubRows]:
         """Yield pieces of the rows, each when it is digested."""

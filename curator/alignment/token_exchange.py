@@ -48,11 +48,11 @@ class TokenExchange(Exchange):
         """Return what an alignment writes at most, if no other table is larger."""
         return alignment_bytes(table.rows, table.respondents.types.values(), 1 if self._is_hub else 2)
 
-    async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> Path | None:
+    async def run(self, name: str, table: Table, folder: Path, key: bytes, peers: Peers) -> Path | None:  # noqa: ARG002 - an Exchange
         """Fetch the tokens of the hub."""
         return None if self._is_hub else await self._fetch(name, table, folder, peers)
 
-    async def is_wanted(self, name: str, peers: Peers) -> bool:  # noqa: ARG002 - an Exchange
+    async def is_wanted(self, name: str, table: Table, peers: Peers) -> bool:  # noqa: ARG002 - an Exchange
         """Return false: the hub's tokens lie ready for anyone who begins again. At a spoke they may outlast a crash."""
         self.finish(name, self._folder / name)
         return False

@@ -39,6 +39,7 @@ class Event(Enum):
     KEY = "key given"
     TOSSES_CLEARED = "tosses cleared"
     ALIGNMENT_BEGUN = "alignment begun"
+    ALIGNMENT_FAILED = "alignment failed"
     ALIGNMENT_ALLOWED = "alignment allowed"
     LINKED = "linked"
     RATES = "match rates released"

@@ -3,13 +3,12 @@
 It quotes raw values that the study does not know, so it is for the curator's own terminal: never log or send it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from veiltab.common.core.texts.shown import shown
 from veiltab.common.core.texts.spelling import quoted
-from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import FieldKind
 from veiltab.common.study.file import Study
 from veiltab.common.study.form_matching import (
@@ -22,7 +21,6 @@ from veiltab.common.study.form_matching import (
 )
 from veiltab.common.study.forms import rows_of, sentence
 from veiltab.common.study.members import CuratorMember
-from veiltab.curator.check.cost import AlignmentCost, private_cost, token_cost
 from veiltab.curator.check.identity_check import IdentityInspection, inspect_identity
 from veiltab.curator.check.identity_forms import identity_forms, written_columns
 from veiltab.curator.formats.address import TableAddress
@@ -83,7 +81,6 @@ class Inspection:
         forms: how the columns that name respondents are written in the table; see `veiltab.common.study.forms`.
         normal_forms: how the id columns, or identity fields, are written once they are normalised.
         identity: what the table has of people's identity; None if it has ids.
-        costs: what aligning by tokens and privately would cost here; none where the table cannot be loaded.
         attributes: one report an attribute, in study order.
         problems: what keeps the table from being loaded, gravest first.
         notes: what does not, but deserves attention.
@@ -106,7 +103,6 @@ class Inspection:
     normal_forms: Mapping[str, tuple[FormPart, ...]]
     alignment: str
     identity: IdentityInspection | None
-    costs: tuple[AlignmentCost, ...]
     attributes: tuple[AttributeInspection, ...]
     problems: tuple[str, ...]
     notes: tuple[str, ...]
@@ -147,7 +143,6 @@ class Inspection:
             is_same = [*map(plain_forms, self.forms.values())] == [*map(plain_forms, self.normal_forms.values())]
             written = f"written as {raw}" + ("" if is_same or not self.rows else f", and as {normal} once normalised")
             lines.append(f"  ids: {self.empty_ids:,} empty, {self.repeated_ids:,} repeated; {written}")
-        lines += [f"  {cost.as_text()}" for cost in self.costs]
         for attribute in self.attributes:
             lines += _attribute_lines(attribute)
         return [*lines, *(f"  note: {note}" for note in self.notes)]
@@ -167,7 +162,6 @@ def inspect_table(table: TableAddress | Path, study: Study, curator_name: str) -
     identity = None if study.identity is None else inspect_identity(reading, study, study.identity, curator)
     normal = _normal_forms(reading, curator, kinds)
     mismatches, remarks = _mismatches(study, curator, normal)
-    costs, not_measured = _costs(reading, study, curator_name) if identity is None else ([], identity.notes)
     return Inspection(
         path=TableAddress.of(table).shown,
         description=reading.description,
@@ -186,10 +180,9 @@ def inspect_table(table: TableAddress | Path, study: Study, curator_name: str) -
         normal_forms=normal,
         alignment=study.alignment,
         identity=identity,
-        costs=tuple(costs),
         attributes=tuple(_attribute(column) for column in reading.columns),
         problems=(*_problems(reading), *mismatches, *(identity.problems if identity else ())),
-        notes=(*remarks, *_notes(reading, study), *not_measured),
+        notes=(*remarks, *_notes(reading, study), *(identity.notes if identity else ())),
     )
 
 
@@ -245,19 +238,6 @@ def _mismatches(
             elif left:
                 notes.append(f"{rows_of(left):,} of {rows_of(own):,} rows can be none of {other.name}: {said}")
     return problems, notes
-
-
-def _costs(reading: Reading, study: Study, curator_name: str) -> tuple[list[AlignmentCost], Sequence[str]]:
-    """Return what aligning costs, measured, and what could not be: nothing is where the table cannot be loaded."""
-    if reading.errors:
-        return [], []
-    names = [curator.name for curator in study.curators]
-    costs = [token_cost(reading.respondents, len(names))]
-    try:
-        costs.append(private_cost(reading.respondents, curator_name, names))
-    except InvalidInputError as error:
-        return costs, [str(error)]
-    return costs, []
 
 
 def _attribute(column: ColumnReading) -> AttributeInspection:

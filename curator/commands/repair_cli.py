@@ -6,10 +6,10 @@ import click
 
 from veiltab.common.command.cli import emit
 from veiltab.curator.budget.ledger_text import witness_text
+from veiltab.curator.joining.join_messages import PART_BYTES
 from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.options import named_person, person_option, with_standing
 from veiltab.curator.officer.persons import person_name
-from veiltab.curator.peers.ring import PART_BYTES
 
 
 @click.command(epilog="Example: veiltab curator repair study.toml tosses bob --state state")
@@ -21,7 +21,7 @@ def repair(standing: OpenedState, what: str | None, peer: str | None, person: st
     """Work with a PEER again that was refused, once a person knows why; without a PEER, show whose ledger is doubted.
 
     tosses: releases count against it, or against the server, that were charged and did not end. alignment: it began too
-    many private alignments, or is suspected to change ids. ledger: it has seen entries that this ledger lacks. Either
+    many joins, or sent in one what no honest curator sends. ledger: it has seen entries that this ledger lacks. Either
     this ledger was rolled back, and then what a restored backup forgot is spent, or somebody showed an invented one
     under this curator's name: repair it only then.
     """
@@ -35,8 +35,8 @@ def repair(standing: OpenedState, what: str | None, peer: str | None, person: st
         emit({"peer": peer, "cleared": cleared}, f"Cleared: {cleared} releases that are counted against {party}")
         return
     if what == "alignment" and peer is not None:
-        began = standing.store.private.allow(standing.study.curator(peer).name, token_bytes(PART_BYTES), person=name)
-        emit({"peer": peer, "began": began}, f"Allowed: curator {peer}, which had {began} private alignments")
+        began = standing.store.joins.allow(standing.study.curator(peer).name, token_bytes(PART_BYTES), person=name)
+        emit({"peer": peer, "began": began}, f"Allowed: curator {peer}, which had {began} joins")
         return
     doubts = standing.ledger.chain.doubts
     if peer is not None:

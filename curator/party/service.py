@@ -23,7 +23,6 @@ from veiltab.common.rpc.parties.identity import Party
 from veiltab.common.rpc.parties.signing import signed_to_proto
 from veiltab.common.rpc.waiting.changes import Followed, offered_seconds
 from veiltab.curator.peers.looks import MOST_ASKED, MOST_FOLLOWED, pace
-from veiltab.curator.peers.ring_wire import flow_kind_from_proto
 from veiltab.curator.progress.release_record import ColumnDigests, Progress
 from veiltab.curator.release.parts import Parts
 from veiltab.curator.release.rpc_answers import Answers, TestedRelease
@@ -79,33 +78,24 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
     async def GetSession(
         self, request: curator_peer_pb2.GetSessionRequest, context: Context
     ) -> curator_peer_pb2.GetSessionResponse:
-        caller(context)
-        standing = self._own.private_exchange.standing(request.alignment_id)
+        standing = self._own.legs.standing(request.alignment_id, caller(context).name)
         return curator_peer_pb2.GetSessionResponse(
             part=standing.part,
+            rows=standing.rows,
+            order=standing.order,
             finished=standing.finished,
             failed=standing.failed,
-            suspects=standing.suspects,
-            received_digest=standing.received,
-            made_digest=standing.passed_on,
         )
 
-    async def FetchFlow(
-        self, request: curator_peer_pb2.FetchFlowRequest, context: Context
-    ) -> AsyncIterator[curator_peer_pb2.FetchFlowResponse]:
-        peer, kind = caller(context).name, flow_kind_from_proto(request.kind)
-        path = self._own.private_exchange.flow_file(request.alignment_id, request.session, kind, request.owner, peer)
-        async for total, chunk in streamed(file_chunks(path, request.offset), path.stat().st_size, request.offset):
-            yield curator_peer_pb2.FetchFlowResponse(total=total, chunk=chunk)
+    async def FetchJoin(
+        self, request: curator_peer_pb2.FetchJoinRequest, context: Context
+    ) -> AsyncIterator[curator_peer_pb2.FetchJoinResponse]:
+        from veiltab.curator.joining.join_messages import message_from_proto  # noqa: PLC0415 - not for joins by tokens
 
-    async def FetchLink(
-        self, request: curator_peer_pb2.FetchLinkRequest, context: Context
-    ) -> AsyncIterator[curator_peer_pb2.FetchLinkResponse]:
-        from veiltab.curator.alignment.linking.link_exchange import requested_file  # noqa: PLC0415 - not for studies with ids
-
-        path = requested_file(self._own.private_exchange, request, caller(context).name)
+        message, peer = message_from_proto(request), caller(context).name
+        path = self._own.legs.message_file(request.alignment_id, request.session, message, peer)
         async for total, chunk in streamed(file_chunks(path, request.offset), path.stat().st_size, request.offset):
-            yield curator_peer_pb2.FetchLinkResponse(total=total, chunk=chunk)
+            yield curator_peer_pb2.FetchJoinResponse(total=total, chunk=chunk)
 
     async def FetchIndices(
         self, request: curator_peer_pb2.FetchIndicesRequest, context: Context

@@ -22,8 +22,6 @@ from veiltab.common.rpc.waiting.changes import LONGEST_WAIT
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.peers.looks import MOST_ASKED, PeerAnswer
-from veiltab.curator.peers.ring import PART_BYTES, Flow, Standing
-from veiltab.curator.peers.ring_wire import flow_kind_to_proto
 from veiltab.curator.progress.release_record import Progress
 from veiltab.curator.table.tokens import TOKEN_LENGTH
 from veiltab.v1 import curator_peer_pb2, curator_peer_pb2_grpc
@@ -161,45 +159,6 @@ class Peers:
 
         request = curator_peer_pb2.FetchTokensRequest(alignment_id=alignment_id, offset=offset)
         return peer.stream(peer.stub.FetchTokens, request, offset=offset, most=most, has_digests=False, check=check)
-
-    async def session(self, curator: str, alignment_id: str) -> Standing:
-        """Return how a peer takes part in a private alignment."""
-        peer = self.curators[curator]
-        answer = await peer.ask(peer.stub.GetSession, curator_peer_pb2.GetSessionRequest(alignment_id=alignment_id))
-        if len(answer.part) != PART_BYTES:
-            raise InvalidInputError(
-                f"the part of a session does not have {PART_BYTES} bytes", where=f"curator {curator}"
-            )
-        if max(len(answer.received_digest), len(answer.made_digest)) > _DIGEST_BYTES:
-            raise InvalidInputError(f"the digest does not have {_DIGEST_BYTES} bytes", where=f"curator {curator}")
-        return Standing(
-            part=answer.part,
-            finished=text_from_proto(answer.finished, f"curator {curator}"),
-            failed=text_from_proto(answer.failed, f"curator {curator}"),
-            suspects=tuple(text_from_proto(name, f"curator {curator}") for name in answer.suspects),
-            received=answer.received_digest,
-            passed_on=answer.made_digest,
-        )
-
-    def flow(
-        self, flow: Flow, alignment_id: str, session: str, most: int, admit: Callable[[int], None]
-    ) -> AsyncIterator[bytes]:
-        """Stream a flow of a private alignment from the peer that made it.
-
-        Args:
-            most: bytes that it may have.
-            admit: called with the bytes of all of it before each piece; raises if they are not to be taken.
-        """
-        peer = self.curators[flow.producer]
-        request = curator_peer_pb2.FetchFlowRequest(
-            alignment_id=alignment_id, session=session, kind=flow_kind_to_proto(flow.kind), owner=flow.owner
-        )
-
-        def check(answer: curator_peer_pb2.FetchFlowResponse) -> None:
-            if answer.total <= most:
-                admit(answer.total)
-
-        return peer.stream(peer.stub.FetchFlow, request, most=most, check=check)
 
     async def changes(self, curator: str, release_id: str) -> bytes:
         """Return a peer's list of changed canaries of its columns."""

@@ -65,11 +65,12 @@ CREATE TABLE alignment (id TEXT PRIMARY KEY, population INTEGER NOT NULL, digest
 CREATE TABLE linkage (alignment_id TEXT PRIMARY KEY, handle_key BLOB NOT NULL, report TEXT NOT NULL DEFAULT '',
     sample BLOB NOT NULL DEFAULT x'', content_digest TEXT NOT NULL DEFAULT '');
 CREATE TABLE noise_of_rates (one INTEGER PRIMARY KEY CHECK (one = 1), key BLOB NOT NULL);
-CREATE TABLE private_session (
-    alignment_id TEXT PRIMARY KEY, part BLOB NOT NULL, name TEXT NOT NULL DEFAULT '',
-    scalar BLOB NOT NULL DEFAULT x'', seed BLOB NOT NULL DEFAULT x'', version TEXT NOT NULL DEFAULT '',
-    suspects TEXT NOT NULL DEFAULT '');
-CREATE TABLE private_part (curator TEXT PRIMARY KEY, part BLOB NOT NULL, sessions INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE join_session (
+    alignment_id TEXT NOT NULL, peer TEXT NOT NULL, part BLOB NOT NULL, name TEXT NOT NULL DEFAULT '',
+    secret BLOB NOT NULL DEFAULT x'', challenge BLOB NOT NULL DEFAULT x'', store BLOB NOT NULL DEFAULT x'',
+    failed INTEGER NOT NULL DEFAULT 0, version TEXT NOT NULL, PRIMARY KEY (alignment_id, peer));
+CREATE TABLE join_part (curator TEXT PRIMARY KEY, part BLOB NOT NULL, sessions INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE row_order (alignment_id TEXT PRIMARY KEY, key BLOB NOT NULL);
 
 CREATE TABLE served_policy (
     path TEXT, rules INTEGER NOT NULL, budget TEXT, persons INTEGER NOT NULL, digest TEXT NOT NULL);

@@ -24,7 +24,7 @@ from veiltab.curator.records.served_files import Served
 from veiltab.curator.records.server_tests import ServerTests
 
 if TYPE_CHECKING:
-    from veiltab.curator.records.private_sessions import PrivateSessions
+    from veiltab.curator.records.join_sessions import JoinSessions
 
 
 class CuratorStore:
@@ -49,11 +49,11 @@ class CuratorStore:
         self._version = 0
 
     @cached_property
-    def private(self) -> "PrivateSessions":
-        """The sessions of private alignments."""
-        from veiltab.curator.records.private_sessions import PrivateSessions  # noqa: PLC0415 - not for alignment by tokens
+    def joins(self) -> "JoinSessions":
+        """The sessions of oblivious joins."""
+        from veiltab.curator.records.join_sessions import JoinSessions  # noqa: PLC0415 - not for joins by tokens
 
-        return PrivateSessions(self.connection, self.audit)
+        return JoinSessions(self.connection, self.audit)
 
     def close(self) -> None:
         """Close the database; the last process that does so empties its log."""

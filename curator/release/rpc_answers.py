@@ -45,7 +45,7 @@ from veiltab.curator.release.parts import Parts, for_researcher
 from veiltab.curator.release.statements import signed_statement
 
 if TYPE_CHECKING:
-    from veiltab.curator.alignment.private.private_exchange import PrivateExchange
+    from veiltab.curator.joining.legs import Legs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,15 +72,15 @@ class Answers:
         self.parts, self.store, self.name = parts, parts.store, parts.name
 
     @property
-    def private_exchange(self) -> "PrivateExchange":
-        """This curator's part in private alignments.
+    def legs(self) -> "Legs":
+        """This curator's sessions of joins.
 
         Raises:
-            DeniedError: the study aligns by tokens.
+            DeniedError: the study joins by tokens.
         """
         if isinstance(self.parts.exchange, TokenExchange):
-            raise DeniedError("the study aligns by tokens", where=f"curator {self.name}")
-        return self.parts.exchange
+            raise DeniedError("the study joins by tokens", where=f"curator {self.name}")
+        return self.parts.exchange.legs
 
     def greet(self, peer: str, study_digest: str, witness: tuple[int, bytes]) -> tuple[int, bytes]:
         """Take a peer's greeting.

@@ -73,42 +73,6 @@ def test_a_good_table_is_counted(tmp_path: Path, study: Study) -> None:
     assert load_table(path, study, "alice").rows == report.respondents
 
 
-def test_both_ways_to_align_are_measured(tmp_path: Path) -> None:
-    """Two curators: 16 bytes a token each way; 32 an element, of which alice sends her query and gets two columns."""
-    path = write(tmp_path, *(f"p{number},red,s" for number in range(1000)))
-    for name, sent, received in (("alice", 48_000, 64_000), ("bob", 64_000, 48_000)):
-        text = STUDY.replace('owner = "alice"', f'owner = "{name}"').encode()
-        report = inspect_table(path, study_from_bytes(text, "s.toml"), name)
-        by_tokens, private = report.costs
-        assert (by_tokens.alignment, by_tokens.bytes_sent, by_tokens.bytes_received) == ("tokens", 16_000, 16_000)
-        assert (private.alignment, private.bytes_sent, private.bytes_received) == ("psi", sent, received)
-        assert 0 < (by_tokens.seconds or 0) < (private.seconds or 0)
-        assert report.as_dict()["alignment"] == "tokens"
-        assert f" {received / 1e6:.1f} MB received" in report.as_text()
-
-
-def test_a_table_too_large_for_private_alignment_is_not_measured(
-    tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("veiltab.curator.check.cost.MAX_IDS", 1)
-    report = inspect_table(write(tmp_path, "a,red,s", "b,red,s", "c,red,s"), study, "alice")
-    assert report.costs[1].seconds is None
-    assert 'alignment = "psi": at most 1 respondents' in report.as_text()
-
-
-def test_where_libsodium_cannot_be_loaded_the_report_says_so(
-    tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(*_: object) -> None:
-        raise InvalidInputError("libsodium cannot be loaded from a file in this folder", where="a folder")
-
-    monkeypatch.setattr("veiltab.curator.check.inspection.private_cost", refused)
-    report = inspect_table(write(tmp_path, "a,red,s", "b,red,s", "c,red,s"), study, "alice")
-    assert report.ok
-    assert len(report.costs) == 1
-    assert report.notes == ("attribute colour: no row is green", *report.notes[1:])
-    assert "libsodium cannot be loaded" in report.notes[-1]
-
 
 def test_everything_wrong_is_in_one_report(tmp_path: Path, study: Study) -> None:
     rows = ["a,red,s", "A ,pink,s", ",red,xl", "b,pink,xxl", "c,\x1b[2J,s", "d,NA,s", "e,red"]

@@ -102,7 +102,7 @@ class Rules:
     minimum_population: int = 50
     maximum_cells: int = 100
     budget: str = "1000"
-    alignment: str = "tokens"
+    alignment: str = "oblivious"
     left_out: str = "local"
 
 

@@ -14,9 +14,9 @@ from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.study.file import Study
 from veiltab.common.web.pages import Page, Visit
 from veiltab.curator.console.books import Books
+from veiltab.curator.joining.legs import MOST_SESSIONS
 from veiltab.curator.linkage.linkage_text import ladder_picture, linkage_json, own_words, quality_lines
 from veiltab.curator.linkage.linkages import Linkages
-from veiltab.curator.peers.ring import MOST_SESSIONS
 from veiltab.v1.status_pb2 import GetStatusRequest
 from veiltab.v1.status_pb2_grpc import StatusServiceStub
 
@@ -36,9 +36,9 @@ def _show(books: Books, identity: Identity | None, visit: Visit) -> Response:
         facts=None if report is None else linkage_json(report, categories, lacking, unlike),
         quality=() if report is None else tuple(quality_lines(report, unlike)),
         picture=Markup() if report is None else ladder_picture(report),
-        sessions={who: count for who, (_, count) in store.private.parts().items() if who != standing.name},
+        sessions=store.joins.sessions_of(),
         most_sessions=MOST_SESSIONS,
-        suspects=store.private.suspects(),
+        suspects=store.joins.failed_with(),
         now="" if identity is None else _now(standing.study, identity),
     )
 

@@ -26,7 +26,7 @@ from veiltab.v1 import access_pb2 as veiltab_dot_v1_dot_access__pb2
 from veiltab.v1 import release_pb2 as veiltab_dot_v1_dot_release__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dveiltab/v1/curator_peer.proto\x12\nveiltab.v1\x1a\x17veiltab/v1/access.proto\x1a\x18veiltab/v1/release.proto\"P\n\x0cHelloRequest\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\t\x12\x15\n\rledger_length\x18\x02 \x01(\x04\x12\x13\n\x0bledger_head\x18\x03 \x01(\x0c\"\x85\x01\n\rHelloResponse\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\t\x12\x1a\n\rtable_version\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x18\n\x10witnessed_length\x18\x03 \x01(\x04\x12\x16\n\x0ewitnessed_head\x18\x04 \x01(\x0c\x42\x10\n\x0e_table_version\"4\n\rCommitRequest\x12\x0f\n\x07\x63oin_id\x18\x01 \x01(\t\x12\x12\n\ncommitment\x18\x02 \x01(\x0c\"$\n\x0e\x43ommitResponse\x12\x12\n\ncommitment\x18\x01 \x01(\x0c\"H\n\rRevealRequest\x12\x0f\n\x07\x63oin_id\x18\x01 \x01(\t\x12\x12\n\ntranscript\x18\x02 \x01(\x0c\x12\x12\n\ncommitment\x18\x03 \x01(\x0c\"\x1f\n\x0eRevealResponse\x12\r\n\x05share\x18\x01 \x01(\x0c\":\n\x12\x46\x65tchTokensRequest\x12\x14\n\x0c\x61lignment_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"F\n\x13\x46\x65tchTokensResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\")\n\x11GetSessionRequest\x12\x14\n\x0c\x61lignment_id\x18\x01 \x01(\t\"\x84\x01\n\x12GetSessionResponse\x12\x0c\n\x04part\x18\x01 \x01(\x0c\x12\x10\n\x08\x66inished\x18\x02 \x01(\t\x12\x0e\n\x06\x66\x61iled\x18\x03 \x01(\t\x12\x10\n\x08suspects\x18\x04 \x03(\t\x12\x17\n\x0freceived_digest\x18\x05 \x01(\x0c\x12\x13\n\x0bmade_digest\x18\x06 \x01(\x0c\"|\n\x10\x46\x65tchFlowRequest\x12\x14\n\x0c\x61lignment_id\x18\x01 \x01(\t\x12\x0f\n\x07session\x18\x02 \x01(\t\x12\"\n\x04kind\x18\x03 \x01(\x0e\x32\x14.veiltab.v1.FlowKind\x12\r\n\x05owner\x18\x04 \x01(\t\x12\x0e\n\x06offset\x18\x05 \x01(\x04\"D\n\x11\x46\x65tchFlowResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"\x8c\x01\n\x10\x46\x65tchLinkRequest\x12\x14\n\x0c\x61lignment_id\x18\x01 \x01(\t\x12\x0f\n\x07session\x18\x02 \x01(\t\x12\"\n\x04kind\x18\x03 \x01(\x0e\x32\x14.veiltab.v1.LinkKind\x12\r\n\x05spoke\x18\x04 \x01(\t\x12\x0e\n\x06number\x18\x05 \x01(\r\x12\x0e\n\x06offset\x18\x06 \x01(\x04\"D\n\x11\x46\x65tchLinkResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"9\n\x13\x46\x65tchIndicesRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"G\n\x14\x46\x65tchIndicesResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"-\n\x17GetCanaryChangesRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\"+\n\x18GetCanaryChangesResponse\x12\x0f\n\x07\x63hanges\x18\x01 \x01(\x0c\",\n\x15\x46ollowProgressRequest\x12\x13\n\x0brelease_ids\x18\x01 \x03(\t\"X\n\x16\x46ollowProgressResponse\x12-\n\x08releases\x18\x01 \x03(\x0b\x32\x1b.veiltab.v1.ReleaseProgress\x12\x0f\n\x07unknown\x18\x02 \x03(\t\"\xbe\x03\n\x0fReleaseProgress\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\'\n\x05state\x18\x02 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x0f\n\x07\x64\x65\x63ided\x18\x03 \x01(\x08\x12\x0f\n\x07granted\x18\x04 \x03(\t\x12\x0e\n\x06\x64\x65nied\x18\x05 \x03(\t\x12\x18\n\x0bspec_digest\x18\x06 \x01(\x0cH\x00\x88\x01\x01\x12\x10\n\x08reserved\x18\x07 \x01(\x08\x12\x0f\n\x07\x63harged\x18\x08 \x01(\x08\x12\x19\n\x0csample_check\x18\t \x01(\x0cH\x01\x88\x01\x01\x12\x0f\n\x07\x66\x61ilure\x18\n \x01(\t\x12\x0e\n\x06tested\x18\x0b \x01(\x08\x12\x17\n\ncommitment\x18\x0c \x01(\x0cH\x02\x88\x01\x01\x12\x18\n\x0bpublication\x18\r \x01(\x0cH\x03\x88\x01\x01\x12\x16\n\x0erequest_digest\x18\x0e \x01(\x0c\x12\x12\n\nconsidered\x18\x0f \x01(\x08\x12\x12\n\ncheckpoint\x18\x10 \x01(\x0c\x12\x10\n\x08uploaded\x18\x11 \x01(\x08\x42\x0e\n\x0c_spec_digestB\x0f\n\r_sample_checkB\r\n\x0b_commitmentB\x0e\n\x0c_publication*~\n\x08\x46lowKind\x12\x19\n\x15\x46LOW_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x46LOW_KIND_QUERY\x10\x01\x12\x11\n\rFLOW_KIND_SET\x10\x02\x12\x14\n\x10\x46LOW_KIND_COMMON\x10\x03\x12\x19\n\x15\x46LOW_KIND_RESPONDENTS\x10\x04*\xad\x01\n\x08LinkKind\x12\x19\n\x15LINK_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13LINK_KIND_AGREEMENT\x10\x01\x12\x13\n\x0fLINK_KIND_ASKED\x10\x02\x12\x16\n\x12LINK_KIND_ANSWERED\x10\x03\x12\x13\n\x0fLINK_KIND_TABLE\x10\x04\x12\x16\n\x12LINK_KIND_ACCEPTED\x10\x05\x12\x13\n\x0fLINK_KIND_JOINT\x10\x06\x32\xe2\x06\n\x12\x43uratorPeerService\x12\x43\n\x05Hello\x12\x18.veiltab.v1.HelloRequest\x1a\x19.veiltab.v1.HelloResponse\"\x05\x8a\xb5\x18\x01\x01\x12\x46\n\x06\x43ommit\x12\x19.veiltab.v1.CommitRequest\x1a\x1a.veiltab.v1.CommitResponse\"\x05\x8a\xb5\x18\x01\x01\x12\x46\n\x06Reveal\x12\x19.veiltab.v1.RevealRequest\x1a\x1a.veiltab.v1.RevealResponse\"\x05\x8a\xb5\x18\x01\x01\x12W\n\x0b\x46\x65tchTokens\x12\x1e.veiltab.v1.FetchTokensRequest\x1a\x1f.veiltab.v1.FetchTokensResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x12R\n\nGetSession\x12\x1d.veiltab.v1.GetSessionRequest\x1a\x1e.veiltab.v1.GetSessionResponse\"\x05\x8a\xb5\x18\x01\x01\x12Q\n\tFetchFlow\x12\x1c.veiltab.v1.FetchFlowRequest\x1a\x1d.veiltab.v1.FetchFlowResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x12Q\n\tFetchLink\x12\x1c.veiltab.v1.FetchLinkRequest\x1a\x1d.veiltab.v1.FetchLinkResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x12Z\n\x0c\x46\x65tchIndices\x12\x1f.veiltab.v1.FetchIndicesRequest\x1a .veiltab.v1.FetchIndicesResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x12\x64\n\x10GetCanaryChanges\x12#.veiltab.v1.GetCanaryChangesRequest\x1a$.veiltab.v1.GetCanaryChangesResponse\"\x05\x8a\xb5\x18\x01\x01\x12\x62\n\x0e\x46ollowProgress\x12!.veiltab.v1.FollowProgressRequest\x1a\".veiltab.v1.FollowProgressResponse\"\x05\x8a\xb5\x18\x01\x01(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dveiltab/v1/curator_peer.proto\x12\nveiltab.v1\x1a\x17veiltab/v1/access.proto\x1a\x18veiltab/v1/release.proto\"P\n\x0cHelloRequest\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\t\x12\x15\n\rledger_length\x18\x02 \x01(\x04\x12\x13\n\x0bledger_head\x18\x03 \x01(\x0c\"\x85\x01\n\rHelloResponse\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\t\x12\x1a\n\rtable_version\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x18\n\x10witnessed_length\x18\x03 \x01(\x04\x12\x16\n\x0ewitnessed_head\x18\x04 \x01(\x0c\x42\x10\n\x0e_table_version\"4\n\rCommitRequest\x12\x0f\n\x07\x63oin_id\x18\x01 \x01(\t\x12\x12\n\ncommitment\x18\x02 \x01(\x0c\"$\n\x0e\x43ommitResponse\x12\x12\n\ncommitment\x18\x01 \x01(\x0c\"H\n\rRevealRequest\x12\x0f\n\x07\x63oin_id\x18\x01 \x01(\t\x12\x12\n\ntranscript\x18\x02 \x01(\x0c\x12\x12\n\ncommitment\x18\x03 \x01(\x0c\"\x1f\n\x0eRevealResponse\x12\r\n\x05share\x18\x01 \x01(\x0c\":\n\x12\x46\x65tchTokensRequest\x12\x14\n\x0c\x61lignment_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"F\n\x13\x46\x65tchTokensResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\")\n\x11GetSessionRequest\x12\x14\n\x0c\x61lignment_id\x18\x01 \x01(\t\"a\n\x12GetSessionResponse\x12\x0c\n\x04part\x18\x01 \x01(\x0c\x12\x0c\n\x04rows\x18\x02 \x01(\x04\x12\r\n\x05order\x18\x03 \x01(\x0c\x12\x10\n\x08\x66inished\x18\x04 \x01(\t\x12\x0e\n\x06\x66\x61iled\x18\x05 \x01(\t\"}\n\x10\x46\x65tchJoinRequest\x12\x14\n\x0c\x61lignment_id\x18\x01 \x01(\t\x12\x0f\n\x07session\x18\x02 \x01(\t\x12\"\n\x04kind\x18\x03 \x01(\x0e\x32\x14.veiltab.v1.JoinKind\x12\x0e\n\x06number\x18\x04 \x01(\r\x12\x0e\n\x06offset\x18\x05 \x01(\x04\"D\n\x11\x46\x65tchJoinResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"9\n\x13\x46\x65tchIndicesRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"G\n\x14\x46\x65tchIndicesResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"-\n\x17GetCanaryChangesRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\"+\n\x18GetCanaryChangesResponse\x12\x0f\n\x07\x63hanges\x18\x01 \x01(\x0c\",\n\x15\x46ollowProgressRequest\x12\x13\n\x0brelease_ids\x18\x01 \x03(\t\"X\n\x16\x46ollowProgressResponse\x12-\n\x08releases\x18\x01 \x03(\x0b\x32\x1b.veiltab.v1.ReleaseProgress\x12\x0f\n\x07unknown\x18\x02 \x03(\t\"\xbe\x03\n\x0fReleaseProgress\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\'\n\x05state\x18\x02 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x0f\n\x07\x64\x65\x63ided\x18\x03 \x01(\x08\x12\x0f\n\x07granted\x18\x04 \x03(\t\x12\x0e\n\x06\x64\x65nied\x18\x05 \x03(\t\x12\x18\n\x0bspec_digest\x18\x06 \x01(\x0cH\x00\x88\x01\x01\x12\x10\n\x08reserved\x18\x07 \x01(\x08\x12\x0f\n\x07\x63harged\x18\x08 \x01(\x08\x12\x19\n\x0csample_check\x18\t \x01(\x0cH\x01\x88\x01\x01\x12\x0f\n\x07\x66\x61ilure\x18\n \x01(\t\x12\x0e\n\x06tested\x18\x0b \x01(\x08\x12\x17\n\ncommitment\x18\x0c \x01(\x0cH\x02\x88\x01\x01\x12\x18\n\x0bpublication\x18\r \x01(\x0cH\x03\x88\x01\x01\x12\x16\n\x0erequest_digest\x18\x0e \x01(\x0c\x12\x12\n\nconsidered\x18\x0f \x01(\x08\x12\x12\n\ncheckpoint\x18\x10 \x01(\x0c\x12\x10\n\x08uploaded\x18\x11 \x01(\x08\x42\x0e\n\x0c_spec_digestB\x0f\n\r_sample_checkB\r\n\x0b_commitmentB\x0e\n\x0c_publication*\x93\x02\n\x08JoinKind\x12\x19\n\x15JOIN_KIND_UNSPECIFIED\x10\x00\x12\x1a\n\x16JOIN_KIND_BASE_CHOICES\x10\x01\x12\x19\n\x15JOIN_KIND_BASE_ANSWER\x10\x02\x12\x15\n\x11JOIN_KIND_COLUMNS\x10\x03\x12\x17\n\x13JOIN_KIND_CHALLENGE\x10\x04\x12\x14\n\x10JOIN_KIND_ANSWER\x10\x05\x12\x14\n\x10JOIN_KIND_VALUES\x10\x06\x12\x17\n\x13JOIN_KIND_AGREEMENT\x10\x07\x12\x13\n\x0fJOIN_KIND_ASKED\x10\x08\x12\x16\n\x12JOIN_KIND_ANSWERED\x10\t\x12\x13\n\x0fJOIN_KIND_TABLE\x10\n2\x8f\x06\n\x12\x43uratorPeerService\x12\x43\n\x05Hello\x12\x18.veiltab.v1.HelloRequest\x1a\x19.veiltab.v1.HelloResponse\"\x05\x8a\xb5\x18\x01\x01\x12\x46\n\x06\x43ommit\x12\x19.veiltab.v1.CommitRequest\x1a\x1a.veiltab.v1.CommitResponse\"\x05\x8a\xb5\x18\x01\x01\x12\x46\n\x06Reveal\x12\x19.veiltab.v1.RevealRequest\x1a\x1a.veiltab.v1.RevealResponse\"\x05\x8a\xb5\x18\x01\x01\x12W\n\x0b\x46\x65tchTokens\x12\x1e.veiltab.v1.FetchTokensRequest\x1a\x1f.veiltab.v1.FetchTokensResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x12R\n\nGetSession\x12\x1d.veiltab.v1.GetSessionRequest\x1a\x1e.veiltab.v1.GetSessionResponse\"\x05\x8a\xb5\x18\x01\x01\x12Q\n\tFetchJoin\x12\x1c.veiltab.v1.FetchJoinRequest\x1a\x1d.veiltab.v1.FetchJoinResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x12Z\n\x0c\x46\x65tchIndices\x12\x1f.veiltab.v1.FetchIndicesRequest\x1a .veiltab.v1.FetchIndicesResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x12\x64\n\x10GetCanaryChanges\x12#.veiltab.v1.GetCanaryChangesRequest\x1a$.veiltab.v1.GetCanaryChangesResponse\"\x05\x8a\xb5\x18\x01\x01\x12\x62\n\x0e\x46ollowProgress\x12!.veiltab.v1.FollowProgressRequest\x1a\".veiltab.v1.FollowProgressResponse\"\x05\x8a\xb5\x18\x01\x01(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -43,20 +43,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CURATORPEERSERVICE'].methods_by_name['FetchTokens']._serialized_options = b'\212\265\030\001\001'
   _globals['_CURATORPEERSERVICE'].methods_by_name['GetSession']._loaded_options = None
   _globals['_CURATORPEERSERVICE'].methods_by_name['GetSession']._serialized_options = b'\212\265\030\001\001'
-  _globals['_CURATORPEERSERVICE'].methods_by_name['FetchFlow']._loaded_options = None
-  _globals['_CURATORPEERSERVICE'].methods_by_name['FetchFlow']._serialized_options = b'\212\265\030\001\001'
-  _globals['_CURATORPEERSERVICE'].methods_by_name['FetchLink']._loaded_options = None
-  _globals['_CURATORPEERSERVICE'].methods_by_name['FetchLink']._serialized_options = b'\212\265\030\001\001'
+  _globals['_CURATORPEERSERVICE'].methods_by_name['FetchJoin']._loaded_options = None
+  _globals['_CURATORPEERSERVICE'].methods_by_name['FetchJoin']._serialized_options = b'\212\265\030\001\001'
   _globals['_CURATORPEERSERVICE'].methods_by_name['FetchIndices']._loaded_options = None
   _globals['_CURATORPEERSERVICE'].methods_by_name['FetchIndices']._serialized_options = b'\212\265\030\001\001'
   _globals['_CURATORPEERSERVICE'].methods_by_name['GetCanaryChanges']._loaded_options = None
   _globals['_CURATORPEERSERVICE'].methods_by_name['GetCanaryChanges']._serialized_options = b'\212\265\030\001\001'
   _globals['_CURATORPEERSERVICE'].methods_by_name['FollowProgress']._loaded_options = None
   _globals['_CURATORPEERSERVICE'].methods_by_name['FollowProgress']._serialized_options = b'\212\265\030\001\001'
-  _globals['_FLOWKIND']._serialized_start=2041
-  _globals['_FLOWKIND']._serialized_end=2167
-  _globals['_LINKKIND']._serialized_start=2170
-  _globals['_LINKKIND']._serialized_end=2343
+  _globals['_JOINKIND']._serialized_start=1794
+  _globals['_JOINKIND']._serialized_end=2069
   _globals['_HELLOREQUEST']._serialized_start=96
   _globals['_HELLOREQUEST']._serialized_end=176
   _globals['_HELLORESPONSE']._serialized_start=179
@@ -75,30 +71,26 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FETCHTOKENSRESPONSE']._serialized_end=643
   _globals['_GETSESSIONREQUEST']._serialized_start=645
   _globals['_GETSESSIONREQUEST']._serialized_end=686
-  _globals['_GETSESSIONRESPONSE']._serialized_start=689
-  _globals['_GETSESSIONRESPONSE']._serialized_end=821
-  _globals['_FETCHFLOWREQUEST']._serialized_start=823
-  _globals['_FETCHFLOWREQUEST']._serialized_end=947
-  _globals['_FETCHFLOWRESPONSE']._serialized_start=949
-  _globals['_FETCHFLOWRESPONSE']._serialized_end=1017
-  _globals['_FETCHLINKREQUEST']._serialized_start=1020
-  _globals['_FETCHLINKREQUEST']._serialized_end=1160
-  _globals['_FETCHLINKRESPONSE']._serialized_start=1162
-  _globals['_FETCHLINKRESPONSE']._serialized_end=1230
-  _globals['_FETCHINDICESREQUEST']._serialized_start=1232
-  _globals['_FETCHINDICESREQUEST']._serialized_end=1289
-  _globals['_FETCHINDICESRESPONSE']._serialized_start=1291
-  _globals['_FETCHINDICESRESPONSE']._serialized_end=1362
-  _globals['_GETCANARYCHANGESREQUEST']._serialized_start=1364
-  _globals['_GETCANARYCHANGESREQUEST']._serialized_end=1409
-  _globals['_GETCANARYCHANGESRESPONSE']._serialized_start=1411
-  _globals['_GETCANARYCHANGESRESPONSE']._serialized_end=1454
-  _globals['_FOLLOWPROGRESSREQUEST']._serialized_start=1456
-  _globals['_FOLLOWPROGRESSREQUEST']._serialized_end=1500
-  _globals['_FOLLOWPROGRESSRESPONSE']._serialized_start=1502
-  _globals['_FOLLOWPROGRESSRESPONSE']._serialized_end=1590
-  _globals['_RELEASEPROGRESS']._serialized_start=1593
-  _globals['_RELEASEPROGRESS']._serialized_end=2039
-  _globals['_CURATORPEERSERVICE']._serialized_start=2346
-  _globals['_CURATORPEERSERVICE']._serialized_end=3212
+  _globals['_GETSESSIONRESPONSE']._serialized_start=688
+  _globals['_GETSESSIONRESPONSE']._serialized_end=785
+  _globals['_FETCHJOINREQUEST']._serialized_start=787
+  _globals['_FETCHJOINREQUEST']._serialized_end=912
+  _globals['_FETCHJOINRESPONSE']._serialized_start=914
+  _globals['_FETCHJOINRESPONSE']._serialized_end=982
+  _globals['_FETCHINDICESREQUEST']._serialized_start=984
+  _globals['_FETCHINDICESREQUEST']._serialized_end=1041
+  _globals['_FETCHINDICESRESPONSE']._serialized_start=1043
+  _globals['_FETCHINDICESRESPONSE']._serialized_end=1114
+  _globals['_GETCANARYCHANGESREQUEST']._serialized_start=1116
+  _globals['_GETCANARYCHANGESREQUEST']._serialized_end=1161
+  _globals['_GETCANARYCHANGESRESPONSE']._serialized_start=1163
+  _globals['_GETCANARYCHANGESRESPONSE']._serialized_end=1206
+  _globals['_FOLLOWPROGRESSREQUEST']._serialized_start=1208
+  _globals['_FOLLOWPROGRESSREQUEST']._serialized_end=1252
+  _globals['_FOLLOWPROGRESSRESPONSE']._serialized_start=1254
+  _globals['_FOLLOWPROGRESSRESPONSE']._serialized_end=1342
+  _globals['_RELEASEPROGRESS']._serialized_start=1345
+  _globals['_RELEASEPROGRESS']._serialized_end=1791
+  _globals['_CURATORPEERSERVICE']._serialized_start=2072
+  _globals['_CURATORPEERSERVICE']._serialized_end=2855
 # @@protoc_insertion_point(module_scope)

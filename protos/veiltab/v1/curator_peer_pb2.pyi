@@ -9,35 +9,30 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
-class FlowKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+class JoinKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
-    FLOW_KIND_UNSPECIFIED: _ClassVar[FlowKind]
-    FLOW_KIND_QUERY: _ClassVar[FlowKind]
-    FLOW_KIND_SET: _ClassVar[FlowKind]
-    FLOW_KIND_COMMON: _ClassVar[FlowKind]
-    FLOW_KIND_RESPONDENTS: _ClassVar[FlowKind]
-
-class LinkKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    LINK_KIND_UNSPECIFIED: _ClassVar[LinkKind]
-    LINK_KIND_AGREEMENT: _ClassVar[LinkKind]
-    LINK_KIND_ASKED: _ClassVar[LinkKind]
-    LINK_KIND_ANSWERED: _ClassVar[LinkKind]
-    LINK_KIND_TABLE: _ClassVar[LinkKind]
-    LINK_KIND_ACCEPTED: _ClassVar[LinkKind]
-    LINK_KIND_JOINT: _ClassVar[LinkKind]
-FLOW_KIND_UNSPECIFIED: FlowKind
-FLOW_KIND_QUERY: FlowKind
-FLOW_KIND_SET: FlowKind
-FLOW_KIND_COMMON: FlowKind
-FLOW_KIND_RESPONDENTS: FlowKind
-LINK_KIND_UNSPECIFIED: LinkKind
-LINK_KIND_AGREEMENT: LinkKind
-LINK_KIND_ASKED: LinkKind
-LINK_KIND_ANSWERED: LinkKind
-LINK_KIND_TABLE: LinkKind
-LINK_KIND_ACCEPTED: LinkKind
-LINK_KIND_JOINT: LinkKind
+    JOIN_KIND_UNSPECIFIED: _ClassVar[JoinKind]
+    JOIN_KIND_BASE_CHOICES: _ClassVar[JoinKind]
+    JOIN_KIND_BASE_ANSWER: _ClassVar[JoinKind]
+    JOIN_KIND_COLUMNS: _ClassVar[JoinKind]
+    JOIN_KIND_CHALLENGE: _ClassVar[JoinKind]
+    JOIN_KIND_ANSWER: _ClassVar[JoinKind]
+    JOIN_KIND_VALUES: _ClassVar[JoinKind]
+    JOIN_KIND_AGREEMENT: _ClassVar[JoinKind]
+    JOIN_KIND_ASKED: _ClassVar[JoinKind]
+    JOIN_KIND_ANSWERED: _ClassVar[JoinKind]
+    JOIN_KIND_TABLE: _ClassVar[JoinKind]
+JOIN_KIND_UNSPECIFIED: JoinKind
+JOIN_KIND_BASE_CHOICES: JoinKind
+JOIN_KIND_BASE_ANSWER: JoinKind
+JOIN_KIND_COLUMNS: JoinKind
+JOIN_KIND_CHALLENGE: JoinKind
+JOIN_KIND_ANSWER: JoinKind
+JOIN_KIND_VALUES: JoinKind
+JOIN_KIND_AGREEMENT: JoinKind
+JOIN_KIND_ASKED: JoinKind
+JOIN_KIND_ANSWERED: JoinKind
+JOIN_KIND_TABLE: JoinKind
 
 class HelloRequest(_message.Message):
     __slots__ = ("study_digest", "ledger_length", "ledger_head")
@@ -114,60 +109,34 @@ class GetSessionRequest(_message.Message):
     def __init__(self, alignment_id: _Optional[str] = ...) -> None: ...
 
 class GetSessionResponse(_message.Message):
-    __slots__ = ("part", "finished", "failed", "suspects", "received_digest", "made_digest")
+    __slots__ = ("part", "rows", "order", "finished", "failed")
     PART_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
     FINISHED_FIELD_NUMBER: _ClassVar[int]
     FAILED_FIELD_NUMBER: _ClassVar[int]
-    SUSPECTS_FIELD_NUMBER: _ClassVar[int]
-    RECEIVED_DIGEST_FIELD_NUMBER: _ClassVar[int]
-    MADE_DIGEST_FIELD_NUMBER: _ClassVar[int]
     part: bytes
+    rows: int
+    order: bytes
     finished: str
     failed: str
-    suspects: _containers.RepeatedScalarFieldContainer[str]
-    received_digest: bytes
-    made_digest: bytes
-    def __init__(self, part: _Optional[bytes] = ..., finished: _Optional[str] = ..., failed: _Optional[str] = ..., suspects: _Optional[_Iterable[str]] = ..., received_digest: _Optional[bytes] = ..., made_digest: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, part: _Optional[bytes] = ..., rows: _Optional[int] = ..., order: _Optional[bytes] = ..., finished: _Optional[str] = ..., failed: _Optional[str] = ...) -> None: ...
 
-class FetchFlowRequest(_message.Message):
-    __slots__ = ("alignment_id", "session", "kind", "owner", "offset")
+class FetchJoinRequest(_message.Message):
+    __slots__ = ("alignment_id", "session", "kind", "number", "offset")
     ALIGNMENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
-    OWNER_FIELD_NUMBER: _ClassVar[int]
-    OFFSET_FIELD_NUMBER: _ClassVar[int]
-    alignment_id: str
-    session: str
-    kind: FlowKind
-    owner: str
-    offset: int
-    def __init__(self, alignment_id: _Optional[str] = ..., session: _Optional[str] = ..., kind: _Optional[_Union[FlowKind, str]] = ..., owner: _Optional[str] = ..., offset: _Optional[int] = ...) -> None: ...
-
-class FetchFlowResponse(_message.Message):
-    __slots__ = ("total", "chunk")
-    TOTAL_FIELD_NUMBER: _ClassVar[int]
-    CHUNK_FIELD_NUMBER: _ClassVar[int]
-    total: int
-    chunk: _release_pb2.Chunk
-    def __init__(self, total: _Optional[int] = ..., chunk: _Optional[_Union[_release_pb2.Chunk, _Mapping]] = ...) -> None: ...
-
-class FetchLinkRequest(_message.Message):
-    __slots__ = ("alignment_id", "session", "kind", "spoke", "number", "offset")
-    ALIGNMENT_ID_FIELD_NUMBER: _ClassVar[int]
-    SESSION_FIELD_NUMBER: _ClassVar[int]
-    KIND_FIELD_NUMBER: _ClassVar[int]
-    SPOKE_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     alignment_id: str
     session: str
-    kind: LinkKind
-    spoke: str
+    kind: JoinKind
     number: int
     offset: int
-    def __init__(self, alignment_id: _Optional[str] = ..., session: _Optional[str] = ..., kind: _Optional[_Union[LinkKind, str]] = ..., spoke: _Optional[str] = ..., number: _Optional[int] = ..., offset: _Optional[int] = ...) -> None: ...
+    def __init__(self, alignment_id: _Optional[str] = ..., session: _Optional[str] = ..., kind: _Optional[_Union[JoinKind, str]] = ..., number: _Optional[int] = ..., offset: _Optional[int] = ...) -> None: ...
 
-class FetchLinkResponse(_message.Message):
+class FetchJoinResponse(_message.Message):
     __slots__ = ("total", "chunk")
     TOTAL_FIELD_NUMBER: _ClassVar[int]
     CHUNK_FIELD_NUMBER: _ClassVar[int]

@@ -61,15 +61,10 @@ class CuratorPeerServiceStub(object):
                 request_serializer=veiltab_dot_v1_dot_curator__peer__pb2.GetSessionRequest.SerializeToString,
                 response_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.GetSessionResponse.FromString,
                 _registered_method=True)
-        self.FetchFlow = channel.unary_stream(
-                '/veiltab.v1.CuratorPeerService/FetchFlow',
-                request_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchFlowRequest.SerializeToString,
-                response_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchFlowResponse.FromString,
-                _registered_method=True)
-        self.FetchLink = channel.unary_stream(
-                '/veiltab.v1.CuratorPeerService/FetchLink',
-                request_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchLinkRequest.SerializeToString,
-                response_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchLinkResponse.FromString,
+        self.FetchJoin = channel.unary_stream(
+                '/veiltab.v1.CuratorPeerService/FetchJoin',
+                request_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchJoinRequest.SerializeToString,
+                response_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchJoinResponse.FromString,
                 _registered_method=True)
         self.FetchIndices = channel.unary_stream(
                 '/veiltab.v1.CuratorPeerService/FetchIndices',
@@ -115,30 +110,22 @@ class CuratorPeerServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def FetchTokens(self, request, context):
-        """Streams this curator's sorted tokens of one alignment. Callers: curators.
+        """Streams the hub's sorted tokens of one alignment. Callers: curators.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetSession(self, request, context):
-        """Says with which random part this curator enters a private alignment, and whether it has finished or failed. Callers:
-        curators.
+        """Says with which random part this curator enters a session of a join with the caller, and how that ended if it has:
+        the hub has one with each spoke. Callers: curators.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def FetchFlow(self, request, context):
-        """Streams one flow of a private alignment to a curator whose turn it is; after a failure only what was passed on of the
-        query, to the querier. Callers: curators.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def FetchLink(self, request, context):
-        """Streams one message of a linkage to the curator that it is for: the hub, or one spoke. Callers: curators.
+    def FetchJoin(self, request, context):
+        """Streams one message of a session of a join with the caller. Callers: curators.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -195,15 +182,10 @@ def add_CuratorPeerServiceServicer_to_server(servicer, server):
                     request_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.GetSessionRequest.FromString,
                     response_serializer=veiltab_dot_v1_dot_curator__peer__pb2.GetSessionResponse.SerializeToString,
             ),
-            'FetchFlow': grpc.unary_stream_rpc_method_handler(
-                    servicer.FetchFlow,
-                    request_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchFlowRequest.FromString,
-                    response_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchFlowResponse.SerializeToString,
-            ),
-            'FetchLink': grpc.unary_stream_rpc_method_handler(
-                    servicer.FetchLink,
-                    request_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchLinkRequest.FromString,
-                    response_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchLinkResponse.SerializeToString,
+            'FetchJoin': grpc.unary_stream_rpc_method_handler(
+                    servicer.FetchJoin,
+                    request_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchJoinRequest.FromString,
+                    response_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchJoinResponse.SerializeToString,
             ),
             'FetchIndices': grpc.unary_stream_rpc_method_handler(
                     servicer.FetchIndices,
@@ -369,7 +351,7 @@ class CuratorPeerService(object):
             _registered_method=True)
 
     @staticmethod
-    def FetchFlow(request,
+    def FetchJoin(request,
             target,
             options=(),
             channel_credentials=None,
@@ -382,36 +364,9 @@ class CuratorPeerService(object):
         return grpc.experimental.unary_stream(
             request,
             target,
-            '/veiltab.v1.CuratorPeerService/FetchFlow',
-            veiltab_dot_v1_dot_curator__peer__pb2.FetchFlowRequest.SerializeToString,
-            veiltab_dot_v1_dot_curator__peer__pb2.FetchFlowResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def FetchLink(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_stream(
-            request,
-            target,
-            '/veiltab.v1.CuratorPeerService/FetchLink',
-            veiltab_dot_v1_dot_curator__peer__pb2.FetchLinkRequest.SerializeToString,
-            veiltab_dot_v1_dot_curator__peer__pb2.FetchLinkResponse.FromString,
+            '/veiltab.v1.CuratorPeerService/FetchJoin',
+            veiltab_dot_v1_dot_curator__peer__pb2.FetchJoinRequest.SerializeToString,
+            veiltab_dot_v1_dot_curator__peer__pb2.FetchJoinResponse.FromString,
             options,
             channel_credentials,
             insecure,

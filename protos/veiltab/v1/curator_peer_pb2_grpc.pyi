@@ -42,17 +42,13 @@ class CuratorPeerServiceStub:
     Reveal: _grpc.UnaryUnaryMultiCallable[_curator_peer_pb2.RevealRequest, _curator_peer_pb2.RevealResponse]
     """Opens this curator's share, once it holds the same commitments of everyone as the caller. Callers: curators."""
     FetchTokens: _grpc.UnaryStreamMultiCallable[_curator_peer_pb2.FetchTokensRequest, _curator_peer_pb2.FetchTokensResponse]
-    """Streams this curator's sorted tokens of one alignment. Callers: curators."""
+    """Streams the hub's sorted tokens of one alignment. Callers: curators."""
     GetSession: _grpc.UnaryUnaryMultiCallable[_curator_peer_pb2.GetSessionRequest, _curator_peer_pb2.GetSessionResponse]
-    """Says with which random part this curator enters a private alignment, and whether it has finished or failed. Callers:
-    curators.
+    """Says with which random part this curator enters a session of a join with the caller, and how that ended if it has:
+    the hub has one with each spoke. Callers: curators.
     """
-    FetchFlow: _grpc.UnaryStreamMultiCallable[_curator_peer_pb2.FetchFlowRequest, _curator_peer_pb2.FetchFlowResponse]
-    """Streams one flow of a private alignment to a curator whose turn it is; after a failure only what was passed on of the
-    query, to the querier. Callers: curators.
-    """
-    FetchLink: _grpc.UnaryStreamMultiCallable[_curator_peer_pb2.FetchLinkRequest, _curator_peer_pb2.FetchLinkResponse]
-    """Streams one message of a linkage to the curator that it is for: the hub, or one spoke. Callers: curators."""
+    FetchJoin: _grpc.UnaryStreamMultiCallable[_curator_peer_pb2.FetchJoinRequest, _curator_peer_pb2.FetchJoinResponse]
+    """Streams one message of a session of a join with the caller. Callers: curators."""
     FetchIndices: _grpc.UnaryStreamMultiCallable[_curator_peer_pb2.FetchIndicesRequest, _curator_peer_pb2.FetchIndicesResponse]
     """Streams the row indices of a release that shares them explicitly. Callers: curators."""
     GetCanaryChanges: _grpc.UnaryUnaryMultiCallable[_curator_peer_pb2.GetCanaryChangesRequest, _curator_peer_pb2.GetCanaryChangesResponse]
@@ -78,17 +74,13 @@ class CuratorPeerServiceAsyncStub(CuratorPeerServiceStub):
     Reveal: _aio.UnaryUnaryMultiCallable[_curator_peer_pb2.RevealRequest, _curator_peer_pb2.RevealResponse]  # type: ignore[assignment]
     """Opens this curator's share, once it holds the same commitments of everyone as the caller. Callers: curators."""
     FetchTokens: _aio.UnaryStreamMultiCallable[_curator_peer_pb2.FetchTokensRequest, _curator_peer_pb2.FetchTokensResponse]  # type: ignore[assignment]
-    """Streams this curator's sorted tokens of one alignment. Callers: curators."""
+    """Streams the hub's sorted tokens of one alignment. Callers: curators."""
     GetSession: _aio.UnaryUnaryMultiCallable[_curator_peer_pb2.GetSessionRequest, _curator_peer_pb2.GetSessionResponse]  # type: ignore[assignment]
-    """Says with which random part this curator enters a private alignment, and whether it has finished or failed. Callers:
-    curators.
+    """Says with which random part this curator enters a session of a join with the caller, and how that ended if it has:
+    the hub has one with each spoke. Callers: curators.
     """
-    FetchFlow: _aio.UnaryStreamMultiCallable[_curator_peer_pb2.FetchFlowRequest, _curator_peer_pb2.FetchFlowResponse]  # type: ignore[assignment]
-    """Streams one flow of a private alignment to a curator whose turn it is; after a failure only what was passed on of the
-    query, to the querier. Callers: curators.
-    """
-    FetchLink: _aio.UnaryStreamMultiCallable[_curator_peer_pb2.FetchLinkRequest, _curator_peer_pb2.FetchLinkResponse]  # type: ignore[assignment]
-    """Streams one message of a linkage to the curator that it is for: the hub, or one spoke. Callers: curators."""
+    FetchJoin: _aio.UnaryStreamMultiCallable[_curator_peer_pb2.FetchJoinRequest, _curator_peer_pb2.FetchJoinResponse]  # type: ignore[assignment]
+    """Streams one message of a session of a join with the caller. Callers: curators."""
     FetchIndices: _aio.UnaryStreamMultiCallable[_curator_peer_pb2.FetchIndicesRequest, _curator_peer_pb2.FetchIndicesResponse]  # type: ignore[assignment]
     """Streams the row indices of a release that shares them explicitly. Callers: curators."""
     GetCanaryChanges: _aio.UnaryUnaryMultiCallable[_curator_peer_pb2.GetCanaryChangesRequest, _curator_peer_pb2.GetCanaryChangesResponse]  # type: ignore[assignment]
@@ -135,7 +127,7 @@ class CuratorPeerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _curator_peer_pb2.FetchTokensRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_curator_peer_pb2.FetchTokensResponse], _abc.AsyncIterator[_curator_peer_pb2.FetchTokensResponse]]:
-        """Streams this curator's sorted tokens of one alignment. Callers: curators."""
+        """Streams the hub's sorted tokens of one alignment. Callers: curators."""
 
     @_abc_1.abstractmethod
     def GetSession(
@@ -143,27 +135,17 @@ class CuratorPeerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _curator_peer_pb2.GetSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_curator_peer_pb2.GetSessionResponse, _abc.Awaitable[_curator_peer_pb2.GetSessionResponse]]:
-        """Says with which random part this curator enters a private alignment, and whether it has finished or failed. Callers:
-        curators.
+        """Says with which random part this curator enters a session of a join with the caller, and how that ended if it has:
+        the hub has one with each spoke. Callers: curators.
         """
 
     @_abc_1.abstractmethod
-    def FetchFlow(
+    def FetchJoin(
         self,
-        request: _curator_peer_pb2.FetchFlowRequest,
+        request: _curator_peer_pb2.FetchJoinRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_curator_peer_pb2.FetchFlowResponse], _abc.AsyncIterator[_curator_peer_pb2.FetchFlowResponse]]:
-        """Streams one flow of a private alignment to a curator whose turn it is; after a failure only what was passed on of the
-        query, to the querier. Callers: curators.
-        """
-
-    @_abc_1.abstractmethod
-    def FetchLink(
-        self,
-        request: _curator_peer_pb2.FetchLinkRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_curator_peer_pb2.FetchLinkResponse], _abc.AsyncIterator[_curator_peer_pb2.FetchLinkResponse]]:
-        """Streams one message of a linkage to the curator that it is for: the hub, or one spoke. Callers: curators."""
+    ) -> _typing.Union[_abc.Iterator[_curator_peer_pb2.FetchJoinResponse], _abc.AsyncIterator[_curator_peer_pb2.FetchJoinResponse]]:
+        """Streams one message of a session of a join with the caller. Callers: curators."""
 
     @_abc_1.abstractmethod
     def FetchIndices(

@@ -1,0 +1,247 @@
+"""The sessions of one curator: the hub has one with each spoke, and a spoke one with the hub.
+
+A session is named after the alignment, a random part of each of the two, their rows, and what commits to the order of
+the hub's rows. A curator that has lost what it needs draws another part: the session is then another one, with other
+secrets, at both. All that is drawn in a session follows from one secret, which is durable before anything of it leaves.
+"""
+
+import asyncio
+import hashlib
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from veiltab.common.errors import DeniedError, IntegrityError, InvalidInputError, NotReadyError
+from veiltab.common.observe.progress import Stage
+from veiltab.common.storage.disk import Room
+from veiltab.curator.joining.join_messages import PART_BYTES, ROOM, Message, SessionFiles, Standing, standing_of
+from veiltab.curator.peers.calls import Peers
+from veiltab.curator.records.join_sessions import JoinSession
+from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.table.table import Table
+
+MOST_SESSIONS = 3
+"""Sessions that one spoke may begin, over all alignments, until a person at the hub allows more."""
+
+_SECRET_BYTES = 32
+_TIMES_OWN = 2
+"""As many times the hub's rows as a spoke may have, if the study does not say."""
+
+
+class Legs:
+    """One curator's sessions with the others.
+
+    Args:
+        name: of this curator.
+        others: whom it has a session with: every spoke at the hub, and the hub at a spoke.
+        is_hub: whether it is the hub.
+        folder: where the alignments lie, each in a folder of its name.
+        store: keeps parts and secrets.
+        room: of the disk where they lie.
+        most_rows: curator -> the rows that it may have; the others may have `usual` times one's own.
+        maximum: rows that any curator may have.
+    """
+
+    def __init__(  # noqa: PLR0913 - what sessions consist of
+        self,
+        name: str,
+        others: Sequence[str],
+        *,
+        is_hub: bool,
+        folder: Path,
+        store: CuratorStore,
+        room: Room,
+        most_rows: Mapping[str, int],
+        maximum: int,
+    ) -> None:
+        self.name = name
+        self.others = tuple(others)
+        self.is_hub = is_hub
+        self._folder = folder
+        self._store, self.sessions = store, store.joins
+        self._room = room
+        self._most_rows, self._maximum = most_rows, maximum
+        # Of the alignment that is under way: its name, the rows here, and what commits to the order of the hub's.
+        self._begun = ("", 0, b"")
+        self.stage = Stage()
+
+    # Called by the RPCs
+
+    def standing(self, alignment: str, peer: str) -> Standing:
+        """Say how this curator takes part in the session with a peer.
+
+        Raises:
+            DeniedError: it has no session with this peer.
+            NotReadyError: it is not begun here.
+        """
+        self._check_is_other(peer)
+        session, (begun, rows, order) = self.sessions.session(alignment, peer), self._begun
+        if session is None or begun != alignment:
+            raise NotReadyError("has not begun this alignment yet", where=f"curator {self.name}")
+        own_order = order if self.is_hub else b""
+        return Standing(part=session.part, rows=rows, order=own_order, finished=session.finished, failed=session.failed)
+
+    def message_file(self, alignment: str, session: str, message: Message, peer: str) -> Path:
+        """Return the file of a message that this curator made, for a peer.
+
+        Raises:
+            DeniedError: it has no session with this peer.
+            NotReadyError: the message is not made yet, or the session is over.
+        """
+        self._check_is_other(peer)
+        own = self.sessions.session(alignment, peer)
+        if own is None or not session or own.name != session or own.has_failed:
+            raise NotReadyError("is not in this session of a join", where=f"curator {self.name}")
+        path = self.folder(alignment, session) / message.file_name
+        if not path.exists():
+            raise NotReadyError("has not made this part of the join yet", where=f"curator {self.name}")
+        return path
+
+    # Called by the alignment
+
+    def folder(self, alignment: str, session: str) -> Path:
+        """Return the folder of a session's files."""
+        return self._folder / alignment / session
+
+    def begin(self, alignment: str, table: Table, rows: int, order: bytes = b"") -> None:
+        """Take part in an alignment with so many rows of a table.
+
+        Args:
+            order: at the hub what commits to the order of its rows.
+        """
+        version = self._store.alignments.table_version(table.content_digest, secrets.token_hex(16))
+        for peer in self.others:
+            self.sessions.begin(alignment, peer, version, secrets.token_bytes(PART_BYTES))
+        self._begun = alignment, rows, order
+
+    async def entered(self, peer: str, peers: Peers) -> tuple[JoinSession, SessionFiles, Standing]:
+        """Enter the session that both enter now, unless it is entered; return it, its files and the peer's standing.
+
+        Raises:
+            NotReadyError, UnavailableError: the peer has not begun; repeat this.
+            IntegrityError: the session has failed.
+            DeniedError: the spoke began too many.
+        """
+        alignment, rows, order = self._begun
+        said = await standing_of(peers, peer, alignment)
+        self._check_rows(peer, said.rows, rows)
+        own = self._own(alignment, peer)
+        if own.has_failed:
+            raise self._failure(peer)
+        name = self._session_name(own, said, rows, order)
+        if own.name and said.failed == own.name:
+            raise IntegrityError(
+                "ended the join, because the check of what it was sent failed",
+                where=f"curator {peer}",
+                remedy="Find out what runs here; then a person there allows it to join again.",
+            )
+        if name != own.name:
+            if self.is_hub:
+                self._check_may_begin(peer, said.part)
+            self.sessions.enter(alignment, peer, name, secrets.token_bytes(_SECRET_BYTES), said.part)
+            if own.name:
+                await asyncio.to_thread(shutil.rmtree, self.folder(alignment, own.name), ignore_errors=True)
+            own = self._own(alignment, peer)
+        return own, self._files(peer, own.name, peers), said
+
+    async def is_wanted(self, alignment: str, peer: str, peers: Peers) -> bool:
+        """Whether a peer is in another session than the one that this curator has finished, as it lost what it needs.
+
+        Once both have finished one, its files are deleted.
+        """
+        begun, rows, order = self._begun
+        own = self.sessions.session(alignment, peer)
+        if own is None or begun != alignment:
+            return True
+        said = await standing_of(peers, peer, alignment)
+        if self._session_name(own, said, rows, order) != own.finished:
+            return True
+        if said.finished == own.finished:
+            await asyncio.to_thread(shutil.rmtree, self.folder(alignment, own.name), ignore_errors=True)
+        return False
+
+    async def have_finished(self, alignment: str, peers: Peers) -> bool:
+        """Whether every peer has finished the session that this curator has finished."""
+        for peer in self.others:
+            own, said = self.sessions.session(alignment, peer), await standing_of(peers, peer, alignment)
+            if own is None or not own.finished or said.finished != own.finished:
+                return False
+        return True
+
+    def renew(self, alignment: str, peer: str) -> None:
+        """Draw another part, as what was made in the session is lost here: another one begins."""
+        self.sessions.renew(alignment, peer, secrets.token_bytes(PART_BYTES))
+
+    def finish(self, alignment: str, peer: str) -> None:
+        """Erase the secret of a session that is finished here."""
+        self.sessions.finish(alignment, peer)
+        self._room.give_back(ROOM)
+
+    def fail(self, alignment: str, peer: str) -> IntegrityError:
+        """End a session for what a spoke sent, and return why this curator joins with it no more."""
+        self.sessions.fail(alignment, peer)
+        return self._failure(peer)
+
+    def _own(self, alignment: str, peer: str) -> JoinSession:
+        session = self.sessions.session(alignment, peer)
+        if session is None:
+            raise NotReadyError("has not begun this alignment yet", where=f"curator {self.name}")
+        return session
+
+    def _files(self, peer: str, session: str, peers: Peers) -> SessionFiles:
+        alignment, _, _ = self._begun
+        folder = self.folder(alignment, session)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return SessionFiles(
+            other=peer,
+            alignment=alignment,
+            session=session,
+            folder=folder,
+            peers=peers,
+            room=self._room,
+            stage=self.stage,
+        )
+
+    def _session_name(self, own: JoinSession, said: Standing, rows: int, order: bytes) -> str:
+        """Return the name of the session of the parts and rows of both, 64 hexadecimal digits."""
+        hub, spoke = (own.part, said.part) if self.is_hub else (said.part, own.part)
+        n, m = (rows, said.rows) if self.is_hub else (said.rows, rows)
+        counts = n.to_bytes(8, "big") + m.to_bytes(8, "big")
+        text = b"veiltab join session" + self._begun[0].encode() + hub + spoke
+        return hashlib.sha256(text + (order or said.order) + counts).hexdigest()
+
+    def _check_is_other(self, peer: str) -> None:
+        if peer not in self.others:
+            raise DeniedError("a join is between the hub and a spoke", where=f"curator {peer}")
+
+    def _check_rows(self, peer: str, rows: int, own: int) -> None:
+        """Refuse a table that is larger than the study allows: each id of a spoke may be a guess."""
+        usual = _TIMES_OWN * own if self.is_hub else self._maximum
+        most = min(self._maximum, self._most_rows.get(peer, usual))
+        if rows > most:
+            raise InvalidInputError(
+                f"shows {rows:,} rows; it may have {most:,} here",
+                where=f"curator {peer}",
+                remedy=f"If its table is as large as that, say so by `most_ids` of {peer} in the study file, at every"
+                " party.",
+            )
+
+    def _check_may_begin(self, spoke: str, part: bytes) -> None:
+        """Refuse a session of a spoke that had too many."""
+        before, sessions = self.sessions.part_of(spoke)
+        if part != before and sessions >= MOST_SESSIONS:
+            raise DeniedError(
+                f"had {MOST_SESSIONS} joins since a person here allowed more",
+                where=f"curator {spoke}",
+                remedy="Find out why, since each lets it test as many guesses as its table has rows; then"
+                f" `veiltab curator repair alignment {spoke}` joins with it again.",
+            )
+
+    @staticmethod
+    def _failure(spoke: str) -> IntegrityError:
+        return IntegrityError(
+            "sent columns that no honest spoke sends, so the join with it has ended",
+            where=f"curator {spoke}",
+            remedy=f"Find out what runs there; then `veiltab curator repair alignment {spoke}` joins with it again.",
+        )

@@ -1,0 +1,169 @@
+"""The spoke's side of one leg: it learns which rows of the hub are of its own people.
+
+After its answer to the challenge it says nothing. Whatever the hub shows, it fetches all of it, refuses none of it and
+finds no row twice: anything else that it did would say whether it has a person whom the hub guessed.
+"""
+
+import asyncio
+import hashlib
+import logging
+from pathlib import Path
+
+import numpy as np
+
+from veiltab.common.core.randomness import CipherStream
+from veiltab.common.errors import NotReadyError
+from veiltab.common.oblivious.base_transfers import CHOICES_BYTES, SEED_BYTES, answer
+from veiltab.common.oblivious.bits import transposed
+from veiltab.common.oblivious.code import COLUMNS, ROW_BYTES, WORD_BYTES, Bits
+from veiltab.common.oblivious.extension import BATCH_ROWS, EXTRA_ROWS, columns, own_columns
+from veiltab.common.oblivious.function import DIGEST_BYTES, values
+from veiltab.common.oblivious.linear_check import CHALLENGE_BYTES, WORD_COLUMNS, Sums
+from veiltab.common.oblivious.store import fill, slots_for
+from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.mapped import mapped_array
+from veiltab.curator.joining.hub_leg import SHOWN_BYTES
+from veiltab.curator.joining.join_messages import JoinKind, SessionFiles, Standing
+from veiltab.curator.joining.legs import Legs
+from veiltab.curator.joining.own_ids import DigestedIds
+from veiltab.curator.joining.row_numbers import NOBODY, Numbers
+from veiltab.curator.records.join_sessions import JoinSession
+
+_log = logging.getLogger(__name__)
+
+
+class LostStoreError(NotReadyError):
+    """The store of a session is lost or altered: no other may be sent under its seeds, so another session begins."""
+
+
+async def find_rows(legs: Legs, own: JoinSession, files: SessionFiles, said: Standing, ids: DigestedIds) -> Numbers:
+    """Take part in a session until the hub's row of each id is known.
+
+    Args:
+        own: this curator's part.
+        said: the hub's.
+        ids: of the spoke's rows.
+
+    Returns:
+        Of each id the number of the first row that names it, or NOBODY.
+
+    Raises:
+        NotReadyError, UnavailableError: the hub has not made what is needed; repeat this.
+        LostStoreError: the session cannot go on.
+        IntegrityError: the hub sent what no honest hub sends.
+    """
+    session, source = bytes.fromhex(own.name), CipherStream(own.secret)
+    chosen = await files.fetched_whole(JoinKind.BASE_CHOICES, size=CHOICES_BYTES)
+    kept = files.folder / "seeds.bin"
+    if not kept.exists():
+        sent, made = await asyncio.to_thread(answer, chosen.read_bytes(), session, source)
+        await files.make(JoinKind.BASE_ANSWER, lambda: sent)
+        _write(kept, made)
+    seeds = mapped_array(kept, np.uint8).reshape(COLUMNS, 2, SEED_BYTES)
+    stored, rows = files.folder / "store.bin", EXTRA_ROWS + slots_for(len(ids))
+    if not files.path(JoinKind.COLUMNS).exists():
+        with files.stage.of("preparing what the hub is asked", None):
+            await asyncio.to_thread(_write_store, stored, ids, rows, source)
+            _check_store(legs, files, stored)
+            await asyncio.to_thread(_write_columns, files.path(JoinKind.COLUMNS), stored, seeds)
+    fetched = await files.fetched_whole(JoinKind.CHALLENGE, size=CHALLENGE_BYTES)
+    challenge = legs.sessions.challenge(files.alignment, files.other, fetched.read_bytes())
+    if not files.path(JoinKind.ANSWER).exists():
+        _check_store(legs, files, stored)
+        await files.make(JoinKind.ANSWER, lambda: _sums(stored, seeds, challenge))
+    shown = await files.fetched_whole(JoinKind.VALUES, size=SHOWN_BYTES * said.rows)
+    with files.stage.of("finding the hub's rows", len(ids)):
+        matrix = files.folder / "rows.bin"
+        await asyncio.to_thread(_write_rows, matrix, seeds, rows)
+        computed = await asyncio.to_thread(_own_values, matrix, ids, session)
+        matrix.unlink()
+        return await asyncio.to_thread(first_rows, computed, np.fromfile(shown, np.uint8).reshape(-1, SHOWN_BYTES))
+
+
+def _write_store(path: Path, ids: DigestedIds, rows: int, source: CipherStream) -> None:
+    """Write the words W; the same again after a crash."""
+    if not path.exists():
+        digests = path.with_suffix(".digests")
+        with written_whole(digests, is_durable=False) as file:
+            for piece in ids.pieces():
+                file.write(piece.data)
+        mapped = mapped_array(digests, np.uint8) if len(ids) else np.empty(0, np.uint8)
+        words, is_left_out = fill(mapped.reshape(-1, DIGEST_BYTES), rows - EXTRA_ROWS, source)
+        if is_left_out.any():
+            _log.warning("a join leaves out people whom the hub may have: %d", int(is_left_out.sum()))
+        _write(path, words)
+        digests.unlink()
+
+
+def _check_store(legs: Legs, files: SessionFiles, stored: Path) -> None:
+    """Record the digest of the store before anything of it leaves; refuse another one, or none.
+
+    Raises:
+        LostStoreError: it is not the one that was recorded.
+    """
+    data = stored.read_bytes() if stored.exists() else b""
+    digest = hashlib.sha256(data).digest()
+    if not data or legs.sessions.store_digest(files.alignment, files.other, digest) != digest:
+        raise LostStoreError("begins another session of the join, as files are lost", where=f"curator {legs.name}")
+
+
+def _write_columns(path: Path, stored: Path, seeds: Bits) -> None:
+    words = mapped_array(stored, np.uint8).reshape(-1, WORD_BYTES)
+    with written_whole(path) as file:
+        for start in range(0, len(words), BATCH_ROWS):
+            file.write(columns(seeds, words[start : start + BATCH_ROWS], start).data)
+
+
+def _sums(stored: Path, seeds: Bits, challenge: bytes) -> bytes:
+    """Return the answer to a challenge: the sums of the columns T, and of those of W."""
+    words = mapped_array(stored, np.uint8).reshape(-1, WORD_BYTES)
+    of_rows, of_words = Sums(challenge, COLUMNS), Sums(challenge, WORD_COLUMNS)
+    for start in range(0, len(words), BATCH_ROWS):
+        part = words[start : start + BATCH_ROWS]
+        of_rows.feed(own_columns(seeds, start, len(part)))
+        of_words.feed(transposed(part))
+    return of_rows.finish().tobytes() + of_words.finish().tobytes()
+
+
+def _write_rows(matrix: Path, seeds: Bits, rows: int) -> None:
+    """Write the rows t_j."""
+    with written_whole(matrix, is_durable=False) as file:
+        for start in range(0, rows, BATCH_ROWS):
+            file.write(transposed(own_columns(seeds, start, min(BATCH_ROWS, rows - start))).data)
+
+
+def _own_values(matrix: Path, ids: DigestedIds, session: bytes) -> Bits:
+    """Return what the hub shows for each id if it has it, (k, 10)."""
+    mapped = mapped_array(matrix, np.uint8).reshape(-1, ROW_BYTES)
+    own, start = np.empty((len(ids), SHOWN_BYTES), np.uint8), 0
+    for digests in ids.pieces():
+        own[start : start + len(digests)] = values(mapped, digests, session)[:, :SHOWN_BYTES]
+        start += len(digests)
+    return own
+
+
+def first_rows(own: Bits, shown: Bits) -> Numbers:
+    """Return the first row of `shown` that equals each row of `own`, or NOBODY; no row depends on other rows of `own`.
+
+    Args:
+        own: (k, 10) values.
+        shown: (n, 10) values.
+    """
+    words, theirs = (np.ascontiguousarray(one[:, :8]).view("<u8").ravel() for one in (own, shown))
+    order = np.argsort(theirs, kind="stable")
+    ordered = np.append(theirs[order], np.uint64(0))
+    place, found = np.searchsorted(ordered[:-1], words), np.full(len(own), NOBODY)
+    left = np.arange(len(own))
+    while len(left):  # again only for what a hub made alike in eight bytes
+        left = left[(place[left] < len(shown)) & (ordered[place[left]] == words[left])]
+        row = order[place[left]]
+        is_same = (shown[row, 8:] == own[left, 8:]).all(axis=1)
+        found[left[is_same]] = row[is_same]
+        left = left[~is_same]
+        place[left] += 1
+    return found
+
+
+def _write(path: Path, data: Bits) -> None:
+    with written_whole(path) as file:
+        file.write(np.ascontiguousarray(data).data)

@@ -1,0 +1,180 @@
+"""What a curator keeps of its joins: secrets while a session lasts, and who began how many sessions."""
+
+from dataclasses import dataclass, field
+
+from veiltab.common.storage.database import Database, erase_traces, transaction
+from veiltab.curator.audit.log import AuditLog, Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinSession:
+    """One curator's part in the session with one other, of one alignment.
+
+    Args:
+        part: its random part of the session's name.
+        name: the session that it entered last; empty before the first.
+        secret: 32 bytes, of which all that it draws in that session follows; empty once the session is over.
+        challenge: the only one that is ever sent, or answered, in that session; empty before.
+        store: SHA-256 of the spoke's store; empty before.
+        has_failed: whether it ended the session for what the other sent.
+    """
+
+    part: bytes
+    name: str
+    secret: bytes = field(repr=False)
+    challenge: bytes
+    store: bytes
+    has_failed: bool
+
+    @property
+    def finished(self) -> str:
+        """The session that it has finished; empty if there is none."""
+        return "" if self.secret or self.has_failed else self.name
+
+    @property
+    def failed(self) -> str:
+        """The session that it has ended; empty if there is none."""
+        return self.name if self.has_failed else ""
+
+
+class JoinSessions:
+    """The sessions of one curator.
+
+    Args:
+        audit: where each session, and a person's decision, is recorded.
+    """
+
+    def __init__(self, connection: Database, audit: AuditLog) -> None:
+        self._connection = connection
+        self._audit = audit
+
+    def session(self, alignment_id: str, peer: str) -> JoinSession | None:
+        """Return this curator's part in the session with a peer, if it has one."""
+        sql = "SELECT * FROM join_session WHERE alignment_id = ? AND peer = ?"
+        row = self._connection.execute(sql, [alignment_id, peer]).fetchone()
+        if row is None:
+            return None
+        return JoinSession(
+            part=bytes(row["part"]),
+            name=row["name"],
+            secret=bytes(row["secret"]),
+            challenge=bytes(row["challenge"]),
+            store=bytes(row["store"]),
+            has_failed=bool(row["failed"]),
+        )
+
+    def begin(self, alignment_id: str, peer: str, version: str, fresh: bytes) -> None:
+        """Record this curator's part: that of its table version with this peer, or `fresh` for another one."""
+        sql = "SELECT part FROM join_session WHERE peer = ? AND version = ? ORDER BY rowid DESC"
+        row = self._connection.execute(sql, [peer, version]).fetchone()
+        self._connection.execute(
+            "INSERT INTO join_session (alignment_id, peer, part, version) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            [alignment_id, peer, fresh if row is None else row["part"], version],
+        )
+
+    def renew(self, alignment_id: str, peer: str, part: bytes) -> None:
+        """Record a fresh part, with which the session so far is over."""
+        self._connection.execute(
+            "UPDATE join_session SET part = ?, name = '', secret = x'', challenge = x'', store = x'', failed = 0"
+            " WHERE alignment_id = ? AND peer = ?",
+            [part, alignment_id, peer],
+        )
+        erase_traces(self._connection)
+
+    def part_of(self, peer: str) -> tuple[bytes, int]:
+        """Return (a peer's part in its last session, its sessions since a person allowed more)."""
+        row = self._connection.execute("SELECT * FROM join_part WHERE curator = ?", [peer]).fetchone()
+        return (b"", 0) if row is None else (bytes(row["part"]), row["sessions"])
+
+    def sessions_of(self) -> dict[str, int]:
+        """Return peer -> its sessions since a person allowed more."""
+        rows = self._connection.execute("SELECT * FROM join_part ORDER BY curator")
+        return {row["curator"]: row["sessions"] for row in rows}
+
+    def failed_with(self) -> tuple[str, ...]:
+        """Return the peers with which a session was ended for what they sent."""
+        rows = self._connection.execute("SELECT DISTINCT peer FROM join_session WHERE failed ORDER BY peer")
+        return tuple(row["peer"] for row in rows)
+
+    def enter(self, alignment_id: str, peer: str, name: str, secret: bytes, part: bytes) -> None:
+        """Record a session that begins, and count it for the peer if its part is another one.
+
+        The secret of an earlier session is erased.
+        """
+        with transaction(self._connection) as db:
+            db.execute(
+                "UPDATE join_session SET name = ?, secret = ?, challenge = x'', store = x'', failed = 0"
+                " WHERE alignment_id = ? AND peer = ?",
+                [name, secret, alignment_id, peer],
+            )
+            db.execute(
+                "INSERT INTO join_part VALUES (?, ?, 1) ON CONFLICT (curator) DO UPDATE SET part = excluded.part,"
+                " sessions = sessions + (part <> excluded.part)",
+                [peer, part],
+            )
+            self._audit.record(Event.ALIGNMENT_BEGUN, curators=peer)
+        erase_traces(self._connection)
+
+    def challenge(self, alignment_id: str, peer: str, challenge: bytes) -> bytes:
+        """Record the challenge of a session unless there is one; return the recorded one."""
+        return self._first("challenge", alignment_id, peer, challenge)
+
+    def store_digest(self, alignment_id: str, peer: str, digest: bytes) -> bytes:
+        """Record the digest of the store of a session unless there is one; return the recorded one."""
+        return self._first("store", alignment_id, peer, digest)
+
+    def fail(self, alignment_id: str, peer: str) -> None:
+        """Record that a peer sent what no honest curator sends, and erase the secret of the session."""
+        with transaction(self._connection) as db:
+            db.execute(
+                "UPDATE join_session SET secret = x'', failed = 1 WHERE alignment_id = ? AND peer = ?",
+                [alignment_id, peer],
+            )
+            self._audit.record(Event.ALIGNMENT_FAILED, curator=peer)
+        erase_traces(self._connection)
+
+    def allow(self, peer: str, fresh: bytes, *, person: str) -> int:
+        """Let a peer begin sessions again, as a person decided; return how many it had.
+
+        A session that has failed is over: another one begins with a fresh part.
+        """
+        with transaction(self._connection) as db:
+            _, sessions = self.part_of(peer)
+            db.execute("UPDATE join_part SET sessions = 0 WHERE curator = ?", [peer])
+            db.execute(
+                "UPDATE join_session SET part = ?, name = '', challenge = x'', store = x'', failed = 0"
+                " WHERE peer = ? AND failed",
+                [fresh, peer],
+            )
+            self._audit.record(Event.ALIGNMENT_ALLOWED, person=person, curator=peer, sessions=sessions)
+        erase_traces(self._connection)
+        return sessions
+
+    def finish(self, alignment_id: str, peer: str) -> None:
+        """Erase the secret of a session that is finished, and all sessions with the peer of other alignments."""
+        with transaction(self._connection) as db:
+            where = [alignment_id, peer]
+            db.execute("UPDATE join_session SET secret = x'' WHERE alignment_id = ? AND peer = ?", where)
+            db.execute("DELETE FROM join_session WHERE alignment_id <> ? AND peer = ?", where)
+        erase_traces(self._connection)
+
+    def order_key(self, alignment_id: str, fresh: bytes) -> bytes:
+        """Return the hub's key of the order of its rows, `fresh` the first time; the same ever after."""
+        with transaction(self._connection) as db:
+            db.execute("INSERT INTO row_order VALUES (?, ?) ON CONFLICT DO NOTHING", [alignment_id, fresh])
+            row = db.execute("SELECT key FROM row_order WHERE alignment_id = ?", [alignment_id]).fetchone()
+        return bytes(row["key"])
+
+    def forget_order(self, alignment_id: str) -> None:
+        """Erase the key of the order of the hub's rows, once every spoke has finished."""
+        self._connection.execute("DELETE FROM row_order WHERE alignment_id = ?", [alignment_id])
+
+    def _first(self, column: str, alignment_id: str, peer: str, value: bytes) -> bytes:
+        where = [alignment_id, peer]
+        with transaction(self._connection) as db:
+            db.execute(
+                f"UPDATE join_session SET {column} = ? WHERE alignment_id = ? AND peer = ? AND {column} = x''",  # noqa: S608 - a column of the schema
+                [value, *where],
+            )
+            row = db.execute("SELECT * FROM join_session WHERE alignment_id = ? AND peer = ?", where).fetchone()
+        return bytes(row[column])
