@@ -9,8 +9,8 @@ from veiltab.curator.alignment.token_exchange import TokenExchange
 from veiltab.curator.records.store import CuratorStore
 
 if TYPE_CHECKING:
+    from veiltab.curator.alignment.joining.oblivious_exchange import ObliviousExchange
     from veiltab.curator.alignment.linking.link_exchange import LinkExchange
-    from veiltab.curator.joining.oblivious_exchange import ObliviousExchange
 
 
 def exchange_of(
@@ -25,7 +25,7 @@ def exchange_of(
     if study.alignment == "tokens" and study.identity is None:
         return TokenExchange(name, study.hub, folder, room)
     # A study that joins by tokens needs neither these nor libsodium.
-    from veiltab.curator.joining.legs import Legs  # noqa: PLC0415 - not for joins by tokens
+    from veiltab.curator.alignment.joining.legs import Legs  # noqa: PLC0415 - not for joins by tokens
 
     spokes = [curator.name for curator in study.curators if curator.name != study.hub]
     legs = Legs(
@@ -49,6 +49,6 @@ def exchange_of(
             date_order=study.curator(name).dates,
             is_private=study.alignment == "oblivious",
         )
-    from veiltab.curator.joining.oblivious_exchange import ObliviousExchange  # noqa: PLC0415 - not for linkages
+    from veiltab.curator.alignment.joining.oblivious_exchange import ObliviousExchange  # noqa: PLC0415 - not for linkages
 
     return ObliviousExchange(legs, folder, folder.parent)

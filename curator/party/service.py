@@ -90,7 +90,7 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
     async def FetchJoin(
         self, request: curator_peer_pb2.FetchJoinRequest, context: Context
     ) -> AsyncIterator[curator_peer_pb2.FetchJoinResponse]:
-        from veiltab.curator.joining.join_messages import message_from_proto  # noqa: PLC0415 - not for joins by tokens
+        from veiltab.curator.alignment.joining.join_messages import message_from_proto  # noqa: PLC0415 - not for joins by tokens
 
         message, peer = message_from_proto(request), caller(context).name
         path = self._own.legs.message_file(request.alignment_id, request.session, message, peer)

@@ -45,7 +45,7 @@ from veiltab.curator.release.parts import Parts, for_researcher
 from veiltab.curator.release.statements import signed_statement
 
 if TYPE_CHECKING:
-    from veiltab.curator.joining.legs import Legs
+    from veiltab.curator.alignment.joining.legs import Legs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -170,18 +170,19 @@ def test_the_tosses_that_a_curator_aborted_are_cleared(terminal: Terminal, make_
     assert terminal.run("repair", "tosses", "zoe")[0] == 2
 
 
-def test_private_alignments_of_a_curator_are_allowed_again(terminal: Terminal) -> None:
+def test_joins_of_a_curator_are_allowed_again(terminal: Terminal) -> None:
     store = terminal.store()
-    store.private.begin("a" * 32, "version", bytes(16))
-    store.private.enter("a" * 32, "session", bytes(32), bytes(32), {"bob": b"part"})
-    store.private.fail("a" * 32, ["bob"])
+    store.joins.begin("a" * 32, "bob", "version", bytes(16))
+    store.joins.enter("a" * 32, "bob", "session", bytes(32), b"part")
+    store.joins.fail("a" * 32, "bob")
+    assert store.joins.failed_with() == ("bob",)
     assert terminal.json("repair", "alignment", "bob") == {"peer": "bob", "began": 1}
     assert terminal.json("repair", "alignment", "bob") == {"peer": "bob", "began": 0}
-    assert store.private.suspects() == ()
-    own = store.private.session("a" * 32)
+    assert store.joins.failed_with() == ()
+    own = store.joins.session("a" * 32, "bob")
     assert own is not None
     assert own.part != bytes(16)
-    assert (own.name, own.scalar, own.seed) == ("", b"", b"")
+    assert (own.name, own.secret, own.failed) == ("", b"", "")
     store.close()
     assert terminal.run("repair", "alignment", "zoe")[0] == 2
 

@@ -73,7 +73,6 @@ def test_a_good_table_is_counted(tmp_path: Path, study: Study) -> None:
     assert load_table(path, study, "alice").rows == report.respondents
 
 
-
 def test_everything_wrong_is_in_one_report(tmp_path: Path, study: Study) -> None:
     rows = ["a,red,s", "A ,pink,s", ",red,xl", "b,pink,xxl", "c,\x1b[2J,s", "d,NA,s", "e,red"]
     report = inspect_table(write(tmp_path, *rows), study, "alice")

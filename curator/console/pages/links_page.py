@@ -13,8 +13,8 @@ from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.study.file import Study
 from veiltab.common.web.pages import Page, Visit
+from veiltab.curator.alignment.joining.legs import MOST_SESSIONS
 from veiltab.curator.console.books import Books
-from veiltab.curator.joining.legs import MOST_SESSIONS
 from veiltab.curator.linkage.linkage_text import ladder_picture, linkage_json, own_words, quality_lines
 from veiltab.curator.linkage.linkages import Linkages
 from veiltab.v1.status_pb2 import GetStatusRequest

@@ -79,7 +79,7 @@ def test_whatever_is_decided_or_given_out_is_recorded(store: CuratorStore, make_
     store.releases.end(ID, ReleaseState.FAILED, "why")
     store.served.set_served_policy(None, 3, Decimal("0.5"), 2, "ab")
     store.coins.clear_aborted("curator bob", person="Ben")
-    store.private.allow("bob", bytes(16), person="Ben")
+    store.joins.allow("bob", bytes(16), person="Ben")
     entries = list(store.audit.entries())
     found = [(one.event, one.person, one.release, one.facts) for one in entries]
     request, held, approved, decided, charge, *others = found
@@ -148,7 +148,7 @@ def test_a_key_is_recorded_once_a_day_for_each_column_and_researcher(
         lambda store, _ledger: store.served.set_served_policy(None, 3, None),
         lambda store, _ledger: store.served.set_served_table(None, 3, "ab"),
         lambda store, _ledger: store.coins.clear_aborted("curator bob", person="Ben"),
-        lambda store, _ledger: store.private.allow("bob", bytes(16), person="Ben"),
+        lambda store, _ledger: store.joins.allow("bob", bytes(16), person="Ben"),
     ],
 )
 @pytest.mark.parametrize("failure", ["trigger", "disk is full"])
@@ -162,8 +162,7 @@ def test_what_cannot_be_recorded_does_not_happen(
     ledger = Ledger(store.connection, Decimal(1))
     reserve(ledger, make_spec())
     store.coins.add_aborted(ID, "curator bob", "why")
-    store.private.begin("a" * 32, "version", bytes(16))
-    store.private.fail("a" * 32, ["bob"])
+    store.joins.begin("a" * 32, "bob", "version", bytes(16))
     before = list(store.connection.iterdump())
     if failure == "trigger":
         store.connection.execute(

@@ -139,15 +139,15 @@ def test_sessions_and_those_who_broke_one_are_named(tmp_path: Path) -> None:
     with office_of(tmp_path, "bob", None) as (standing, ana):
         assert "Nobody is linked yet" in text_of(ana)
         assert "Sessions" not in text_of(ana)
-        private = standing.store.private
+        joins = standing.store.joins
         for number in range(1, 4):
-            private.begin("a" * 32, f"{number}", bytes([number]))
-            private.enter("a" * 32, f"s{number}", b"s", b"s", {"alice": bytes([number]), "bob": b"own"})
+            joins.begin("a" * 32, "alice", f"{number}", bytes([number]))
+            joins.enter("a" * 32, "alice", f"s{number}", b"s", bytes([number]))
             said = f"alice began {number} of 3"
             assert said in text_of(ana)
             assert (f"{said}; for more, a person has to say" in text_of(ana)) == (number == 3)
         assert "bob began" not in text_of(ana)
-        private.fail("a" * 32, ["alice"])
+        joins.fail("a" * 32, "alice")
         assert "Curator alice named a row that it was not given, or one twice" in text_of(ana)
 
 

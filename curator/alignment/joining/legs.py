@@ -15,7 +15,14 @@ from pathlib import Path
 from veiltab.common.errors import DeniedError, IntegrityError, InvalidInputError, NotReadyError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.storage.disk import Room
-from veiltab.curator.joining.join_messages import PART_BYTES, ROOM, Message, SessionFiles, Standing, standing_of
+from veiltab.curator.alignment.joining.join_messages import (
+    PART_BYTES,
+    ROOM,
+    Message,
+    SessionFiles,
+    Standing,
+    standing_of,
+)
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.records.join_sessions import JoinSession
 from veiltab.curator.records.store import CuratorStore

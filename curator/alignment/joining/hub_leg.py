@@ -17,10 +17,10 @@ from veiltab.common.oblivious.linear_check import CHALLENGE_BYTES, CHECK_BYTES, 
 from veiltab.common.oblivious.store import slots_for
 from veiltab.common.storage.files import written_whole
 from veiltab.common.storage.mapped import mapped_array
-from veiltab.curator.joining.join_messages import JoinKind, SessionFiles, Standing
-from veiltab.curator.joining.legs import Legs
-from veiltab.curator.joining.own_ids import DigestedIds
-from veiltab.curator.joining.row_numbers import Numbers
+from veiltab.curator.alignment.joining.join_messages import JoinKind, SessionFiles, Standing
+from veiltab.curator.alignment.joining.legs import Legs
+from veiltab.curator.alignment.joining.own_ids import DigestedIds
+from veiltab.curator.alignment.joining.row_numbers import Numbers
 from veiltab.curator.records.join_sessions import JoinSession
 
 SHOWN_BYTES = 10

@@ -13,19 +13,19 @@ from veiltab.common.oblivious import ristretto
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.alignment.disk_needs import alignment_bytes
 from veiltab.curator.alignment.exchange import Exchange
-from veiltab.curator.joining.hub_leg import show_rows
-from veiltab.curator.joining.join_disk import join_bytes
-from veiltab.curator.joining.join_messages import PART_BYTES
-from veiltab.curator.joining.legs import Legs
-from veiltab.curator.joining.own_ids import DigestedIds
-from veiltab.curator.joining.row_numbers import (
+from veiltab.curator.alignment.joining.hub_leg import show_rows
+from veiltab.curator.alignment.joining.join_disk import join_bytes
+from veiltab.curator.alignment.joining.join_messages import PART_BYTES
+from veiltab.curator.alignment.joining.legs import Legs
+from veiltab.curator.alignment.joining.own_ids import DigestedIds
+from veiltab.curator.alignment.joining.row_numbers import (
     Numbers,
     commitment_to,
     numbered_rows,
     own_numbers,
     write_row_tokens,
 )
-from veiltab.curator.joining.spoke_leg import LostStoreError, find_rows
+from veiltab.curator.alignment.joining.spoke_leg import LostStoreError, find_rows
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.table.table import Table
 from veiltab.curator.table.workplace import Workplace

@@ -5,7 +5,7 @@ from veiltab.common.oblivious.extension import EXTRA_ROWS
 from veiltab.common.oblivious.function import DIGEST_BYTES
 from veiltab.common.oblivious.store import slots_for
 from veiltab.curator.alignment.disk_needs import ROW_BYTES as NUMBER_BYTES
-from veiltab.curator.joining.hub_leg import SHOWN_BYTES
+from veiltab.curator.alignment.joining.hub_leg import SHOWN_BYTES
 
 
 def join_bytes(rows: int, legs: int) -> int:
