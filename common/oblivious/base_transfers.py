@@ -17,9 +17,6 @@ from veiltab.common.errors import IntegrityError
 from veiltab.common.oblivious import ristretto
 from veiltab.common.oblivious.code import COLUMNS, ROW_BYTES, Bits
 
-SESSION_BYTES = 32
-"""Length of the name of a session, to which all is bound."""
-
 SEED_BYTES = 16
 """Length of a seed."""
 
@@ -38,7 +35,7 @@ class Choices:
     """The hub's side. All of it follows from its arguments, so that a hub can go on after a crash.
 
     Args:
-        session: 32 bytes.
+        session: its name, 32 bytes, to which all is bound.
         source: secret, uniform, fresh for each session, and the same again for the same label.
     """
 
@@ -94,7 +91,7 @@ def answer(message: bytes, session: bytes, source: ByteSource) -> tuple[bytes, B
 
     Args:
         message: what the hub sent.
-        session: 32 bytes.
+        session: its name, 32 bytes.
         source: of y; secret, uniform, fresh for each session.
 
     Raises:
@@ -114,9 +111,9 @@ def answer(message: bytes, session: bytes, source: ByteSource) -> tuple[bytes, B
 
 
 def _drawn(source: ByteSource, label: int, size: int) -> NDArray[np.uint8]:
-    bytes_ = np.empty(size, np.uint8)
-    source.fill(bytes_, label=label, chunk=0)
-    return bytes_
+    drawn = np.empty(size, np.uint8)
+    source.fill(drawn, label=label, chunk=0)
+    return drawn
 
 
 def _scalars(source: ByteSource, label: int, count: int) -> list[bytes]:

@@ -4,7 +4,8 @@ Seed k gives a column by AES-128 in counter mode, from zero: the spoke sends col
 the hub takes its own off where s_i = 1. Whatever s the hub chose, it lacks one seed of each column, so all columns that
 it sees are uniform; under one set of seeds only one W may ever be sent.
 
-Any batch can be computed by itself. It starts at a multiple of 128 rows, which are one block of the cipher.
+Any batch can be computed by itself. It starts at a multiple of 128 rows, which are one block of the cipher, and has a
+multiple of 128 rows; another one raises InvalidInputError.
 """
 
 import hashlib
@@ -12,7 +13,7 @@ import hashlib
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from veiltab.common.errors import IntegrityError
+from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.oblivious.base_transfers import SEED_BYTES
 from veiltab.common.oblivious.bits import transposed
 from veiltab.common.oblivious.code import COLUMNS, Bits, encode
@@ -97,8 +98,11 @@ def pass_seeds(seeds: Bits, number: int) -> Bits:
 
 def _under(seeds: Bits, plain: Bits, start: int) -> Bits:
     """Return columns xor the key stream of the seed of each, from a row on."""
-    padded = np.empty_like(plain)
-    counter = modes.CTR((start // BLOCK_ROWS).to_bytes(16, "big"))
+    block, rest = divmod(start, BLOCK_ROWS)
+    if rest or plain.shape[1] % (BLOCK_ROWS // 8):
+        # Other rows would get the same key stream.
+        raise InvalidInputError(f"a batch from row {start} does not consist of blocks of {BLOCK_ROWS} rows")
+    padded, counter = np.empty_like(plain), modes.CTR(block.to_bytes(16, "big"))
     for seed, before, after in zip(seeds, plain, padded, strict=True):
         Cipher(algorithms.AES(seed.tobytes()), counter).encryptor().update_into(before, after)
     return padded

@@ -17,6 +17,18 @@ VALUE_BYTES = 16
 
 _PERSON_BYTES = 16
 
+_MANY_PAIRS = 2**48
+
+
+def sent_bytes(rows: int, m: int) -> int:
+    """Return how many bytes of F a hub sends for each of its rows, so that a false match has 2^-32 at most in all.
+
+    Args:
+        rows: of the hub, below 2^32.
+        m: slots of the spoke's store, below 2^32.
+    """
+    return 10 if rows * m < _MANY_PAIRS else 12
+
 
 def digests(ids: Iterable[bytes], key: bytes) -> Bits:
     """Return d(id) = BLAKE2b-512(id; key) of each id, shape (n, 64).
@@ -40,7 +52,7 @@ def values(rows: Bits, digests: Bits, session: bytes, choices: Bits | None = Non
     """Return F of each id, shape (n, 16): BLAKE2b-128 of the sum of its slots' rows, and its digest.
 
     Sums are xor. At the hub (C(c(id)) and s) is added too: then both sides have t_a xor t_b xor t_c for an id in the
-    store. For another the hub's sum is at least 172 bits of s away from what the spoke can compute.
+    store. For another id the sums differ by a code word and s, so by 172 bits at least that the spoke does not know.
 
     Args:
         rows: all rows of the side, the 128 extra ones too, shape (128 + m, 64); may be memory-mapped.

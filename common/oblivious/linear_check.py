@@ -33,9 +33,14 @@ class Sums:
     Args:
         challenge: c, 16 bytes.
         columns: how many.
+
+    Raises:
+        IntegrityError: c, which a peer may have sent, has another length.
     """
 
     def __init__(self, challenge: bytes, columns: int) -> None:
+        if len(challenge) != CHALLENGE_BYTES:
+            raise IntegrityError(f"it has {len(challenge)} bytes, not {CHALLENGE_BYTES}", where="challenge")
         cipher = Cipher(algorithms.AES128(challenge), modes.GCM(bytes(12)))
         self._tags = [cipher.encryptor() for _ in range(columns)]
         self._zeros = cipher.encryptor()
@@ -57,11 +62,13 @@ class Sums:
 def holds(sums: Bits, answer: bytes, choices: Bits) -> bool:
     """Whether a spoke's answer fits the hub's columns; if it does not, s is lost and the session has to end.
 
-    A spoke that put V in place of C(W) passes if it names a set M of columns and their bits of s, and outside of M each
-    row of V is a code word, but with probability 2^-40: |M| > 40 passes with 2^-41; else let one challenge meet two s
-    that are independent. Where both pass, the sums of V are a code word's on the columns in which the two differ,
-    which are a random half of those outside of M: by chance with eps = (rows / 128) 2^-128. A row that is no code word
-    outside of M is none on the half with 3/8. So an answer passes with (8 eps / 3)^(1/2), 2^-56 at a million rows.
+    A spoke that put V in place of C(W) passes if its answer names a set M of columns and their bits of s rightly. With
+    probability 1 - 2^-40, a spoke that passes has code words in all rows of V outside of M, and |M| is 40 at most:
+    |M| > 40 passes with 2^-41. Else let one challenge c meet two independent s. If both pass, the sums of V are a code
+    word's on the columns where the two differ, which c does not determine: if V is none there, this has probability
+    eps = (rows / 128) 2^-128. These columns are a random half of those outside of M, and a row that is no code word
+    outside of M is none on the half with 3/8 at least. So such a row passes with (8 eps / 3)^(1/2) at most, which is
+    2^-56 at a million rows.
 
     Args:
         sums: of the hub's columns Q, shape (512, 16).

@@ -76,15 +76,15 @@ def _peeled(places: Slots, m: int) -> list[tuple[NDArray[np.int64], NDArray[np.i
     """Return rounds of ids, each with a slot that no other id of its round or of a later one has."""
     counts = np.bincount(places.ravel(), minlength=m)
     totals, position = np.zeros(m, np.int64), np.empty(len(places), np.int64)
-    np.add.at(
-        totals, places.ravel(), np.arange(len(places)).repeat(3)
-    )  # where one id is left, the total of a slot is its number
+    # The total of a slot in which one id is left is the number of that id.
+    np.add.at(totals, places.ravel(), np.arange(len(places)).repeat(3))
     rounds, free = [], np.flatnonzero(counts == 1)
     while len(free):
         ids = totals[free]
         order = np.arange(len(ids))
         position[ids] = order
-        once = position[ids] == order  # an id may be alone in several slots, and a slot be touched twice
+        # An id may be alone in several slots, and a slot may be touched by several ids.
+        once = position[ids] == order
         ids, free = ids[once], free[once]
         rounds.append((ids, free))
         touched = places[ids].ravel()

@@ -9,11 +9,11 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from tests.common.oblivious.plain import KEY, SESSION, Leg, as_list, code_word, people
-from veiltab.common.errors import IntegrityError
+from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.oblivious.bits import transposed
 from veiltab.common.oblivious.code import COLUMNS, Bits
 from veiltab.common.oblivious.extension import EXTRA_ROWS, columns, hub_columns, own_columns, received_columns
-from veiltab.common.oblivious.function import digests, values
+from veiltab.common.oblivious.function import digests, sent_bytes, values
 from veiltab.common.oblivious.store import slots
 
 FIVE = Leg(ids=(b"Ann", b"Bea", "Zoë".encode(), b"17", b""))
@@ -89,6 +89,16 @@ def test_a_batch_is_a_part_of_the_whole() -> None:
         assert np.array_equal(hub, FIVE.hub_rows()[start:stop])
         own = transposed(own_columns(FIVE.seeds, start, stop - start))
         assert np.array_equal(own, FIVE.own_rows()[start:stop])
+
+
+def test_a_value_is_sent_as_long_as_pairs_require() -> None:
+    assert [sent_bytes(10**6, 1_302_528), sent_bytes(2**24, 2**24 - 1), sent_bytes(2**24, 2**24)] == [10, 10, 12]
+
+
+@pytest.mark.parametrize(("start", "rows"), [(100, 128), (128, 64), (1, 8)])
+def test_a_batch_that_would_take_a_part_of_a_block_is_refused(start: int, rows: int) -> None:
+    with pytest.raises(InvalidInputError, match="blocks of 128 rows"):
+        own_columns(FIVE.seeds, start, rows)
 
 
 @pytest.mark.parametrize("length", [0, 64 * 128 - 1, 64 * 128 + 1, 64 * 256])

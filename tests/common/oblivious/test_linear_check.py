@@ -129,6 +129,12 @@ def test_what_is_not_the_spokes_own_is_refused(spoke: Spoke, lie: str) -> None:
     assert spoke.passes(50, sent=sent, answer=answer) == 0
 
 
+@pytest.mark.parametrize("length", [0, 15, 32])
+def test_a_challenge_of_another_length_is_refused(length: int) -> None:
+    with pytest.raises(IntegrityError, match="not 16"):
+        Sums(bytes(length), 1)
+
+
 @pytest.mark.parametrize("length", [0, CHECK_BYTES - 1, CHECK_BYTES + 16])
 def test_an_answer_of_another_length_is_refused(length: int) -> None:
     with pytest.raises(IntegrityError, match="not 9344"):
@@ -154,26 +160,28 @@ def test_the_extra_rows_mask_all_that_a_sum_shows() -> None:
     assert rank(sums(np.pad(one_bit[:100], ((0, 0), (0, 32))))) == 100
 
 
-COINS = np.arange(2**19) >> np.arange(19)[:, None] & 1
+COINS = (np.arange(2**19) >> np.arange(19)[:, None] & 1).astype(np.uint8)
 PAIRS = tuple(product(range(2), repeat=2))
 
 
 def toy_law(
     table: Sequence[int], s: Sequence[int], challenges: Sequence[Sequence[int]], extra: int
-) -> NDArray[np.int64]:
+) -> NDArray[np.uint32]:
     """Return the law of what the hub sees: the views under all 2^19 coins, in order.
 
     A toy has one extra row and two slots of one bit each, a code that repeats it in three columns, and ideal streams.
     Coins are the bit of the extra row and both streams of each column, of which the hub has the one that it chose.
     """
-    words = np.concatenate([COINS[:1], np.broadcast_to(np.array(table)[:, None], (2, 2**19))])
+    words = np.concatenate([COINS[:1], np.repeat(np.array(table, np.uint8), 2**19).reshape(2, -1)])
     streams = COINS[1:].reshape(3, 2, 3, -1)
     view = [streams[:, 0] ^ streams[:, 1] ^ words, streams[range(3), s]]
     for challenge in challenges:
-        weighted = np.concatenate([words[None], streams[:, 0]]) * np.array([extra, *challenge])[:, None]
+        weighted = np.concatenate([words[None], streams[:, 0]]) * np.array([extra, *challenge], np.uint8)[:, None]
         view.append(np.bitwise_xor.reduce(weighted, axis=1))
-    bits = np.concatenate([part.reshape(-1, 2**19) for part in view])
-    return np.sort((bits << np.arange(len(bits))[:, None]).sum(axis=0))
+    seen = np.zeros(2**19, np.uint32)
+    for bits in np.concatenate([part.reshape(-1, 2**19) for part in view]):
+        seen = seen << 1 | bits
+    return np.sort(seen)
 
 
 def are_equal(s: Sequence[int], challenges: Sequence[Sequence[int]], extra: int = 1) -> bool:
