@@ -130,7 +130,8 @@ def _write_tables(folder: Path, owner: dict[str, str], seed: int) -> None:
     for curator in sorted(set(owner.values())):
         names = [name for name, holder in owner.items() if holder == curator]
         rows = [(f"person-{row:04d}", *(f"{name}-{symbols[name][row]}" for name in names)) for row in range(PEOPLE)]
-        rows += [(f"{curator}-only-{row}", *(f"{name}-0" for name in names)) for row in range(10)]
+        if curator != "alice":  # the hub: people whom it has alone would be absent elsewhere
+            rows += [(f"{curator}-only-{row}", *(f"{name}-0" for name in names)) for row in range(10)]
         order = np.random.default_rng(len(names)).permutation(len(rows))
         with (folder / f"{curator}.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
