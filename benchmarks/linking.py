@@ -116,7 +116,7 @@ def _truth(local: LocalStudy, registers: Registers, links: int) -> dict[str, Any
 
 @click.command()
 @click.option("--rows", type=float, default=1e5, show_default=True, help="Rows of each register.")
-@click.option("--alignment", type=click.Choice(["psi", "tokens"]), default="tokens", show_default=True)
+@click.option("--alignment", type=click.Choice(["oblivious", "tokens"]), default="tokens", show_default=True)
 @click.option("--deletions", type=int, default=0, show_default=True, help="Deletion passes behind the default keys.")
 @click.option("--kill", type=float, help="Kill the spoke after so many seconds, and start it again.")
 @click.option("--truth", is_flag=True, help="Count wrong links, and those that are missing.")

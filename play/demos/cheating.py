@@ -103,10 +103,10 @@ def run_cheat(cheat: Cheat, options: DemoOptions, say: Callable[[str], None]) ->
     with local:
         say(f"starting every party as a process of its own, under mutual TLS; the server {cheat.meaning}")
         local.start_all()
-        say(f"{RESEARCHER} asks for {', '.join(truth.names)} at epsilon {options.epsilon}")
+        say(f"{RESEARCHER} asks for {', '.join(truth.domain.names)} at epsilon {options.epsilon}")
         began = time.monotonic()
         with client_of(local, RESEARCHER) as client:
-            release = ask(client, truth.names, options)
+            release = ask(client, truth.domain.names, options)
             with suppress(FailedReleaseError, DeniedError):
                 release.wait(600, progress(say))
         curators = _ends_at_curators(local, release.id)

@@ -1,6 +1,7 @@
 """A study made from a user's tables, for a demonstration: one curator a table, categories as they occur.
 
-A real study lists its categories beforehand: categories taken from the data reveal which values occur.
+A real study lists its categories beforehand, and which curators are complete: taken from the data, both reveal
+something of them.
 """
 
 from collections.abc import Sequence
@@ -31,26 +32,27 @@ class OwnTables:
         id_column: the column that all tables share.
         categories: attribute -> its categories, in order of the tables and their columns.
         owners: attribute -> curator.
-        paths: curator -> table.
+        paths: curator -> table; the first is the hub.
+        lacking: curators whose tables lack somebody of the hub's.
     """
 
     id_column: str
     categories: dict[str, tuple[str, ...]]
     owners: dict[str, str]
     paths: dict[str, Path]
+    lacking: frozenset[str]
 
     def truth(self) -> NDArray[np.int64]:
-        """Return the counts of the common respondents' cells, in C order of the attributes."""
-        first, *others = (_read(path) for path in self.paths.values())
-        joined = first
+        """Return the counts of the cells of the hub's people, in C order of the attributes of the study."""
+        joined, *others = (_read(path) for path in self.paths.values())
         for table in others:
-            joined = joined.join(table, self.id_column, join_type="inner")
-        shape = tuple(len(values) for values in self.categories.values())
-        index = np.zeros(joined.num_rows, np.int64)
+            joined = joined.join(table, self.id_column)
+        cells, index = 1, np.zeros(joined.num_rows, np.int64)
         for name, values in self.categories.items():
-            symbols = pc.index_in(joined[name], pa.array(values)).to_numpy().astype(np.int64)
-            index = index * len(values) + symbols
-        counts: NDArray[np.int64] = np.bincount(index, minlength=int(np.prod(shape))).astype(np.int64)
+            symbols = pc.fill_null(pc.index_in(joined[name], pa.array(values)), len(values))
+            size = len(values) + (self.owners[name] in self.lacking)
+            cells, index = cells * size, index * size + symbols.to_numpy().astype(np.int64)
+        counts: NDArray[np.int64] = np.bincount(index, minlength=cells).astype(np.int64)
         return counts
 
 
@@ -82,9 +84,12 @@ def own_tables(files: Sequence[Path]) -> OwnTables:
             owners[column] = name
     if not categories:
         raise InvalidInputError("the tables have no column but the id", where="--table")
-    return OwnTables(
-        id_column=id_column, categories=categories, owners=owners, paths=dict(zip(NAMES, files, strict=False))
+    people = next(iter(tables.values()))[id_column]
+    lacking = frozenset(
+        name for name, table in tables.items() if not pc.all(pc.is_in(people, table[id_column])).as_py()
     )
+    paths = dict(zip(NAMES, files, strict=False))
+    return OwnTables(id_column=id_column, categories=categories, owners=owners, paths=paths, lacking=lacking)
 
 
 def _categories(column: pa.ChunkedArray, name: str) -> tuple[str, ...]:
@@ -111,13 +116,21 @@ def _read(path: Path) -> pa.Table:
 def study_text(tables: OwnTables, endpoints: dict[str, str], budget: str, delta: str | None = None) -> str:
     """Return the study file of a user's tables."""
     limits = {"epsilon": budget} if delta is None else {"epsilon": budget, "delta": delta}
+    hub = next(iter(tables.paths))
     return toml_text(
         {
-            "study": {"id": "demo", "title": "Your tables", "minimum_population": 2, "maximum_cells": 4194304},
+            "study": {
+                "id": "demo",
+                "title": "Your tables",
+                "hub": hub,
+                "minimum_population": 2,
+                "maximum_cells": 4194304,
+            },
             "budget": {name: Decimal(limit) for name, limit in limits.items()},
             "server": {"name": "cloud", "endpoint": endpoints["cloud"]},
             "curator": [
                 {"name": name, "endpoint": endpoints[name], "id_columns": [tables.id_column], "normalise": ["strip"]}
+                | ({} if name == hub or name in tables.lacking else {"complete": True})
                 for name in tables.paths
             ],
             "researcher": [{"name": name, "endpoint": endpoints[name]} for name in ("rosa", "rita")],

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.domain import symbol_dtype
+from veiltab.common.core.domain import Domain, symbol_dtype
 from veiltab.common.privacy.planning.planning import mean_squared_error
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.table_spec import TableSpec
@@ -22,6 +22,7 @@ from veiltab.play.local.asking import client_of, progress
 from veiltab.play.local.folder import new_folder
 from veiltab.play.local.processes import APPROVAL, LocalStudy, free_endpoints
 from veiltab.play.studies import adult_tables
+from veiltab.play.studies.registers import among_present
 from veiltab.play.studies.templates import relayed
 from veiltab.researcher.client.client import Client
 from veiltab.researcher.client.release import Release
@@ -67,16 +68,14 @@ class DemoOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TrueTable:
-    """The true joint counts, with one axis for each attribute."""
+    """The true joint counts of the hub's people, one a cell of the study's attributes."""
 
-    names: tuple[str, ...]
+    domain: Domain
     counts: NDArray[np.int64]
 
     def marginal(self, names: tuple[str, ...]) -> NDArray[np.int64]:
-        """Return the counts of some attributes' cells, in study order."""
-        others = tuple(axis for axis, name in enumerate(self.names) if name not in names)
-        summed: NDArray[np.int64] = self.counts.sum(axis=others)
-        return summed.reshape(-1)
+        """Return the counts of some attributes' cells, in study order, of the people whom all their curators have."""
+        return among_present(self.domain.subset(names), self.domain.summed(self.counts, names))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,22 +194,22 @@ def prepare(options: DemoOptions, say: Callable[[str], None]) -> tuple[LocalStud
         )
         paths = adult_tables.write_tables(options.out / "tables", adult_tables.assignment(options.curators))
         counts = adult_tables.truth(options.curators)
-        say(f"wrote the Adult tables: {counts.sum():,} people whom every curator holds, and some whom one holds alone")
+        say(f"wrote the Adult tables: {counts.sum():,} people of alice, all of whom every curator holds")
     if options.relay:
         text = relayed(text, free_endpoints(["relay"])["relay"])
     denial = f'[[rule]]\nresearcher = "{PARTIAL_RESEARCHER}"\ndecision = "deny"\n\n'
     policies = {name: f"{denial if name != curators[0] else ''}{APPROVAL}" for name in curators}
     local = LocalStudy.made_in(options.out, text, tables=paths, policies=policies)
     domain = local.study.domain(rule.name for rule in local.study.attributes)
-    return local, TrueTable(names=domain.names, counts=counts.reshape(domain.shape))
+    return local, TrueTable(domain=domain, counts=counts)
 
 
 def _release(
     local: LocalStudy, researcher: str, truth: TrueTable, options: DemoOptions, say: Callable[[str], None]
 ) -> Outcome:
-    say(f"{researcher} asks for {', '.join(truth.names)} at epsilon {options.epsilon}")
+    say(f"{researcher} asks for {', '.join(truth.domain.names)} at epsilon {options.epsilon}")
     with client_of(local, researcher) as client:
-        release = ask(client, truth.names, options, partial=researcher == PARTIAL_RESEARCHER)
+        release = ask(client, truth.domain.names, options, partial=researcher == PARTIAL_RESEARCHER)
         status = release.wait(600, progress(say))
         estimate = release.estimate()
     return Outcome(researcher=researcher, status=status, estimate=estimate, truth=truth.marginal(estimate.domain.names))

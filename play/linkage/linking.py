@@ -37,7 +37,7 @@ class LinkOptions:
     Args:
         out: folder for all output; new or empty.
         people: rows of each register; four in five of the people stand in both.
-        alignment: "psi" or "tokens".
+        alignment: "oblivious" or "tokens".
         deletions: deletion passes behind the twelve keys.
         errors: factor of the usual errors of both registers.
         misfiled: share of the clinic's rows that are filed under another patient's name, which no key sees.
@@ -46,7 +46,7 @@ class LinkOptions:
 
     out: Path
     people: int = 2000
-    alignment: str = "psi"
+    alignment: str = "oblivious"
     deletions: int = 0
     errors: float = 1.0
     misfiled: float = 0.1
@@ -229,10 +229,11 @@ def study_tables(options: LinkOptions) -> dict[str, Any]:
         "study": {
             "id": "linked-registers",
             "title": "People of two registers without a common number",
+            "hub": HUB,
             "alignment": options.alignment,
         },
         "budget": {"epsilon": max(Decimal(4), 2 * options.epsilon), "delta": min(4 * options.delta, Decimal("0.01"))},
-        "identity": {"hub": HUB, "fields": list(FIELDS), "deletions": options.deletions},
+        "identity": {"fields": list(FIELDS), "deletions": options.deletions},
         "server": {"name": SERVER, "endpoint": ends[SERVER]},
         "curator": [{"name": name, "endpoint": ends[name], "identity": identity} for name in (HUB, SPOKE)],
         "researcher": [{"name": RESEARCHER, "endpoint": ends[RESEARCHER]}],

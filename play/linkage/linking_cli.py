@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     "--advanced",
     click.option(
         "--alignment",
-        type=click.Choice(["psi", "tokens"]),
-        default="psi",
-        help="psi: the hub's key is never known to the other; tokens: a common key, and a tenth of the time.",
+        type=click.Choice(["oblivious", "tokens"]),
+        default="oblivious",
+        help="oblivious: the clinic can test only names in its own rows; tokens: every name, in a tenth of the time.",
     ),
     click.option("--deletions", type=click.IntRange(0, 5), default=0, help="Deletion passes, 0: more people."),
     click.option("--errors", type=float, default=1.0, help="Factor of the usual errors, 1; 2 is a bad register."),

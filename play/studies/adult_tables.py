@@ -2,7 +2,7 @@
 
 With two to four curators the tables are made from the published counts of the 24 cells: 45,222 people whom every
 curator holds. Each further curator holds one more attribute, in two categories, of all 48,842 people of the data set.
-Some more people are in the table of one curator alone.
+Some more people are in the table of one curator alone, never of alice, who is the hub.
 """
 
 import csv
@@ -42,8 +42,8 @@ _FURTHER: Mapping[str, tuple[str, tuple[str, ...], str]] = {
 }
 """Attribute -> a category, its raw values, and the category of all others."""
 
-EXTRA_PEOPLE: Mapping[str, int] = {"alice": 1200, "bob": 900} | dict.fromkeys(NAMES[2:], 600)
-"""People whom one curator holds alone."""
+EXTRA_PEOPLE: Mapping[str, int] = {"bob": 900} | dict.fromkeys(NAMES[2:], 600)
+"""People whom one curator holds alone; alice is the hub."""
 
 
 def adult_study(  # noqa: PLR0913 - one argument a thing that may differ
@@ -62,7 +62,7 @@ def adult_study(  # noqa: PLR0913 - one argument a thing that may differ
         endpoints: party name -> host:port, where it differs from the study file in the package.
         epsilon: budget of each curator (nats), if it differs.
         delta: delta of that budget, if it is to have one.
-        minimum_population: fewest common respondents of a release, if it differs.
+        minimum_population: fewest rows of a release, if it differs.
         release: defaults of a release (sampling, pad), where they differ.
     """
     study = tomllib.loads((_FOLDER / "study.toml").read_text("utf-8"), parse_float=Decimal)

@@ -2,7 +2,8 @@
 
 The people are drawn from a public stream, the SHAKE-256 of the study's id: the tables are the same every time, nothing
 in them is secret, and nothing in them is anybody's. One trait of each person shows in all attributes, so that there are
-dependences for a report to find. Some people are in the table of one curator alone, and some values are missing.
+dependences for a report to find. Some people are in the table of one curator alone, and some values are missing; a
+complete curator has everybody of the hub, and leaves nobody out.
 """
 
 import csv
@@ -22,6 +23,7 @@ from veiltab.common.study.coding.grids import PARTS
 from veiltab.common.study.coding.rules import AttributeRule
 from veiltab.common.study.file import CuratorMember, Study
 from veiltab.play.studies.dummy_identity import identity_row
+from veiltab.play.studies.registers import among_present
 
 MOST_PEOPLE = 1_000_000
 
@@ -42,8 +44,8 @@ class DummyTables:
     Args:
         people: how many every curator holds; the numbers of the others come after theirs.
         values: curator and column -> a raw value a person.
-        symbols: int64, shape (people, attributes): of the people whom every curator holds, in study order; DROP where a
-            value is missing that leaves its person out.
+        symbols: int64, shape (people of the hub, attributes): in study order, absent ones too; DROP where a value of
+            the hub is missing that leaves its person out.
     """
 
     study: Study
@@ -53,17 +55,17 @@ class DummyTables:
 
     @property
     def respondents(self) -> NDArray[np.int64]:
-        """The symbols of the people whom releases count: no value of theirs is missing that leaves them out."""
+        """The symbols of the rows of the hub: no value of theirs is missing that leaves them out."""
         counted: NDArray[np.int64] = self.symbols[(self.symbols != DROP).all(axis=1)]
         return counted
 
     def truth(self, names: Iterable[str]) -> NDArray[np.int64]:
-        """Return the true counts of the cells of some attributes, in C order of the study."""
+        """Return the true counts of the cells of some attributes in C order, of the people whom their curators have."""
         domain = self.study.domain(names)
         every = [rule.name for rule in self.study.attributes]
         columns = self.respondents[:, [every.index(name) for name in domain.names]]
         cells = np.ravel_multi_index(tuple(columns.T), domain.shape)
-        return np.bincount(cells, minlength=domain.cells).astype(np.int64)
+        return among_present(domain, np.bincount(cells, minlength=domain.cells).astype(np.int64))
 
     def write(self, folder: Path) -> dict[str, Path]:
         """Write one CSV file a curator, `dummy-<curator>.csv`, with its id columns and those of its attributes.
@@ -72,12 +74,10 @@ class DummyTables:
             Curator -> its file.
         """
         paths = {curator.name: folder / f"dummy-{curator.name}.csv" for curator in self.study.curators}
-        for place, curator in enumerate(self.study.curators):
-            alone = _alone(self.people)
-            own = range(self.people + place * alone, self.people + (place + 1) * alone)
-            order = np.argsort(_uniform(self.study, f"order of {curator.name}", self.people + alone))
-            numbers = np.array([*range(self.people), *own])[order]
-            _write(paths[curator.name], curator, self.study.identity, self.values, numbers.tolist())
+        for curator in self.study.curators:
+            numbers = _numbers(self.study, self.people, curator.name)
+            order = np.argsort(_uniform(self.study, f"order of {curator.name}", len(numbers)))
+            _write(paths[curator.name], curator, self.study.identity, self.values, numbers[order].tolist())
         return paths
 
 
@@ -86,7 +86,7 @@ def dummy_tables(study: Study, people: int) -> DummyTables:
 
     Args:
         study: says which columns there are, and how their values are coded.
-        people: how many every curator holds; each holds a tenth more alone.
+        people: how many every curator holds; each has a tenth more, at the hub and in complete tables the same ones.
 
     Raises:
         InvalidInputError: too few or too many people for the study, or a column that is both an id and an attribute.
@@ -98,16 +98,33 @@ def dummy_tables(study: Study, people: int) -> DummyTables:
     for rules in _rules_of_columns(study):
         column = rules[0].owner, rules[0].column
         values[column] = _column(study, rules, trait, reverse=len(values) % 3 == 2)
-    symbols = [
-        [_symbol(rule.coding, raw) for raw in values[rule.owner, rule.column][:people]] for rule in study.attributes
-    ]
-    made = DummyTables(study=study, people=people, values=values, symbols=np.array(symbols, np.int64).T)
+    made = DummyTables(study=study, people=people, values=values, symbols=_symbols(study, people, values))
     _check_enough(made)
     return made
 
 
+def _symbols(study: Study, people: int, values: Mapping[tuple[str, str], Sequence[str]]) -> NDArray[np.int64]:
+    """Return the symbols of the people of the hub, as `DummyTables` has them."""
+    numbers, rules = _numbers(study, people, study.hub), study.attributes
+    columns = [[_symbol(rule.coding, values[rule.owner, rule.column][number]) for number in numbers] for rule in rules]
+    symbols = np.array(columns, np.int64)
+    for curator in (curator.name for curator in study.curators if study.may_lack(curator.name)):
+        own = [place for place, rule in enumerate(rules) if rule.owner == curator]
+        here = np.isin(numbers, _numbers(study, people, curator)) & (symbols[own] != DROP).all(axis=0)
+        for place in own:
+            symbols[place, ~here] = rules[place].attribute.size - 1
+    return symbols.T
+
+
+def _numbers(study: Study, people: int, curator: str) -> NDArray[np.int64]:
+    """Return the numbers of the people in a curator's table: those whom all have, and some more."""
+    names, alone = [one.name for one in study.curators], _alone(people)
+    first = people + alone * names.index(study.hub if study.curator(curator).complete else curator)
+    return np.array([*range(people), *range(first, first + alone)])
+
+
 def _alone(people: int) -> int:
-    """Return how many people each curator holds alone."""
+    """Return how many people a curator has whom not all have."""
     return people // 10 + 1
 
 
@@ -181,7 +198,8 @@ def _column(study: Study, rules: Sequence[AttributeRule], trait: NDArray[np.floa
     within = _uniform(study, f"{what} within", people)
     values = [groups[place][int(share * len(groups[place]))] for place, share in zip(chosen, within, strict=True)]
     absent = [raw for raw in codings[0].missing_values if all(coding.code(raw) != UNKNOWN for coding in codings)]
-    if absent:
+    leaves_out = any(coding.missing is None for coding in codings)
+    if absent and not (leaves_out and study.curator(rules[0].owner).complete):
         rate = min(_MISSING, _LEFT_OUT / len(study.attributes))
         (missing,) = np.nonzero(_uniform(study, f"{what} missing", people) < rate)
         for number in missing.tolist():
@@ -224,7 +242,8 @@ def _check_enough(made: DummyTables) -> None:
     counted, needed = len(made.respondents), made.study.minimum_population
     if counted < needed:
         raise InvalidInputError(
-            f"of {made.people:,} dummy people {counted:,} have all values, and a release counts at least {needed:,}",
+            f"of {made.people:,} dummy people {counted:,} have all values at {made.study.hub}, and a release counts at"
+            f" least {needed:,}",
             where="--population",
             remedy=f"Give {needed + needed // 4 + 10} or more.",
         )

@@ -1,6 +1,6 @@
 """Tables of several curators about the same people, made for a demonstration.
 
-Each curator's rows have an order of their own, some people are in the table of one curator alone, and the last curator
+Each curator's rows have an order of their own, some people are in the table of one spoke alone, and the last curator
 spells ids carelessly, which normalisation corrects. The tables are the same every time; nothing here is secret.
 """
 
@@ -9,6 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.core.domain import Domain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +37,7 @@ def write_registers(
         owners: attribute -> owner; its order is that of the columns.
         common: attribute -> raw value, for each person whom every curator holds.
         others: the same for people whom one curator holds alone; they take turns.
-        alone: curator -> how many people it holds alone.
+        alone: spoke -> how many people it holds alone; the hub holds nobody alone.
 
     Returns:
         Curator -> its file.
@@ -41,7 +46,7 @@ def write_registers(
     everybody = [_Person(id=_person_id(number), values=values) for number, values in enumerate(common)]
     paths = {name: folder / f"{name}.csv" for name in names}
     for place, name in enumerate(names):
-        extra = _people_of_one(place, others, alone[name])
+        extra = _people_of_one(place, others, alone.get(name, 0))
         people = sorted([*everybody, *extra], key=lambda person: _shuffle_key(name, person))
         columns = [attribute for attribute, owner in owners.items() if owner == name]
         with paths[name].open("w", encoding="utf-8", newline="") as file:
@@ -50,6 +55,12 @@ def write_registers(
             careless = name == names[-1]
             writer.writerows([_spelling(p.id, careless=careless), *(p.values[c] for c in columns)] for p in people)
     return paths
+
+
+def among_present(domain: Domain, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the counts of the cells of a domain in which nobody is absent, in C order."""
+    kept = tuple(slice(attribute.size - attribute.has_absent) for attribute in domain.attributes)
+    return counts.reshape(domain.shape)[kept].reshape(-1)
 
 
 def _person_id(number: int) -> str:

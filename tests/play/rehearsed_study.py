@@ -28,7 +28,6 @@ normalise = ["strip"]
 [[curator]]
 name = "bob"
 endpoint = "bob.example.org:7402"
-complete = true
 id_columns = ["person", "number"]
 
 [[researcher]]

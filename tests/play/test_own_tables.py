@@ -14,6 +14,7 @@ from veiltab.common.study.file import load_study, study_from_bytes
 from veiltab.common.study.naming import attribute_name
 from veiltab.curator.reading.table_reading import load_table
 from veiltab.play.demos.own_tables import own_tables, study_text
+from veiltab.play.studies.registers import among_present
 
 ENDPOINTS = {
     "cloud": "localhost:1",
@@ -45,27 +46,34 @@ def test_each_table_is_a_curator_s(tmp_path: Path) -> None:
     assert tables.categories == {"Smokes?": ("no", "yes"), "age": ("old", "young")}
     assert tables.owners == {"Smokes?": "alice", "age": "bob"}
     assert tables.paths == {"alice": files[0], "bob": files[1]}
+    assert tables.lacking == {"bob"}  # of 9
 
 
-def test_the_truth_is_that_of_the_common_respondents(tmp_path: Path) -> None:
-    assert own_tables(two(tmp_path)).truth().tolist() == [1, 0, 1, 1]
+def test_the_truth_is_that_of_the_people_of_the_first_table(tmp_path: Path) -> None:
+    tables = own_tables(two(tmp_path))
+    assert tables.truth().tolist() == [1, 0, 1, 1, 1, 0]
+    domain = study_from_bytes(study_text(tables, ENDPOINTS, "1").encode(), "s").domain(["smokes", "age"])
+    assert domain.shape == (2, 3)
+    assert among_present(domain, tables.truth()).tolist() == [1, 0, 1, 1]
+    whole = own_tables([write(tmp_path / "c.csv", ("id", "a"), ("1", "x"), ("8", "y")), two(tmp_path)[1]])
+    assert (whole.lacking, whole.truth().tolist()) == (frozenset(), [0, 1, 1, 0])
 
 
 def test_tables_may_be_of_any_form(tmp_path: Path) -> None:
     rows = two(tmp_path)
     pq.write_table(pa.table({"id": [1, 2, 3, 9], "Smokes?": ["yes", "no ", "yes", "no"]}), tmp_path / "a.parquet")
     (tmp_path / "b.tsv").write_text(rows[1].read_text().replace(",", "\t"))
-    assert own_tables([tmp_path / "a.parquet", tmp_path / "b.tsv"]).truth().tolist() == [1, 0, 1, 1]
+    assert own_tables([tmp_path / "a.parquet", tmp_path / "b.tsv"]).truth().tolist() == [1, 0, 1, 1, 1, 0]
 
 
 def test_three_tables(tmp_path: Path) -> None:
     third = write(tmp_path / "c.csv", ("sex", "id"), ("f", "1"), ("m", "2"), ("m", "3"), ("f", "7"))
     tables = own_tables([*two(tmp_path), third])
     assert list(tables.paths) == ["alice", "bob", "carol"]
-    people = [("yes", "young", "f"), ("no", "old", "m"), ("yes", "old", "m")]
-    shape = [("no", "yes"), ("old", "young"), ("f", "m")]
-    cells = Counter((shape[0].index(a) * 2 + shape[1].index(b)) * 2 + shape[2].index(c) for a, b, c in people)
-    assert tables.truth().tolist() == [cells[cell] for cell in range(8)]
+    people = [("yes", "young", "f"), ("no", "old", "m"), ("yes", "old", "m"), ("no", None, None)]
+    shape = [("no", "yes"), ("old", "young", None), ("f", "m", None)]
+    cells = Counter((shape[0].index(a) * 3 + shape[1].index(b)) * 3 + shape[2].index(c) for a, b, c in people)
+    assert tables.truth().tolist() == [cells[cell] for cell in range(18)]
 
 
 def test_blanks_around_values_and_names_do_not_count(tmp_path: Path) -> None:
