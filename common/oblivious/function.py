@@ -17,18 +17,6 @@ VALUE_BYTES = 16
 
 _PERSON_BYTES = 16
 
-_MANY_PAIRS = 2**48
-
-
-def sent_bytes(rows: int, m: int) -> int:
-    """Return how many bytes of F a hub sends for each of its rows, so that a false match has 2^-32 at most in all.
-
-    Args:
-        rows: of the hub, below 2^32.
-        m: slots of the spoke's store, below 2^32.
-    """
-    return 10 if rows * m < _MANY_PAIRS else 12
-
 
 def digests(ids: Iterable[bytes], key: bytes) -> Bits:
     """Return d(id) = BLAKE2b-512(id; key) of each id, shape (n, 64).
@@ -58,7 +46,7 @@ def values(rows: Bits, digests: Bits, session: bytes, choices: Bits | None = Non
         rows: all rows of the side, the 128 extra ones too, shape (128 + m, 64); may be memory-mapped.
         digests: of the ids, shape (n, 64).
         session: the session's name, or that of its pass, of which the first 16 bytes count.
-        choices: the hub's s, shape (64,); none at the spoke, which must drop the ids that its store left out.
+        choices: the hub's s, shape (64,); none at the spoke.
     """
     first, second, third = (slots(digests, len(rows) - EXTRA_ROWS) + EXTRA_ROWS).T
     blocks = np.empty((len(digests), 2, DIGEST_BYTES), np.uint8)

@@ -50,8 +50,8 @@ def fill(digests: Bits, m: int, source: ByteSource) -> tuple[Bits, NDArray[np.bo
     """Return the words W of a store, after 128 random ones, and which ids are left out.
 
     Left out are ids in a core, which is a set of ids each of whose slots is a slot of another one too: a given id is in
-    one with probability about n (m / 3)^-3, below 2^-28. So are ids that come twice. They must count as absent, and no
-    second store may be tried: it would tell which ids fitted.
+    one with probability about n (m / 3)^-3, below 2^-28. So are ids that come twice. No honest hub has their value, so
+    they are absent. No second store may be tried: it would tell which ids fitted.
 
     Args:
         digests: of the spoke's ids, shape (n, 64).

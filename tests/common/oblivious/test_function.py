@@ -13,7 +13,7 @@ from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.oblivious.bits import transposed
 from veiltab.common.oblivious.code import COLUMNS, Bits
 from veiltab.common.oblivious.extension import EXTRA_ROWS, columns, hub_columns, own_columns, received_columns
-from veiltab.common.oblivious.function import digests, sent_bytes, values
+from veiltab.common.oblivious.function import digests, values
 from veiltab.common.oblivious.store import slots
 
 FIVE = Leg(ids=(b"Ann", b"Bea", "Zoë".encode(), b"17", b""))
@@ -89,10 +89,6 @@ def test_a_batch_is_a_part_of_the_whole() -> None:
         assert np.array_equal(hub, FIVE.hub_rows()[start:stop])
         own = transposed(own_columns(FIVE.seeds, start, stop - start))
         assert np.array_equal(own, FIVE.own_rows()[start:stop])
-
-
-def test_a_value_is_sent_as_long_as_pairs_require() -> None:
-    assert [sent_bytes(10**6, 1_302_528), sent_bytes(2**24, 2**24 - 1), sent_bytes(2**24, 2**24)] == [10, 10, 12]
 
 
 @pytest.mark.parametrize(("start", "rows"), [(100, 128), (128, 64), (1, 8)])
