@@ -1,0 +1,213 @@
+"""The oblivious join of curators in one process: who has whom, and that nothing else depends on it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.curator.alignment.circle import ABSENT, Curator, align, circle, symbol_of
+from tests.curator.disk_use import disk_use
+from veiltab.common.errors import DeniedError, InvalidInputError, NotReadyError
+from veiltab.curator.alignment.joining.hub_leg import SHOWN_BYTES
+from veiltab.curator.alignment.joining.join_messages import JoinKind, Message
+from veiltab.curator.alignment.joining.row_numbers import NOBODY, commitment_to, own_numbers
+from veiltab.curator.alignment.joining.spoke_leg import first_rows
+
+PEOPLE = [f"person {n}" + "x" * (n % 40) for n in range(400)]
+
+
+def rows_of_people(hub: Curator) -> list[str]:
+    """Return the person of each row of every table, of people who all have symbols of their own."""
+    people = {symbol_of(name): name for name in hub.ids}
+    assert len(people) == len(hub.ids)
+    return [people[symbol] for symbol in hub.column]
+
+
+def distinct(count: int) -> list[str]:
+    """Return people with different symbols."""
+    return list({symbol_of(name): name for name in PEOPLE}.values())[:count]
+
+
+@pytest.mark.parametrize("shares", [(1.0,), (0.5,), (0.0,), (0.5, 0.9)], ids=["all", "half", "nobody", "three"])
+def test_every_spoke_fills_the_rows_of_the_hub(tmp_path: Path, shares: tuple[float, ...]) -> None:
+    hub = distinct(100)
+    spokes = [[*hub[: int(share * 100)], *(f"other {n}" for n in range(30))][::-1] for share in shares]
+    with circle(tmp_path, [hub, *spokes]) as (alice, *others):
+        align(alice, *others)
+        people = rows_of_people(alice)
+        assert sorted(people) == sorted(hub)
+        assert len({one.alignment.result() for one in (alice, *others)}) == 1
+        assert len({one.tokens_file() for one in (alice, *others)}) == 1
+        for one in others:
+            assert one.column == [symbol_of(name) if name in one.ids else ABSENT for name in people]
+            assert one.store.alignments.matched() == len({*hub} & {*one.ids})
+
+
+def test_rows_have_an_order_that_no_spoke_chooses(tmp_path: Path) -> None:
+    orders = []
+    for number in range(2):
+        with circle(tmp_path / str(number), [distinct(60), distinct(60)]) as (alice, bob):
+            align(alice, bob)
+            orders.append(alice.column)
+    assert sorted(orders[0]) == sorted(orders[1])
+    assert orders[0] != orders[1]
+
+
+def test_a_spoke_with_people_of_the_hub_and_one_with_none_look_alike(tmp_path: Path) -> None:
+    """What the hub receives has the same sizes, and its own tables, states and sessions say the same."""
+    hub, seen = distinct(60), []
+    for name, people in (("all", hub), ("none", [f"stranger {n}" for n in range(60)])):
+        with circle(tmp_path / name, [hub, people]) as (alice, bob):
+            align(alice, bob)
+            sizes = {kind: len(data) for (_, kind), data in alice.received.items()}
+            own = alice.store.joins.session(alice.alignment._current, "bob")
+            assert own is not None
+            tables = ("coin", "alignment", "join_part")
+            counts = [alice.store.connection.execute(f"SELECT COUNT(*) FROM {t}").fetchone()[0] for t in tables]  # noqa: S608 - tables of the schema
+            files = sorted(
+                path.name for path in alice.folder.rglob("*") if path.is_file() and path.parent != alice.folder
+            )
+            seen.append((sizes, bool(own.finished), counts, len(files), alice.alignment.result()[0]))
+    assert seen[0] == seen[1]
+
+
+def test_what_two_spokes_show_is_as_long_as_their_tables_alone_say(tmp_path: Path) -> None:
+    with circle(tmp_path, [distinct(50), distinct(20), PEOPLE]) as (alice, bob, carol):
+        align(alice, bob, carol)
+        sizes = {curator: len(alice.message(JoinKind.COLUMNS, curator)) for curator in ("bob", "carol")}
+        assert sizes["bob"] == sizes["carol"] == 64 * (3 * 2**15 + 128)
+        assert len(bob.message(JoinKind.VALUES, "alice")) == 50 * SHOWN_BYTES
+
+
+def test_the_hub_lets_a_spoke_see_each_message_and_nobody_else(tmp_path: Path) -> None:
+    with circle(tmp_path, [distinct(20), distinct(20), distinct(20)]) as (alice, bob, carol):
+        align(alice, bob, carol)
+        name = alice.alignment._current
+        own = alice.store.joins.session(name, "bob")
+        assert own is not None
+        legs = alice.exchange.legs
+        with pytest.raises(NotReadyError, match="not in this session"):
+            legs.message_file(name, own.name, Message(kind=JoinKind.VALUES), "carol")
+        for path in (f"../{own.name}", ""):
+            with pytest.raises(NotReadyError):
+                legs.message_file(name, path, Message(kind=JoinKind.VALUES), "bob")
+        with pytest.raises(DeniedError, match="between the hub and a spoke"):
+            bob.exchange.legs.standing(name, "carol")
+        with pytest.raises(DeniedError, match="no tokens are shared"):
+            alice.alignment.shared_tokens(name)
+
+
+def test_a_spoke_with_more_rows_than_the_study_says_is_refused(tmp_path: Path) -> None:
+    with circle(tmp_path, [distinct(20), PEOPLE], {}) as (alice, bob):
+        with pytest.raises(InvalidInputError, match=r"shows 400 rows; it may have 40 here") as refusal:
+            align(alice, bob)
+        assert "most_ids" in (refusal.value.remedy or "")
+    with circle(tmp_path / "more", [distinct(20), PEOPLE], {"bob": 400}) as (alice, bob):
+        align(alice, bob)
+
+
+def test_an_alignment_writes_no_more_than_is_kept_for_it(tmp_path: Path) -> None:
+    with circle(tmp_path, [PEOPLE, PEOPLE[::-1]]) as (alice, bob):
+        with disk_use(alice.folder) as of_alice, disk_use(bob.folder) as of_bob:
+            align(alice, bob)
+        for use, one in ((of_alice, alice), (of_bob, bob)):
+            assert use.most <= one.exchange.most_bytes(one.table) <= 3 * use.most
+
+
+def test_a_changed_table_of_the_hub_is_joined_anew_without_counting_a_spoke(tmp_path: Path) -> None:
+    with circle(tmp_path, [distinct(30), distinct(30)]) as (alice, bob):
+        align(alice, bob)
+        for number in range(4):
+            alice.table = Curator("alice", ("alice", "bob"), tmp_path / f"new {number}", distinct(40), {}).table
+            object.__setattr__(alice.table, "content_digest", f"content {number}")
+            align(alice, bob)
+            assert alice.alignment.result()[0] == 40
+        assert alice.store.joins.sessions_of() == {"bob": 1}
+
+
+def test_sessions_that_a_spoke_begins_are_limited(tmp_path: Path) -> None:
+    with circle(tmp_path, [distinct(30), distinct(30)]) as (alice, bob):
+        for number in range(3):
+            object.__setattr__(bob.table, "content_digest", f"content {number}")
+            align(alice, bob)
+        object.__setattr__(bob.table, "content_digest", "content 3")
+        with pytest.raises(DeniedError, match=r"had 3 joins since a person here allowed more"):
+            align(alice, bob)
+        assert alice.store.joins.allow("bob", bytes(16), person="Ana") == 3
+        align(alice, bob)
+
+
+def test_a_spoke_that_lost_its_rows_finds_them_in_another_session(tmp_path: Path) -> None:
+    with circle(tmp_path, [distinct(30), distinct(20)]) as (alice, bob):
+        align(alice, bob)
+        before = bob.column, bob.tokens_file()
+        for path in [*bob.folder.rglob("numbers.bin"), *bob.folder.rglob("column-*"), *bob.folder.rglob("own-*")]:
+            path.unlink()
+        bob.close()
+        bob.open()
+        align(alice, bob)
+        assert (bob.column, bob.tokens_file()) == before
+        assert alice.store.joins.sessions_of() == {"bob": 2}
+
+
+def test_a_spoke_keeps_its_rows_where_its_table_alone_is_lost(tmp_path: Path) -> None:
+    with circle(tmp_path, [distinct(30), distinct(20)]) as (alice, bob):
+        align(alice, bob)
+        before = bob.column
+        for path in bob.folder.rglob("column-*"):
+            path.unlink()
+        bob.close()
+        bob.open()
+        align(alice, bob)
+        assert bob.column == before
+        assert alice.store.joins.sessions_of() == {"bob": 1}
+
+
+def test_a_hub_that_starts_again_goes_on_with_the_same_order(tmp_path: Path) -> None:
+    with circle(tmp_path, [distinct(30), distinct(20)]) as (alice, bob):
+        align(alice, bob)
+        before = alice.column
+        for path in [*alice.folder.rglob("column-*"), *alice.folder.rglob("own-*")]:
+            path.unlink()
+        alice.close()
+        alice.open()
+        align(alice, bob)
+        assert alice.column == before
+        assert alice.store.joins.sessions_of() == {"bob": 1}
+
+
+def test_the_order_of_rows_is_a_permutation_that_its_commitment_names() -> None:
+    numbers = own_numbers(bytes(32), 1000)
+    assert sorted(numbers.tolist()) == list(range(1000))
+    assert numbers.tolist() != list(range(1000))
+    assert np.array_equal(numbers, own_numbers(bytes(32), 1000))
+    assert not np.array_equal(numbers, own_numbers(bytes([1] * 32), 1000))
+    assert commitment_to(bytes(32)) != commitment_to(bytes([1] * 32))
+
+
+def test_the_first_row_that_names_an_id_counts() -> None:
+    chance = np.random.default_rng(1)
+    shown = chance.integers(0, 256, (50, SHOWN_BYTES), np.uint8)
+    shown[[7, 30]] = shown[3]
+    shown[40, :8] = shown[20, :8]  # alike in the bytes that are compared first
+    own = np.concatenate([shown[[30, 3, 20, 40, 49]], chance.integers(0, 256, (5, SHOWN_BYTES), np.uint8)])
+    assert first_rows(own, shown).tolist() == [3, 3, 20, 40, 49, *(5 * [NOBODY])]
+    assert first_rows(own[:0], shown).tolist() == []
+    assert first_rows(own, shown[:0]).tolist() == 10 * [NOBODY]
+    largest = np.full((1, SHOWN_BYTES), 255, np.uint8)
+    assert first_rows(largest, shown).tolist() == [NOBODY]
+    assert first_rows(largest, np.concatenate([shown, largest])).tolist() == [50]
+
+
+def test_a_spoke_finishes_while_another_is_away(tmp_path: Path) -> None:
+    with circle(tmp_path, [distinct(30), distinct(20), distinct(10)]) as (alice, bob, carol):
+        carol.alignment.table_version = carol.store.alignments.table_version("content of carol", "c" * 32)
+        with pytest.raises(TimeoutError):
+            align(alice, bob, seconds=3)
+        assert bob.store.alignments.matched() == 20
+        assert bob.column.count(ABSENT) == 10
+        with pytest.raises(NotReadyError, match="has not begun this alignment"):
+            alice.alignment.result()
+        align(alice, bob, carol)
+        assert carol.store.alignments.matched() == 10
+        assert alice.store.joins.sessions_of() == {"bob": 1, "carol": 1}
