@@ -5,6 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from tests.protocol.village import Rules
 from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, World, launcher, made_world
 
 
@@ -29,7 +30,7 @@ def mortal_worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable
         def world() -> World:
             if not made or made[-1].spent("alice") > made[-1].local.study.budget_epsilon / 2:
                 running.close()
-                made.append(made_world(tmp_path_factory.mktemp("mortal") / "study"))
+                made.append(made_world(tmp_path_factory.mktemp("mortal") / "study", rules=Rules(alignment="tokens")))
                 made[-1].local.launcher = launcher(PACE)
                 running.enter_context(made[-1].local)
             return made[-1]

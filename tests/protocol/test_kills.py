@@ -324,23 +324,23 @@ ALIGNING = [
 
 @pytest.mark.long
 @pytest.mark.parametrize("point", ALIGNING)
-def test_a_curator_that_is_killed_while_it_aligns_makes_the_same_files_and_leaves_no_id(
+def test_a_spoke_that_is_killed_while_it_aligns_makes_the_same_files_and_leaves_no_id(
     mortal: World, point: str
 ) -> None:
-    state = mortal.local.state_folder(*ALICE)
+    state = mortal.local.state_folder(*BOB)
     folder = state / "alignments"
 
     def files() -> dict[str, bytes]:
         return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
     mortal.wait_until(lambda: any(folder.glob("*/tokens.bin")))
-    mortal.local.kill(*ALICE, number=signal.SIGTERM)
+    mortal.local.kill(*BOB, number=signal.SIGTERM)
     before = files()
     shutil.rmtree(folder)
-    mortal.local.start(*ALICE, launcher=launcher(PACE, point))
-    mortal.wait_for_kill(ALICE)
+    mortal.local.start(*BOB, launcher=launcher(PACE, point))
+    mortal.wait_for_kill(BOB)
     left = b"".join(path.read_bytes() for path in state.rglob("*") if path.is_file())
     assert not [name for name in mortal.people.ids if name.encode() in left]
     assert not list(state.rglob(".scratch*"))
-    mortal.start(ALICE)
+    mortal.start(BOB)
     mortal.wait_until(lambda: folder.exists() and files() == before)
