@@ -183,16 +183,19 @@ class Alignment:
         self._store.coins.forget_unmade(_MOST_UNMADE)
         table = await self._exchange.prepared(name, table, key, self._workplace, peers)
         ordered = await self._in_token_order(name, table, derive(key, "tokens"))
-        hub = await self._exchange.run(name, table, aligned.folder, derive(key, "tokens"), peers)
+        hub = await self._exchange.run(name, table, aligned.folder, peers)
         with step("join"):
-            digest, joined = PopulationDigest(derive(key, "population"), self._exchange.bound(name)), Joined()
+            digest = PopulationDigest(derive(key, "population"), self._exchange.bound(name))
+            joined = Joined()
             rows = digest.of(ordered.rows(hub, self._lacking, joined))
             try:
                 population = await asyncio.to_thread(aligned.write, rows, table.respondents.types)
             except (TransferError, FileNotFoundError):
                 self._ordered = None  # somebody altered or deleted what a pass left: it is made again
                 raise
-        self._store.alignments.set_alignment(name, population, str(digest), joined.matched)
+        self._store.alignments.set_alignment(
+            name, population, str(digest), self._exchange.matched if hub is None else joined.matched
+        )
         if self._store.alignments.alignment(name) != (population, str(digest)):
             raise IntegrityError("the same tables are aligned otherwise than before", where="alignment")
         await asyncio.to_thread(self._exchange.finish, name, aligned.folder)

@@ -18,6 +18,9 @@ class Exchange(Protocol):
     def progress(self) -> str:
         """What it is doing, for people; empty if that takes no time."""
 
+    matched: int = 0
+    """How many rows of the hub are of people who are in one's own table, once they are prepared."""
+
     @property
     def needs_order(self) -> bool:
         """Whether it needs the rows of one's own sorted tokens, as `own_order` has them."""
@@ -42,14 +45,14 @@ class Exchange(Protocol):
         """
         return table
 
-    async def run(self, name: str, table: Table, folder: Path, key: bytes, peers: Peers) -> Path | None:
-        """Return the file of the ascending tokens of the hub's rows; None at the hub.
+    async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> Path | None:  # noqa: ARG002 - of tokens
+        """Return the file of the ascending tokens of the hub's rows; None where the prepared rows are all of them.
 
         Args:
             table: one's own, prepared.
             folder: has one's own ascending tokens.
-            key: of tokens.
         """
+        return None
 
     def bound(self, name: str) -> bytes:  # noqa: ARG002 - the protocol's name
         """Return what the order of the rows follows from, beside the tables and the key; all curators have the same."""

@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from veiltab.common.storage.disk import Room
+from veiltab.common.study.coding.grids import PARTS
 from veiltab.common.study.file import Study
+from veiltab.curator.alignment.intersection import Lacking
 from veiltab.curator.alignment.token_exchange import TokenExchange
 from veiltab.curator.records.store import CuratorStore
 
@@ -51,4 +53,16 @@ def exchange_of(
         )
     from veiltab.curator.alignment.joining.oblivious_exchange import ObliviousExchange  # noqa: PLC0415 - not for linkages
 
-    return ObliviousExchange(legs, folder, folder.parent)
+    return ObliviousExchange(legs, folder, folder.parent, lacking_of(study, name))
+
+
+def lacking_of(study: Study, name: str) -> dict[str, Lacking]:
+    """Return attribute -> what people of the hub have who are not in a curator's table."""
+    return {
+        rule.name: Lacking(
+            categories=len(rule.coding.categories),
+            parts=PARTS if rule.coding.grid else 1,
+            says_so=study.may_lack(name),
+        )
+        for rule in study.attributes_of(name)
+    }

@@ -48,7 +48,7 @@ class TokenExchange(Exchange):
         """Return what an alignment writes at most, if no other table is larger."""
         return alignment_bytes(table.rows, table.respondents.types.values(), 1 if self._is_hub else 2)
 
-    async def run(self, name: str, table: Table, folder: Path, key: bytes, peers: Peers) -> Path | None:  # noqa: ARG002 - an Exchange
+    async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> Path | None:
         """Fetch the tokens of the hub."""
         return None if self._is_hub else await self._fetch(name, table, folder, peers)
 

@@ -81,7 +81,7 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
         standing = self._own.legs.standing(request.alignment_id, caller(context).name)
         return curator_peer_pb2.GetSessionResponse(
             part=standing.part,
-            rows=standing.rows,
+            size=standing.size,
             order=standing.order,
             finished=standing.finished,
             failed=standing.failed,

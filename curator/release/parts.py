@@ -15,12 +15,9 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.rpc.waiting.changes import Changes
 from veiltab.common.storage.disk import Room
-from veiltab.common.study.coding.grids import PARTS
-from veiltab.common.study.coding.rules import AttributeRule
 from veiltab.common.study.file import Study
 from veiltab.curator.alignment.alignment import Alignment
-from veiltab.curator.alignment.exchanges import exchange_of
-from veiltab.curator.alignment.intersection import Lacking
+from veiltab.curator.alignment.exchanges import exchange_of, lacking_of
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.columns.shared_sample import Sampler, SharedSample
@@ -103,7 +100,7 @@ class Parts:
             self.room,
             workplace,
             most_respondents=study.maximum_respondents,
-            lacking={rule.name: _lacking(study, rule) for rule in study.attributes_of(self.name)},
+            lacking=lacking_of(study, self.name),
         )
         self.folder = folder / "releases"
         self.server_check = ServerCheck(self.name, store)
@@ -183,12 +180,6 @@ class Parts:
         """Take up tables that may run now, and let the release that they are part of go on."""
         self.looks.wake()
         self.submitted.set()
-
-
-def _lacking(study: Study, rule: AttributeRule) -> Lacking:
-    """Return what an attribute has for people of the hub who are not in its owner's table."""
-    parts = PARTS if rule.coding.grid else 1
-    return Lacking(categories=len(rule.coding.categories), parts=parts, says_so=study.may_lack(rule.owner))
 
 
 def for_researcher(release_id: str) -> str:

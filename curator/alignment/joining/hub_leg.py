@@ -14,7 +14,6 @@ from veiltab.common.oblivious.code import COLUMNS, ROW_BYTES, Bits
 from veiltab.common.oblivious.extension import BATCH_ROWS, EXTRA_ROWS, hub_columns, received_columns
 from veiltab.common.oblivious.function import values
 from veiltab.common.oblivious.linear_check import CHALLENGE_BYTES, CHECK_BYTES, Sums, holds
-from veiltab.common.oblivious.store import slots_for
 from veiltab.common.storage.files import written_whole
 from veiltab.common.storage.mapped import mapped_array
 from veiltab.curator.alignment.joining.join_messages import JoinKind, SessionFiles, Standing
@@ -46,7 +45,7 @@ async def show_rows(  # noqa: PLR0913, PLR0917 - what a leg consists of
     choices = Choices(session=session, source=CipherStream(own.secret))
     await files.make(JoinKind.BASE_CHOICES, choices.message)
     answer = await files.fetched_whole(JoinKind.BASE_ANSWER, size=ANSWER_BYTES)
-    rows = EXTRA_ROWS + slots_for(said.rows)
+    rows = EXTRA_ROWS + said.size
     columns = await files.fetched_whole(JoinKind.COLUMNS, size=COLUMNS * rows // 8)
     # Fresh, and only now: the columns are durable.
     challenge = legs.sessions.challenge(files.alignment, files.other, token_bytes(CHALLENGE_BYTES))

@@ -65,14 +65,14 @@ class Standing:
 
     Args:
         part: its random part of the session's name.
-        rows: of its table, that take part.
+        size: at the hub the rows of its table; at a spoke the slots of its store, as its rows are nobody else's business.
         order: at the hub what commits to the order of its rows; empty at a spoke.
         finished: the session that it has finished; empty if there is none.
         failed: the session that it has ended for what the other sent; empty if there is none.
     """
 
     part: bytes
-    rows: int
+    size: int
     order: bytes = b""
     finished: str = ""
     failed: str = ""
@@ -86,7 +86,7 @@ async def standing_of(peers: Peers, curator: str, alignment: str) -> Standing:
         raise InvalidInputError(f"the part of a session does not have {PART_BYTES} bytes", where=f"curator {curator}")
     return Standing(
         part=answer.part,
-        rows=answer.rows,
+        size=answer.size,
         order=answer.order,
         finished=text_from_proto(answer.finished, f"curator {curator}"),
         failed=text_from_proto(answer.failed, f"curator {curator}"),

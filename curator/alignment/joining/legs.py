@@ -1,6 +1,6 @@
 """The sessions of one curator: the hub has one with each spoke, and a spoke one with the hub.
 
-A session is named after the alignment, a random part of each of the two, their rows, and what commits to the order of
+A session is named after the alignment, a random part of each of the two, their sizes, and what commits to the order of
 the hub's rows. A curator that has lost what it needs draws another part: the session is then another one, with other
 secrets, at both. All that is drawn in a session follows from one secret, which is durable before anything of it leaves.
 """
@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from veiltab.common.errors import DeniedError, IntegrityError, InvalidInputError, NotReadyError
+from veiltab.common.oblivious.store import THIRD_STEP, slots_for
 from veiltab.common.observe.progress import Stage
 from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment.joining.join_messages import (
@@ -69,7 +70,7 @@ class Legs:
         self._store, self.sessions = store, store.joins
         self._room = room
         self._most_rows, self._maximum = most_rows, maximum
-        # Of the alignment that is under way: its name, the rows here, and what commits to the order of the hub's.
+        # Of the alignment that is under way: its name, the size here, and what commits to the order of the hub's rows.
         self._begun = ("", 0, b"")
         self.stage = Stage()
 
@@ -83,11 +84,11 @@ class Legs:
             NotReadyError: it is not begun here.
         """
         self._check_is_other(peer)
-        session, (begun, rows, order) = self.sessions.session(alignment, peer), self._begun
+        session, (begun, size, order) = self.sessions.session(alignment, peer), self._begun
         if session is None or begun != alignment:
             raise NotReadyError("has not begun this alignment yet", where=f"curator {self.name}")
         own_order = order if self.is_hub else b""
-        return Standing(part=session.part, rows=rows, order=own_order, finished=session.finished, failed=session.failed)
+        return Standing(part=session.part, size=size, order=own_order, finished=session.finished, failed=session.failed)
 
     def message_file(self, alignment: str, session: str, message: Message, peer: str) -> Path:
         """Return the file of a message that this curator made, for a peer.
@@ -111,16 +112,17 @@ class Legs:
         """Return the folder of a session's files."""
         return self._folder / alignment / session
 
-    def begin(self, alignment: str, table: Table, rows: int, order: bytes = b"") -> None:
-        """Take part in an alignment with so many rows of a table.
+    def begin(self, alignment: str, table: Table, size: int, order: bytes = b"") -> None:
+        """Take part in an alignment.
 
         Args:
+            size: as in `Standing`.
             order: at the hub what commits to the order of its rows.
         """
         version = self._store.alignments.table_version(table.content_digest, secrets.token_hex(16))
         for peer in self.others:
             self.sessions.begin(alignment, peer, version, secrets.token_bytes(PART_BYTES))
-        self._begun = alignment, rows, order
+        self._begun = alignment, size, order
 
     async def entered(self, peer: str, peers: Peers) -> tuple[JoinSession, SessionFiles, Standing]:
         """Enter the session that both enter now, unless it is entered; return it, its files and the peer's standing.
@@ -130,13 +132,13 @@ class Legs:
             IntegrityError: the session has failed.
             DeniedError: the spoke began too many.
         """
-        alignment, rows, order = self._begun
+        alignment, size, order = self._begun
         said = await standing_of(peers, peer, alignment)
-        self._check_rows(peer, said.rows, rows)
+        self._check_size(peer, said.size, size)
         own = self._own(alignment, peer)
         if own.has_failed:
             raise self._failure(peer)
-        name = self._session_name(own, said, rows, order)
+        name = self._session_name(own, said, size, order)
         if own.name and said.failed == own.name:
             raise IntegrityError(
                 "ended the join, because the check of what it was sent failed",
@@ -157,12 +159,12 @@ class Legs:
 
         Once both have finished one, its files are deleted.
         """
-        begun, rows, order = self._begun
+        begun, size, order = self._begun
         own = self.sessions.session(alignment, peer)
         if own is None or begun != alignment:
             return True
         said = await standing_of(peers, peer, alignment)
-        if self._session_name(own, said, rows, order) != own.finished:
+        if self._session_name(own, said, size, order) != own.finished:
             return True
         if said.finished == own.finished:
             await asyncio.to_thread(shutil.rmtree, self.folder(alignment, own.name), ignore_errors=True)
@@ -210,10 +212,10 @@ class Legs:
             stage=self.stage,
         )
 
-    def _session_name(self, own: JoinSession, said: Standing, rows: int, order: bytes) -> str:
-        """Return the name of the session of the parts and rows of both, 64 hexadecimal digits."""
+    def _session_name(self, own: JoinSession, said: Standing, size: int, order: bytes) -> str:
+        """Return the name of the session of the parts and sizes of both, 64 hexadecimal digits."""
         hub, spoke = (own.part, said.part) if self.is_hub else (said.part, own.part)
-        n, m = (rows, said.rows) if self.is_hub else (said.rows, rows)
+        n, m = (size, said.size) if self.is_hub else (said.size, size)
         counts = n.to_bytes(8, "big") + m.to_bytes(8, "big")
         text = b"veiltab join session" + self._begun[0].encode() + hub + spoke
         return hashlib.sha256(text + (order or said.order) + counts).hexdigest()
@@ -222,13 +224,20 @@ class Legs:
         if peer not in self.others:
             raise DeniedError("a join is between the hub and a spoke", where=f"curator {peer}")
 
-    def _check_rows(self, peer: str, rows: int, own: int) -> None:
-        """Refuse a table that is larger than the study allows: each id of a spoke may be a guess."""
-        usual = _TIMES_OWN * own if self.is_hub else self._maximum
-        most = min(self._maximum, self._most_rows.get(peer, usual))
-        if rows > most:
+    def _check_size(self, peer: str, size: int, own: int) -> None:
+        """Refuse a table that is larger than the study allows: each slot of a spoke may be a guess."""
+        if not self.is_hub and size > self._maximum:
             raise InvalidInputError(
-                f"shows {rows:,} rows; it may have {most:,} here",
+                f"shows {size:,} rows; it may have {self._maximum:,} here",
+                where=f"curator {peer}",
+                remedy="Raise maximum_respondents in the study file, at every party.",
+            )
+        if self.is_hub and (size <= 0 or size % (3 * THIRD_STEP)):
+            raise IntegrityError("states a size that no store has", where=f"curator {peer}")
+        most = min(self._maximum, self._most_rows.get(peer, _TIMES_OWN * own))
+        if self.is_hub and size > slots_for(most):
+            raise InvalidInputError(
+                f"shows more rows than the {most:,} that it may have here",
                 where=f"curator {peer}",
                 remedy=f"If its table is as large as that, say so by `most_ids` of {peer} in the study file, at every"
                 " party.",

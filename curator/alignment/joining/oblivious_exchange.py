@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,20 +11,22 @@ import numpy as np
 from veiltab.common.core.derivation import derive
 from veiltab.common.errors import DeniedError, NotReadyError, UnavailableError
 from veiltab.common.oblivious import ristretto
+from veiltab.common.oblivious.store import slots_for
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.alignment.disk_needs import alignment_bytes
 from veiltab.curator.alignment.exchange import Exchange
+from veiltab.curator.alignment.intersection import Lacking
 from veiltab.curator.alignment.joining.hub_leg import show_rows
 from veiltab.curator.alignment.joining.join_disk import join_bytes
 from veiltab.curator.alignment.joining.join_messages import PART_BYTES
 from veiltab.curator.alignment.joining.legs import Legs
 from veiltab.curator.alignment.joining.own_ids import DigestedIds
 from veiltab.curator.alignment.joining.row_numbers import (
+    NOBODY,
     Numbers,
     commitment_to,
-    numbered_rows,
     own_numbers,
-    write_row_tokens,
+    rows_by_number,
 )
 from veiltab.curator.alignment.joining.spoke_leg import LostStoreError, find_rows
 from veiltab.curator.peers.calls import Peers
@@ -40,12 +43,14 @@ class ObliviousExchange(Exchange):
         legs: its sessions.
         folder: where the alignments lie, each in a folder of its name.
         state: the curator's folder, from which libsodium may be loaded.
+        lacking: attribute -> what people of the hub have who are not in one's own table.
     """
 
     needs_order = False
 
-    def __init__(self, legs: Legs, folder: Path, state: Path) -> None:
+    def __init__(self, legs: Legs, folder: Path, state: Path, lacking: Mapping[str, Lacking]) -> None:
         self.legs = legs
+        self._lacking = lacking
         self._folder = folder
         self._state = state
         # Of the alignment that was prepared last: its name, the table that led to it, and the numbered one.
@@ -66,7 +71,7 @@ class ObliviousExchange(Exchange):
         raise DeniedError("the study joins obliviously: no tokens are shared", where=f"curator {self.legs.name}")
 
     async def prepared(self, name: str, table: Table, key: bytes, workplace: Workplace, peers: Peers) -> Table:
-        """Return the rows that have a number of the hub's, under these numbers: at a spoke those of people it has.
+        """Return the rows of the hub, under their numbers, with one's own symbols.
 
         Raises:
             NotReadyError, UnavailableError: another curator has not made what is needed; repeat this.
@@ -75,17 +80,11 @@ class ObliviousExchange(Exchange):
         await asyncio.to_thread(ristretto.load, self._state)
         numbers = await (self._shown if self.legs.is_hub else self._found)(name, table, key, peers)
         if self._prepared is None or self._prepared[0] != name or self._prepared[1] is not table:
-            made = await asyncio.to_thread(numbered_rows, table.respondents, numbers, workplace)
+            rows = table.rows if self.legs.is_hub else self._head(name)[1]
+            made = await asyncio.to_thread(rows_by_number, table.respondents, numbers, rows, self._lacking, workplace)
+            self.matched = int(np.count_nonzero(numbers != NOBODY))
             self._prepared = name, table, replace(table, respondents=made)
         return self._prepared[2]
-
-    async def run(self, name: str, table: Table, folder: Path, key: bytes, peers: Peers) -> Path | None:  # noqa: ARG002 - an Exchange
-        """Write the tokens of the hub's rows, which follow from their number."""
-        if self.legs.is_hub:
-            return None
-        path, (_, rows) = folder / "hub-tokens.bin", self._head(name)
-        await asyncio.to_thread(write_row_tokens, path, rows, key)
-        return path
 
     def bound(self, name: str) -> bytes:
         """Return what commits to the order of the hub's rows."""
@@ -98,12 +97,14 @@ class ObliviousExchange(Exchange):
         return self.legs.is_hub and any(wanted)
 
     def _begin(self, name: str, table: Table) -> None:
-        self.legs.begin(name, table, table.rows, self.bound(name) if self.legs.is_hub else b"")
+        if self.legs.is_hub:
+            self.legs.begin(name, table, table.rows, self.bound(name))
+        else:  # by the slots of its store, as nobody else may count its people
+            self.legs.begin(name, table, slots_for(table.rows))
 
     def finish(self, name: str, folder: Path) -> None:  # noqa: ARG002 - an Exchange
-        """Delete the tokens of the hub's rows."""
+        """Let go of the rows."""
         self._prepared = None
-        (folder / "hub-tokens.bin").unlink(missing_ok=True)
 
     def close(self) -> None:
         """Do nothing: nothing goes on."""
@@ -143,7 +144,7 @@ class ObliviousExchange(Exchange):
             self.legs.renew(name, hub)
             raise
         with written_whole(path) as file:
-            file.write(said.order + said.rows.to_bytes(8, "little") + numbers.tobytes())
+            file.write(said.order + said.size.to_bytes(8, "little") + numbers.tobytes())
         self.legs.finish(name, hub)
         return numbers
 

@@ -3,17 +3,15 @@
 import hashlib
 import secrets
 import weakref
-from pathlib import Path
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from veiltab.common.core.randomness import MAX_FILL, CipherStream
-from veiltab.common.storage.files import written_whole
-from veiltab.common.storage.sorted_records import SortedRecords
+from veiltab.curator.alignment.intersection import Lacking
 from veiltab.curator.table.table_rows import TableRows
-from veiltab.curator.table.tokens import TOKEN_LENGTH, tokens
 from veiltab.curator.table.workplace import Workplace
 
 NOBODY = -1
@@ -38,35 +36,34 @@ def commitment_to(key: bytes) -> bytes:
     return hashlib.sha256(b"veiltab join order" + key).digest()[:16]
 
 
-def numbered_rows(table: TableRows, numbers: Numbers, workplace: Workplace) -> TableRows:
-    """Return the rows that have a number, in file order, each under its number in the place of an id.
+def rows_by_number(
+    table: TableRows, numbers: Numbers, rows: int, lacking: Mapping[str, Lacking], workplace: Workplace
+) -> TableRows:
+    """Return the hub's rows in the order of their numbers, each under its number in the place of an id.
+
+    Where the hub has a person of the table its symbols stand, else what says otherwise: no size, time or progress of
+    what comes after depends on who was found.
 
     Args:
+        table: one's own.
+        numbers: of its rows; one that is below 0, or not below `rows`, is nobody's.
+        rows: of the hub, n.
+        lacking: attribute -> what people have who are not in the table.
         workplace: has the files of the run, which holds the result until nothing refers to it.
     """
-    name = f"numbered-{secrets.token_hex(8)}"
-    run, start = workplace.run, 0
-    made = TableRows(run.created(name), table.types, run.file(name))
+    columns = {name: lacking[name].values(rows, type_) for name, type_ in table.types.items()}
+    start = 0
     for batch in table.batches():
         here = numbers[start : start + len(batch.ids)]
         start += len(batch.ids)
-        chosen = here != NOBODY
-        if chosen.any():
-            columns = {attribute: symbols[chosen] for attribute, symbols in batch.columns.items()}
-            made.append(_texts(here[chosen]), np.ones(int(chosen.sum()), np.bool_), columns)
+        chosen = (here >= 0) & (here < rows)
+        for name, symbols in batch.columns.items():
+            columns[name][here[chosen]] = symbols[chosen]
+    name, run = f"numbered-{secrets.token_hex(8)}", workplace.run
+    made = TableRows(run.created(name), table.types, run.file(name))
+    for first in range(0, rows, _PIECE):
+        part = slice(first, min(first + _PIECE, rows))
+        ids = pa.array(np.arange(part.start, part.stop)).cast(pa.large_string())
+        made.append(ids, np.ones(len(ids), np.bool_), {one: column[part] for one, column in columns.items()})
     weakref.finalize(made, run.delete, name)
     return made
-
-
-def write_row_tokens(path: Path, rows: int, key: bytes) -> None:
-    """Write the ascending tokens of the numbers 0 to rows - 1: the hub's own sorted tokens, which anyone computes."""
-    records = SortedRecords(path.parent, TOKEN_LENGTH)
-    for start in range(0, rows, _PIECE):
-        records.add(tokens(_texts(np.arange(start, min(start + _PIECE, rows))), key))
-    with written_whole(path) as file:
-        for part in records.parts():
-            file.write(part.data)
-
-
-def _texts(numbers: Numbers) -> pa.Array:
-    return pa.array(numbers).cast(pa.large_string())

@@ -71,7 +71,7 @@ async def find_rows(legs: Legs, own: JoinSession, files: SessionFiles, said: Sta
     if not files.path(JoinKind.ANSWER).exists():
         _check_store(legs, files, stored)
         await files.make(JoinKind.ANSWER, lambda: _sums(stored, seeds, challenge))
-    shown = await files.fetched_whole(JoinKind.VALUES, size=SHOWN_BYTES * said.rows)
+    shown = await files.fetched_whole(JoinKind.VALUES, size=SHOWN_BYTES * said.size)
     with files.stage.of("finding the hub's rows", len(ids)):
         matrix = files.folder / "rows.bin"
         await asyncio.to_thread(_write_rows, matrix, seeds, rows)

@@ -109,18 +109,18 @@ class GetSessionRequest(_message.Message):
     def __init__(self, alignment_id: _Optional[str] = ...) -> None: ...
 
 class GetSessionResponse(_message.Message):
-    __slots__ = ("part", "rows", "order", "finished", "failed")
+    __slots__ = ("part", "size", "order", "finished", "failed")
     PART_FIELD_NUMBER: _ClassVar[int]
-    ROWS_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
     FINISHED_FIELD_NUMBER: _ClassVar[int]
     FAILED_FIELD_NUMBER: _ClassVar[int]
     part: bytes
-    rows: int
+    size: int
     order: bytes
     finished: str
     failed: str
-    def __init__(self, part: _Optional[bytes] = ..., rows: _Optional[int] = ..., order: _Optional[bytes] = ..., finished: _Optional[str] = ..., failed: _Optional[str] = ...) -> None: ...
+    def __init__(self, part: _Optional[bytes] = ..., size: _Optional[int] = ..., order: _Optional[bytes] = ..., finished: _Optional[str] = ..., failed: _Optional[str] = ...) -> None: ...
 
 class FetchJoinRequest(_message.Message):
     __slots__ = ("alignment_id", "session", "kind", "number", "offset")

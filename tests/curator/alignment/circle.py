@@ -65,7 +65,7 @@ class Peer:
     async def ask(self, _: object, request: curator_peer_pb2.GetSessionRequest) -> curator_peer_pb2.GetSessionResponse:
         said = self._asker.circle[self._name].exchange.legs.standing(request.alignment_id, self._asker.name)
         return curator_peer_pb2.GetSessionResponse(
-            part=said.part, rows=said.rows, order=said.order, finished=said.finished, failed=said.failed
+            part=said.part, size=said.size, order=said.order, finished=said.finished, failed=said.failed
         )
 
     async def stream(
@@ -158,7 +158,8 @@ class Curator(Seat):
             most_rows=self._most_rows,
             maximum=10**9,
         )
-        self.exchange = ObliviousExchange(legs, folder / "alignments", folder)
+        lacking = {"length": Lacking(categories=ABSENT, parts=1, says_so=True)}
+        self.exchange = ObliviousExchange(legs, folder / "alignments", folder, lacking)
         self.alignment = Alignment(
             name,
             folder,
@@ -169,7 +170,7 @@ class Curator(Seat):
             self.room,
             workplace(folder),
             most_respondents=10**9,
-            lacking={"length": Lacking(categories=ABSENT, parts=1, says_so=True)},
+            lacking=lacking,
         )
 
     def message(self, kind: JoinKind, sender: str) -> bytes:
