@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import TypeVar
@@ -71,6 +71,11 @@ class Attribute:
         return self.categories[-1] == ABSENT
 
     @property
+    def without_absent(self) -> "Attribute":
+        """The attribute of the people who are in its curator's table."""
+        return replace(self, categories=self.categories[:-1]) if self.has_absent else self
+
+    @property
     def integers(self) -> range | None:
         """The whole numbers that all categories are, one after the other, such as years; None of others."""
         if not re.fullmatch(r"0|-?[1-9][0-9]{0,9}", self.categories[0]):
@@ -119,6 +124,11 @@ class Domain:
             if name not in known:
                 raise InvalidInputError(f"no attribute {name!r}", remedy=f"Known: {', '.join(self.names)}.")
         return Domain(attributes=tuple(known[name] for name in names))
+
+    @property
+    def without_absent(self) -> "Domain":
+        """The domain of the people who are in every curator's table."""
+        return Domain(attributes=tuple(attribute.without_absent for attribute in self.attributes))
 
     def summed(self, values: NDArray[Number], names: Sequence[str]) -> NDArray[Number]:
         """Return values of the cells summed down to some attributes, in C order of the domain of `names`.

@@ -26,7 +26,7 @@ from veiltab.play.studies.registers import among_present
 from veiltab.play.studies.templates import relayed
 from veiltab.researcher.client.client import Client
 from veiltab.researcher.client.release import Release
-from veiltab.researcher.estimates.estimation import Estimate
+from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.status.release_status import Status
 
 RESEARCHER = "rosa"
@@ -89,7 +89,7 @@ class Outcome:
 
     researcher: str
     status: Status
-    estimate: Estimate
+    estimate: TableEstimate
     truth: NDArray[np.int64]
 
     @property
@@ -117,7 +117,7 @@ class Outcome:
                     population=self.spec.population,
                     sample=self.estimate.design.sample,
                     cells=self.estimate.domain.cells,
-                    gamma=float(self.estimate.design.mechanism.gamma),
+                    gamma=float(self.spec.mechanism.marginal(self.estimate.domain.cells).gamma),
                     sum_of_squares=float(np.sum(self.fractions**2)),
                 )
             )

@@ -1,7 +1,7 @@
 """A table whose values come from a model and not from a measurement: no error of theirs is known."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +9,14 @@ from numpy.typing import NDArray
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.file import Study
+from veiltab.researcher.estimates.estimation import Kind
+from veiltab.researcher.estimates.present import (
+    cells_among_present,
+    nobody_present,
+    present_sentence,
+    spokes_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -24,6 +32,7 @@ class ModelledTable:
         population: respondents n.
         confidence: as of an estimate; no interval uses it.
         study_digest: SHA-256 of the study file, or empty.
+        present: share of the n rows that the fractions are of: the people whom every curator of the table has.
         remarks: what was done to the tables that the model is of, a sentence each.
 
     Raises:
@@ -33,6 +42,7 @@ class ModelledTable:
     domain: Domain
     raw: NDArray[np.float64]
     population: int
+    present: float = 1.0
     confidence: float = CONFIDENCE
     study_digest: str = ""
     remarks: tuple[str, ...] = ()
@@ -48,6 +58,15 @@ class ModelledTable:
         """Whether intervals are doubtful for want of rows: there are no intervals."""
         return False
 
+    @property
+    def people(self) -> float:
+        """How many people the shares are of."""
+        return self.population * self.present
+
+    def counted(self, contrasts: NDArray[Kind]) -> tuple["ModelledTable", NDArray[Kind]]:
+        """Return the table itself: `people` times a contrast is a sum over them."""
+        return self, contrasts
+
     def marginal(self, names: Sequence[str]) -> "ModelledTable":
         """Return the table of a subset of the attributes, in the order of `names`.
 
@@ -59,7 +78,24 @@ class ModelledTable:
             domain=domain,
             raw=self.domain.summed(self.raw, names),
             population=self.population,
+            present=self.present,
             confidence=self.confidence,
             study_digest=self.study_digest,
             remarks=self.remarks,
         )
+
+    def among_present(self, study: Study) -> "ModelledTable":
+        """Return the table of the people whom every curator of an attribute has; itself if nobody may be absent.
+
+        Raises:
+            InvalidInputError: the model has none.
+        """
+        domain, spokes = self.domain.without_absent, spokes_of(self.domain, study)
+        if not spokes:
+            return self
+        cells = cells_among_present(self.domain, domain.names)
+        shares = np.bincount(cells, weights=self.raw, minlength=domain.cells + 1)[:-1]
+        if not (present := float(shares.sum())) > 0:
+            raise nobody_present(study.hub, spokes)
+        remark = present_sentence(study.hub, spokes, self.population, present * self.population)
+        return replace(self, domain=domain, raw=shares / present, present=present, remarks=(*self.remarks, remark))

@@ -20,7 +20,14 @@ _STUDY = {"id": "", "title": "", "digest": "", "party": "", "budget_epsilon": ""
 _SIZES = {"population": 0, "cells": 0, "tables": 0, "epsilon": 0.0, "delta": _NUMBER_OR_NULL, "error": 0.0}
 _COST = {"asked": "", **_SIZES, "cell_error": _NUMBER_OR_NULL, "feasible": False, "advice": ""}
 _FROM = {"release": _ABOUT, "study": "", "confidence": 0.0, "covered": False, "study_digest": ""}
-_TABLE = {"attributes": [""], "codebook": {...: [""]}, "root_mse": 0.0, "few_rows": False, "respondents": ""}
+_TABLE = {
+    "attributes": [""],
+    "codebook": {...: [""]},
+    "root_mse": 0.0,
+    "few_rows": False,
+    "respondents": "",
+    "remarks": [""],
+}
 _ANALYSIS = {"title": "", "unit": "", "measured": False, "along": "", "facts": {...: 0.0}, "remarks": [""]}
 _DIMENSION = {"id": "", "attribute": "", "codes": [{"id": "", "name": ""}]}
 

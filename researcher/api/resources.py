@@ -20,6 +20,7 @@ from veiltab.researcher.api.formats import MEDIA_TYPES, RowFormat, TableFormat, 
 from veiltab.researcher.api.resource import RESOURCES, Resource, answered, json_answer, resource_at
 from veiltab.researcher.api.tokens import Scope
 from veiltab.researcher.api.vocabulary import parameters_of
+from veiltab.researcher.client.answers import Absent
 from veiltab.researcher.client.client import Client
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.estimates.estimation import TableEstimate
@@ -142,12 +143,14 @@ class Desk:
         return json_answer(status_dict(self._client.status(release, seconds=wait)))
 
     @resource_at(f"{_ONE}/table", "Table", *MEDIA_TYPES.values())
-    def get_table(
+    def get_table(  # noqa: PLR0913 - one argument a choice
         self,
         release: str,
+        *,
         attributes: Sequence[str] = (),
         confidence: float = CONFIDENCE,
         linkage_error: str | None = None,
+        absent: Absent = Absent.LEFT_OUT,
         format: TableFormat = TableFormat.JSON,  # noqa: A002 - the word of the query
     ) -> Response:
         """Send the cells of a table, measured or from a model.
@@ -156,9 +159,13 @@ class Desk:
             attributes: names from the study; all of the release if left out.
             confidence: of the intervals, between 0 and 1.
             linkage_error: wrong links to undo: their share, 0.02:0.005 with its standard deviation, 0.02:0 up to it.
+            absent: people of the hub who are absent from another curator's table: left out, or shown as a category.
             format: of the answer.
         """
-        known, table = self._table(release, attributes, confidence, linkage_error)
+        known = self._release(release)
+        self._check_cells(known, attributes)
+        level = _confidence(confidence)
+        table = known.table(attributes, confidence=level, linkage_error=linkage_error, absent=absent)
         if not isinstance(table, TableEstimate):
             raise InvalidInputError(
                 "no table of the release has these attributes, and what a model says of them has no intervals",
@@ -171,7 +178,12 @@ class Desk:
 
     @resource_at(f"{_ONE}/analysis", "Analysis")
     def get_analysis(
-        self, release: str, question: str, confidence: float = CONFIDENCE, linkage_error: str | None = None
+        self,
+        release: str,
+        question: str,
+        confidence: float = CONFIDENCE,
+        linkage_error: str | None = None,
+        absent: Absent = Absent.LEFT_OUT,
     ) -> Response:
         """Answer a question: shares, a mean, sum, variance or quantile, totals, a model, a survival curve.
 
@@ -179,12 +191,14 @@ class Desk:
             question: one sentence, such as "mean of hours by education", as for `veiltab researcher estimate`.
             confidence: of the intervals, between 0 and 1.
             linkage_error: wrong links to undo: their share, 0.02:0.005 with its standard deviation, 0.02:0 up to it.
+            absent: people of the hub who are absent from another curator's table: left out, or shown as a category.
         """
         known = self._release(release)
-        asked = parse_question(question, known.domain())
+        asked = parse_question(question, known.domain(absent=absent))
         if not asked.is_of_all_tables:
             self._check_cells(known, asked.attributes)
-        result = known.ask(question, confidence=_confidence(confidence), linkage_error=linkage_error)
+        level = _confidence(confidence)
+        result = known.ask(question, confidence=level, linkage_error=linkage_error, absent=absent)
         return json_answer(
             {"release": status_dict(known.status())["release"], **analysis_dict(self._client.study, result)}
         )
@@ -192,7 +206,7 @@ class Desk:
     @resource_at(f"{_ONE}/codebook", "Codebook")
     def get_codebook(self, release: str) -> Response:
         """Send the codes of a table in SDMX-CSV."""
-        return json_answer(codebook(self._release(release).domain()))
+        return json_answer(codebook(self._release(release).domain(absent=Absent.SHOWN)))
 
     @resource_at(f"{_ONE}/report", "", "text/html")
     def get_report(self, release: str) -> Response:
@@ -259,13 +273,6 @@ class Desk:
             while len(self._releases) > _KEPT:
                 self._releases.pop(next(iter(self._releases)))
         return kept
-
-    def _table(
-        self, release: str, attributes: Sequence[str], confidence: float, linkage_error: str | None
-    ) -> tuple[Release, Any]:
-        known, level = self._release(release), _confidence(confidence)
-        self._check_cells(known, attributes)
-        return known, known.table(attributes, confidence=level, linkage_error=linkage_error)
 
     def _check_cells(self, release: Release, attributes: Sequence[str]) -> None:
         """Refuse a table that is too large to be sent; of no attributes it is the only one of the release."""

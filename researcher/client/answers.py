@@ -2,11 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack
 
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.naming import check_one_of
 
 if TYPE_CHECKING:
     from veiltab.researcher.analysis.comparisons import Table
@@ -20,10 +22,21 @@ else:
     Linkage = str | None  # what travels over HTTP
 
 
+class Absent(StrEnum):
+    """What becomes of people of the hub who are absent from another curator's table."""
+
+    LEFT_OUT = "left-out"
+    """Estimates are of the people whom every curator of the released table has."""
+
+    SHOWN = "shown"
+    """They are a category of each attribute of that curator, and estimates are of all rows of the hub."""
+
+
 class Choices(TypedDict, total=False):
     """What every question may choose; see `ask`."""
 
     confidence: float
+    absent: str
     linkage_error: Linkage
 
 
@@ -31,20 +44,39 @@ class Answers(ABC):
     """Tables that questions are put to, each in one sentence: `veiltab.researcher.questions.sentence` has all."""
 
     @abstractmethod
-    def domain(self) -> Domain:
-        """Return the attributes that have a result, with the study's categories."""
+    def domain(self, *, absent: str = Absent.LEFT_OUT) -> Domain:
+        """Return the attributes that have a result, with the study's categories; "absent" among them if it is shown."""
 
     @abstractmethod
     def table(
-        self, attributes: Sequence[str], *, confidence: float = CONFIDENCE, linkage_error: Linkage = None
+        self,
+        attributes: Sequence[str],
+        *,
+        confidence: float = CONFIDENCE,
+        linkage_error: Linkage = None,
+        absent: str = Absent.LEFT_OUT,
     ) -> "Table":
         """Return a table of some attributes, measured or from a model; of none, the only table of a release."""
 
     @abstractmethod
-    def measured(self, *, confidence: float = CONFIDENCE, linkage_error: Linkage = None) -> "tuple[TableEstimate, ...]":
+    def measured(
+        self,
+        *,
+        confidence: float = CONFIDENCE,
+        linkage_error: Linkage = None,
+        absent: str = Absent.LEFT_OUT,
+        about: Sequence[str] = (),
+    ) -> "tuple[TableEstimate, ...]":
         """Return each set of attributes that was measured as one table, all its runs pooled."""
 
-    def ask(self, question: str, *, confidence: float = CONFIDENCE, linkage_error: Linkage = None) -> "Analysis":
+    def ask(
+        self,
+        question: str,
+        *,
+        confidence: float = CONFIDENCE,
+        linkage_error: Linkage = None,
+        absent: str = Absent.LEFT_OUT,
+    ) -> "Analysis":
         """Answer a question: release.ask("mean of hours by education").frame().
 
         The words are those of `veiltab researcher estimate`. `frame()` of the answer is for pandas, `plot()` draws.
@@ -52,6 +84,7 @@ class Answers(ABC):
         Args:
             question: such as "share of wage given age", "linear wage ~ age + education", "survival months:died=yes".
             linkage_error: undoes wrong links and weights for missing ones, as for `estimate`.
+            absent: "shown" for a category of people who are absent from a table, which are left out otherwise.
 
         Raises:
             InvalidInputError: the question is not understood, or the release cannot answer it.
@@ -60,13 +93,17 @@ class Answers(ABC):
         from veiltab.researcher.questions.question import answer, answer_of_all  # noqa: PLC0415 - not for tables
         from veiltab.researcher.questions.sentence import parse_question  # noqa: PLC0415 - not for tables
 
-        asked = parse_question(question, self.domain())
+        asked = parse_question(question, self.domain(absent=absent))
         if asked.independence:
             remedy = "Ask it by release.test(...), or `veiltab researcher estimate`."
             raise InvalidInputError("a test of independence has no table of numbers", where="question", remedy=remedy)
         if asked.is_of_all_tables:
-            return answer_of_all(self.measured(confidence=confidence, linkage_error=linkage_error), asked)
-        return answer(asked, self.table(asked.attributes, confidence=confidence, linkage_error=linkage_error))
+            tables = self.measured(
+                confidence=confidence, linkage_error=linkage_error, absent=absent, about=asked.attributes
+            )
+            return answer_of_all(tables, asked)
+        table = self.table(asked.attributes, confidence=confidence, linkage_error=linkage_error, absent=absent)
+        return answer(asked, table)
 
     def model(self, formula: str, **choices: Unpack[Choices]) -> "Analysis":
         """Fit a model: linear "wage ~ age + education", logistic "wage=high ~ age", loglinear "~ age * wage"."""
@@ -86,17 +123,24 @@ class Answers(ABC):
         """Compare groups with the first: release.ratio("mean of hours", given="age"), or of shares and odds."""
         return self.ask(f"ratio of {of} by {given}", **choices)
 
-    def test(self, question: str, *, level: float = 0.05) -> "IndependenceTest":
+    def test(self, question: str, *, level: float = 0.05, absent: str = Absent.LEFT_OUT) -> "IndependenceTest":
         """Test whether attributes are independent: release.test("independence of wage and education").
 
         Args:
             level: of the test, between 0 and 1.
+            absent: "shown" for a category of people who are absent from a table.
         """
         from veiltab.researcher.questions.question import test_of  # noqa: PLC0415 - not for tables
         from veiltab.researcher.questions.sentence import parse_question  # noqa: PLC0415 - not for tables
 
-        asked = parse_question(question, self.domain())
-        return test_of(asked, self.table(asked.attributes, confidence=1 - level), level)
+        asked = parse_question(question, self.domain(absent=absent))
+        return test_of(asked, self.table(asked.attributes, confidence=1 - level, absent=absent), level)
+
+
+def is_shown(absent: str) -> bool:
+    """Return whether "absent" is shown as a category."""
+    check_one_of("absent", absent, tuple(Absent))
+    return absent == Absent.SHOWN
 
 
 def weighting(linkage_error: Linkage) -> tuple[str, ...]:

@@ -3,24 +3,24 @@
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.numbers.confidence import CONFIDENCE
-from veiltab.common.errors import InvalidInputError, NotFoundError, UnavailableError, VeiltabError
+from veiltab.common.errors import NotFoundError, UnavailableError, VeiltabError
 from veiltab.common.release.state import ReleaseState, not_ready
 from veiltab.common.study.missing import respondents_sentence
-from veiltab.researcher.client.answers import Answers, Linkage, weighting
+from veiltab.researcher.client.answers import Absent, Answers, Linkage, is_shown
 from veiltab.researcher.client.connection import Connection
 from veiltab.researcher.status.release_status import Status, TableStatus
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from veiltab.common.study.file import Study
     from veiltab.researcher.analysis.comparisons import Table
+    from veiltab.researcher.client.released_tables import ReleasedTables
     from veiltab.researcher.drawing.style import Picture
-    from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
+    from veiltab.researcher.estimates.estimation import TableEstimate
     from veiltab.researcher.estimates.table_result import TableResult
     from veiltab.researcher.microdata.synthesis import Microdata
     from veiltab.researcher.model.fitting import Model
@@ -32,8 +32,6 @@ _LOOK_AGAIN_SECONDS = 0.1
 _MANY_TABLES_SECONDS = 0.5
 """Seconds between looks at a release of several tables, each of which tells of all of them."""
 
-_MOST_MODELS = 4  # that are kept, for one share of wrong links each
-
 
 class Release(Answers):
     """One release of a client's."""
@@ -43,7 +41,7 @@ class Release(Answers):
         self.continued = continued
         self._client = client
         self._ready: Status | None = None
-        self._fitted: dict[str, tuple[Model, tuple[str, ...]]] = {}
+        self._models: dict[str, tuple[Model, tuple[str, ...]]] = {}
 
     def status(self) -> Status:
         """Return how the release stands."""
@@ -106,14 +104,15 @@ class Release(Answers):
         self._client.check_study(status.study_digest, f"release {self.id}")
         return respondents_sentence(self._client.study, status.granted, status.left_out)
 
-    def domain(self) -> Domain:
-        """Return the attributes that have a result, with the study's categories.
+    def domain(self, *, absent: str = Absent.LEFT_OUT) -> Domain:
+        """Return the attributes that have a result, with the study's categories; "absent" among them if it is shown.
 
         Raises:
             NotReadyError: the release is not ready.
             InvalidInputError: the release was asked for under another study file than the client's.
         """
-        return self._client.study.domain(self._ready_status().measured_attributes)
+        domain = self._client.study.domain(self._ready_status().measured_attributes)
+        return domain if is_shown(absent) else domain.without_absent
 
     def tables(self) -> tuple[TableStatus, ...]:
         """Return the tables of the release that are under way or over, by number; of one table, itself as number 0."""
@@ -141,31 +140,33 @@ class Release(Answers):
 
     def measurements(self) -> "tuple[TableResult, ...]":
         """Return every table as it was measured, by number; one that ran twice twice. It raises as `domain`."""
-        status = self._ready_status()
-        return self._results(status, status.ready_tables)
+        return self._released().results()
 
-    def measured(self, *, confidence: float = CONFIDENCE, linkage_error: Linkage = None) -> "tuple[TableEstimate, ...]":
-        """Return each set of attributes that was measured as one table, all its runs pooled; as `estimate` does."""
-        from veiltab.researcher.estimates.pooling import pooled  # noqa: PLC0415 - not for status and requests
+    def measured(
+        self,
+        *,
+        confidence: float = CONFIDENCE,
+        linkage_error: Linkage = None,
+        absent: str = Absent.LEFT_OUT,
+        about: Sequence[str] = (),
+    ) -> "tuple[TableEstimate, ...]":
+        """Return each set of attributes that was measured as one table, all its runs pooled; as `estimate` does.
 
-        status = self._ready_status()
-        runs: dict[tuple[str, ...], list[Estimate]] = {}
-        for result in self._results(status, _having(status, weighting(linkage_error))):
-            runs.setdefault(tuple(result.names), []).append(self._estimate(status, result, confidence))
-        return tuple(_corrected(pooled(same), linkage_error, self._client.study) for same in runs.values())
-
-    @overload
-    def estimate(self, attributes: None = None, *, confidence: float = CONFIDENCE) -> "Estimate": ...
-
-    @overload
-    def estimate(
-        self, attributes: Sequence[str] | None = None, *, confidence: float = CONFIDENCE, linkage_error: Linkage = None
-    ) -> "TableEstimate": ...
+        Args:
+            about: attributes that moments of several tables are of. Then all tables are of the people whom every
+                curator of these attributes has, so that tables without one of these curators are left out.
+        """
+        return self._released().measured(about, confidence, linkage_error, absent)
 
     def estimate(
-        self, attributes: Sequence[str] | None = None, *, confidence: float = CONFIDENCE, linkage_error: Linkage = None
+        self,
+        attributes: Sequence[str] | None = None,
+        *,
+        confidence: float = CONFIDENCE,
+        linkage_error: Linkage = None,
+        absent: str = Absent.LEFT_OUT,
     ) -> "TableEstimate":
-        """Return an estimated joint distribution.
+        """Return an estimated joint distribution, of the people whom every curator of the released table has.
 
         Args:
             attributes: of the table, which is pooled of all tables that have them; by default all that were granted,
@@ -173,38 +174,26 @@ class Release(Answers):
             confidence: probability that one cell's interval holds its true fraction.
             linkage_error: wrong links to undo, such as "0.02:0.005", or what `veiltab.links` returns to weight as well;
                 none if not given (docs/linkage-errors.md).
+            absent: "shown" for a category of people who are absent from a table; the distribution is then that of all
+                rows of the hub.
 
         Raises:
             NotReadyError, FailedReleaseError: there is no result.
             InvalidInputError: an attribute is not in the release, no table has all of these attributes, several have
                 and none is named, or the release was asked for under another study file than the client's.
         """
+        tables = self._released()
         if attributes is None:
-            status = self._known_status()
-            if status.tables:
-                raise InvalidInputError(
-                    f"this is a release of {len(status.tables)} tables",
-                    where=f"release {self.id}",
-                    remedy="Name the attributes of one in the question, or in Python release.table([...]).",
-                )
-            (result,) = self._results(status, status.ready_tables)
-            return _corrected(self._estimate(status, result, confidence), linkage_error, self._client.study)
-        return self._pooled(self._ready_status(), attributes, confidence, linkage_error)
-
-    def _pooled(
-        self, status: Status, attributes: Sequence[str], confidence: float, linkage_error: Linkage
-    ) -> "TableEstimate":
-        """Return the table of some attributes, pooled of all tables that have them."""
-        from veiltab.researcher.estimates.pooling import pooled  # noqa: PLC0415 - not for status and requests
-
-        by = [name for name in weighting(linkage_error) if name not in attributes]
-        having = _having(status, [*self._client.study.domain(attributes).names, *by])
-        estimates = [self._estimate(status, one, confidence) for one in self._results(status, having)]
-        found = _corrected(pooled(estimates, [*attributes, *by]), linkage_error, self._client.study)
-        return found.marginal(attributes) if by else found
+            return tables.present(tables.only(confidence), linkage_error, absent)
+        return tables.estimate(attributes, confidence, linkage_error, absent)
 
     def table(
-        self, attributes: Sequence[str], *, confidence: float = CONFIDENCE, linkage_error: Linkage = None
+        self,
+        attributes: Sequence[str],
+        *,
+        confidence: float = CONFIDENCE,
+        linkage_error: Linkage = None,
+        absent: str = Absent.LEFT_OUT,
     ) -> "Table":
         """Return a table to analyse: as it was measured, or, if no table of the release has it, from a model of all.
 
@@ -212,40 +201,24 @@ class Release(Answers):
 
         Args:
             linkage_error: as for `estimate`; a model takes one share.
+            absent: as for `estimate`; a model is of the people whom every curator of these attributes has.
 
         Raises:
             As `estimate`, but that an attribute is in no table of the release.
         """
         if not attributes:
-            return self.estimate(confidence=confidence, linkage_error=linkage_error)
-        status = self._ready_status()
-        if weighting(linkage_error) or not status.needs_model(self._client.study.domain(attributes).names):
-            return self._pooled(status, attributes, confidence, linkage_error)
-        from veiltab.researcher.analysis.modelled import ModelledTable  # noqa: PLC0415 - not for releases of one table
+            return self.estimate(confidence=confidence, linkage_error=linkage_error, absent=absent)
+        return self._released().table(attributes, confidence, linkage_error, absent)
 
-        if (links := repr(linkage_error)) not in self._fitted:  # once for all tables
-            self._fitted = dict([*self._fitted.items()][-_MOST_MODELS + 1 :])
-            from veiltab.researcher.estimates.table_result import fitted  # noqa: PLC0415 - not for status and requests
-
-            results = self._results(status, status.ready_tables, linkage_error)
-            domain = self._client.study.domain({name for result in results for name in result.names})
-            self._fitted[links] = (
-                fitted(domain, results),
-                tuple(dict.fromkeys(r for one in results for r in one.remarks)),
-            )
-        model, remarks = self._fitted[links]
-        return ModelledTable(
-            domain=model.domain.subset(attributes),
-            raw=model.marginal(attributes),
-            population=status.spec_of(status.ready_tables[0]).population,
-            confidence=confidence,
-            study_digest=status.study_digest,
-            remarks=remarks,
-        )
-
-    def plot(self, attributes: Sequence[str] | None = None, *, confidence: float = CONFIDENCE) -> "Picture":
+    def plot(
+        self,
+        attributes: Sequence[str] | None = None,
+        *,
+        confidence: float = CONFIDENCE,
+        absent: str = Absent.LEFT_OUT,
+    ) -> "Picture":
         """Draw the estimates with their intervals; as `estimate` does. `save` writes the picture."""
-        return self.estimate(attributes, confidence=confidence).plot()
+        return self.estimate(attributes, confidence=confidence, absent=absent).plot()
 
     def __repr__(self) -> str:
         """Return the id alone: nothing is asked of the service."""
@@ -256,11 +229,17 @@ class Release(Answers):
 
         return status_html(self.id, self.status)
 
-    def frame(self, attributes: Sequence[str] | None = None, *, confidence: float = CONFIDENCE) -> "pd.DataFrame":
+    def frame(
+        self,
+        attributes: Sequence[str] | None = None,
+        *,
+        confidence: float = CONFIDENCE,
+        absent: str = Absent.LEFT_OUT,
+    ) -> "pd.DataFrame":
         """Return the estimates as a DataFrame, one row a cell; as `estimate` does."""
         from veiltab.researcher.estimates.table import to_frame  # noqa: PLC0415 - not for status and requests
 
-        return to_frame(self.estimate(attributes, confidence=confidence))
+        return to_frame(self.estimate(attributes, confidence=confidence, absent=absent))
 
     def rows(self) -> "pd.DataFrame":
         """Return the noisy rows as a DataFrame, one column an attribute, in an order of their own at each call.
@@ -272,7 +251,7 @@ class Release(Answers):
         """
         from veiltab.researcher.estimates.table import rows_frame  # noqa: PLC0415 - not for status and requests
 
-        found = self.estimate()
+        found = self._released().only(CONFIDENCE)
         return rows_frame(found.domain, found.counts, found.study_digest, secrets.token_bytes(32))
 
     def synthesise(  # noqa: PLR0913 - one argument a choice
@@ -305,7 +284,7 @@ class Release(Answers):
 
         check_size(1 if rows is None else rows, replicates, copies)
         status = self._ready_status()
-        tables = self._results(status, status.ready_tables, linkage_error)
+        tables = self._released().results(None, linkage_error)
         return synthesise(
             self._client.study.domain(status.attributes if attributes is None else attributes),
             status,
@@ -316,6 +295,12 @@ class Release(Answers):
             seed=secrets.token_hex(8) if seed is None else str(seed),
             progress=progress or no_progress,
         )
+
+    def _released(self) -> "ReleasedTables":
+        """Return the tables of a release that is ready; it raises as `_ready_status`."""
+        from veiltab.researcher.client.released_tables import ReleasedTables  # noqa: PLC0415 - not for status and requests
+
+        return ReleasedTables(client=self._client, status=self._ready_status(), models=self._models)
 
     def _ready_status(self) -> Status:
         """Return the status of a release that is ready, under the client's study file.
@@ -337,61 +322,6 @@ class Release(Answers):
         status = self._ready or self.status()
         self._client.check_study(status.study_digest, f"release {self.id}")
         return status
-
-    def _results(
-        self, status: Status, tables: Sequence[TableStatus], linkage_error: Linkage = None
-    ) -> "tuple[TableResult, ...]":
-        from veiltab.researcher.estimates.table_result import table_result  # noqa: PLC0415 - not for status and requests
-
-        histograms = [status.counts or self._client.histogram(table.release_id) for table in tables]
-        results = tuple(
-            table_result(table.number, table.attributes, status.spec_of(table), histogram)
-            for table, histogram in zip(tables, histograms, strict=True)
-        )
-        if linkage_error is None:
-            return results
-        from veiltab.researcher.linkage_errors.asking import results_with_links  # noqa: PLC0415 - not for studies with ids
-
-        return results_with_links(results, linkage_error, self._client.study)
-
-    def _estimate(self, status: Status, result: "TableResult", confidence: float) -> "Estimate":
-        from veiltab.researcher.estimates.estimation import Estimate  # noqa: PLC0415 - not for status and requests
-
-        return Estimate(
-            domain=self._client.study.domain(result.names),
-            design=result.design,
-            counts=result.counts,
-            confidence=confidence,
-            study_digest=status.study_digest,
-        )
-
-
-def _corrected(found: "TableEstimate", linkage_error: Linkage, study: "Study") -> "TableEstimate":
-    if linkage_error is None:
-        return found
-    from veiltab.researcher.linkage_errors.asking import table_with_links  # noqa: PLC0415 - not for studies with ids
-
-    return table_with_links(found, linkage_error, study)
-
-
-def _having(status: Status, wanted: Sequence[str]) -> "tuple[TableStatus, ...]":
-    """Return the tables that are ready and have some attributes."""
-    released = status.measured_attributes
-    absent = [name for name in wanted if name not in released]
-    if absent:
-        raise InvalidInputError(
-            f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not in the release",
-            where=f"release {status.release_id}",
-            remedy=f"It has {', '.join(released)}.",
-        )
-    having = tuple(one for one in status.ready_tables if set(one.attributes).issuperset(wanted))
-    if not having:
-        raise InvalidInputError(
-            f"no table of the release has all of {', '.join(wanted)}",
-            where=f"release {status.release_id}",
-            remedy="Ask for a table of them, or estimate it from the model of the release.",
-        )
-    return having
 
 
 def _not_ready(status: Status) -> VeiltabError:

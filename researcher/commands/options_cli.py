@@ -10,6 +10,7 @@ import click
 from veiltab.common.command.cli import Command
 from veiltab.common.command.options import connected
 from veiltab.common.core.numbers.confidence import CONFIDENCE
+from veiltab.researcher.client.answers import Absent
 
 if TYPE_CHECKING:
     from veiltab.researcher.client.client import Client
@@ -29,6 +30,15 @@ def member_option(name: str, kind: type[Enum], *, help: str) -> Callable[[Comman
         return None if value is None else kind(value)
 
     return click.option(name, type=click.Choice([one.value for one in kind]), callback=member, help=help)
+
+
+absent_option = click.option(
+    "--absent",
+    type=click.Choice([one.value for one in Absent]),
+    default=Absent.LEFT_OUT.value,
+    show_default=True,
+    help="People of the hub who are absent from another curator's table: left out, or shown as a category.",
+)
 
 
 def _client(study_path: Path, identity: Path) -> "Client":

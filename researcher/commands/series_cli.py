@@ -9,7 +9,7 @@ from veiltab.common.command.cli import emit, listed
 from veiltab.common.command.new_files import NEW_FILE, force_option
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.commands.linkage_options import Linkage, linkage_option
-from veiltab.researcher.commands.options_cli import confidence_option, with_client
+from veiltab.researcher.commands.options_cli import absent_option, confidence_option, with_client
 from veiltab.researcher.commands.question_options import check_files, question_argument, write_files
 from veiltab.researcher.report.plain_data import analysis_dict
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("--releases", required=True, metavar="A,B[,C]", help="Labels or ids of the waves, in order.")
 @click.option("--changes", is_flag=True, help="How each wave differs from the one before.")
 @linkage_option
+@absent_option
 @confidence_option
 @click.option("--out", type=NEW_FILE, help="Also write the table here (.csv, .parquet or .json).")
 @click.option("--picture", type=NEW_FILE, help="Draw the series (.svg or .png).")
@@ -37,6 +38,7 @@ def series(
     releases: str,
     changes: bool,
     linkage: Linkage,
+    absent: str,
     confidence: float,
     out: Path | None,
     picture: Path | None,
@@ -57,7 +59,7 @@ def series(
             )
         waves_of[release.id] = name
         try:
-            answers[name] = release.ask(question, confidence=confidence, linkage_error=linkage)
+            answers[name] = release.ask(question, confidence=confidence, linkage_error=linkage, absent=absent)
         except InvalidInputError as error:
             where = f"{name}, {error.where}" if error.where else name
             raise InvalidInputError(error.problem, where=where, remedy=error.remedy) from error

@@ -10,7 +10,7 @@ from veiltab.common.command.cli import emit, note
 from veiltab.common.command.new_files import NEW_FILE, force_option
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.commands.linkage_options import Linkage, linkage_option
-from veiltab.researcher.commands.options_cli import confidence_option, release_option, with_client
+from veiltab.researcher.commands.options_cli import absent_option, confidence_option, release_option, with_client
 from veiltab.researcher.commands.question_options import QUESTION_EXAMPLES, check_files, question_argument, write_files
 from veiltab.researcher.commands.status_cli import card_lines
 from veiltab.researcher.report.plain_data import analysis_dict, said_of_links, status_dict, table_dict
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from veiltab.common.study.file import Study
     from veiltab.researcher.analysis.comparisons import Table
     from veiltab.researcher.analysis.result import Analysis
+    from veiltab.researcher.client.answers import Choices
     from veiltab.researcher.client.client import Client
     from veiltab.researcher.client.release import Release
     from veiltab.researcher.estimates.estimation import TableEstimate
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 @release_option
 @click.option("--compare", metavar="RELEASE", help="Another release of the same study: this one minus that.")
 @linkage_option
+@absent_option
 @confidence_option
 @click.option("--out", type=NEW_FILE, help="Also write the table here (.csv, .parquet or .json).")
 @click.option("--picture", type=NEW_FILE, help="Also draw it (.svg or .png).")
@@ -42,14 +44,16 @@ def estimate(
     release_name: str,
     compare: str | None,
     linkage: Linkage,
+    absent: str,
     confidence: float,
     out: Path | None,
     picture: Path | None,
 ) -> None:
     """Answer a QUESTION about a release: its table, with standard errors and intervals, if there is none.
 
-    A table that was not measured comes from a model of those that were, and is marked. The level of a test is 1 less
-    the confidence. --compare takes shares, perhaps by group.
+    Shares, means and models are of the people whom every curator of the released table has. A table that was not
+    measured comes from a model of those that were, and is marked. The level of a test is 1 less the confidence.
+    --compare takes shares, perhaps by group.
     """
     from veiltab.researcher.estimates.estimation import TableEstimate
     from veiltab.researcher.questions.question import answer
@@ -57,24 +61,25 @@ def estimate(
 
     check_files(out, picture)
     release = client.release(release_name)
-    asked = parse_question(question, release.domain())
+    asked = parse_question(question, release.domain(absent=absent))
     if asked.independence:
         refuse_beside_test({"--compare": compare, "--linkage-error": linkage, "--out": out, "--picture": picture})
-        _emit_test(release, release.test(question, level=1 - confidence))
+        _emit_test(release, release.test(question, level=1 - confidence, absent=absent))
         return
     if asked.is_of_all_tables:
         if compare is not None:
             raise InvalidInputError("only shares are compared between releases", where="--compare")
-        analysis = release.ask(question, confidence=confidence, linkage_error=linkage)
+        analysis = release.ask(question, confidence=confidence, linkage_error=linkage, absent=absent)
         _emit_analysis(client.study, release, None, analysis, out, picture)
         return
-    table = release.table(asked.attributes, confidence=confidence, linkage_error=linkage)
+    choices: Choices = {"confidence": confidence, "linkage_error": linkage, "absent": absent}
+    table = release.table(asked.attributes, **choices)
     if asked.is_plain and compare is None and isinstance(table, TableEstimate):
         _emit_table(client.study, release, table, out, picture)
         return
     other = None
     if compare is not None:
-        other = _other_table(client, compare, release, asked.attributes, confidence, linkage)
+        other = _other_table(client, compare, release, asked.attributes, choices)
     _emit_analysis(client.study, release, table, answer(asked, table, other), out, picture)
 
 
@@ -187,15 +192,14 @@ def _other_table(
     name: str,
     release: "Release",
     attributes: Sequence[str],
-    confidence: float,
-    linkage: Linkage,
+    choices: "Choices",
 ) -> "Table":
     """Return the table of another release, with which that of a release is compared."""
     other = client.release(name)
     if other.id == release.id:
         raise InvalidInputError("a release is compared with itself", where="--compare", remedy="Name another release.")
     try:
-        return other.table(attributes, confidence=confidence, linkage_error=linkage)
+        return other.table(attributes, **choices)
     except InvalidInputError as error:
         where = f"--compare {name}: {error.where}" if error.where else f"--compare {name}"
         raise InvalidInputError(error.problem, where=where, remedy=error.remedy) from error

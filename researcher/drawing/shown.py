@@ -70,6 +70,10 @@ class ShownTable(Protocol):
         """Respondents n."""
 
     @property
+    def rows(self) -> tuple[Floats, ...]:
+        """Estimates, standard errors and both ends of the intervals in rows, shape (K,) each."""
+
+    @property
     def sample(self) -> int:
         """Noisy rows m."""
 

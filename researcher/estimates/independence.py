@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.planning import FEWEST_ROWS
 from veiltab.researcher.estimates.chi_square import chi_square_tail, quadratic_form
-from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign
+from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.projection import project_to_simplex
-from veiltab.researcher.estimates.uncertainty import MATRIX_LIMIT
+from veiltab.researcher.estimates.uncertainty import MATRIX_LIMIT, Design
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -83,7 +83,7 @@ class IndependenceTest:
 
 
 def independence(
-    estimate: Estimate, left: Sequence[str], right: Sequence[str], *, level: float = 0.05
+    estimate: TableEstimate, left: Sequence[str], right: Sequence[str], *, level: float = 0.05
 ) -> IndependenceTest:
     """Test whether two groups of attributes are independent among the n respondents.
 
@@ -138,7 +138,7 @@ def independence(
     )
 
 
-def null_covariance(p: NDArray[np.float64], q: NDArray[np.float64], design: ReleaseDesign) -> NDArray[np.float64]:
+def null_covariance(p: NDArray[np.float64], q: NDArray[np.float64], design: Design) -> NDArray[np.float64]:
     """Return the covariance of d_hat without its last row and column, if T_ab = p_a q_b.
 
     J T = 0 and J is a Kronecker product, so of the five terms of Cov(T_hat) three remain and none needs the
@@ -173,7 +173,7 @@ def _centring(marginal: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _association(
-    differences: NDArray[np.float64], p: NDArray[np.float64], q: NDArray[np.float64], design: ReleaseDesign
+    differences: NDArray[np.float64], p: NDArray[np.float64], q: NDArray[np.float64], design: Design
 ) -> float:
     """Return Cramer's V from sum d^2/(p q) less what the noise alone is expected to add to it."""
     held = np.outer(p > 0, q > 0)
@@ -183,7 +183,7 @@ def _association(
     return sqrt(max(inertia, 0.0) / (min(differences.shape) - 1))
 
 
-def _null_variances(p: NDArray[np.float64], q: NDArray[np.float64], design: ReleaseDesign) -> NDArray[np.float64]:
+def _null_variances(p: NDArray[np.float64], q: NDArray[np.float64], design: Design) -> NDArray[np.float64]:
     """Return the variance of every d_ab under independence, the last row and column included; shape (A, B)."""
     terms, left, right = design.terms, _centring(p), _centring(q)
     plain = np.outer((left**2).sum(axis=1), (right**2).sum(axis=1))
@@ -193,7 +193,6 @@ def _null_variances(p: NDArray[np.float64], q: NDArray[np.float64], design: Rele
     return spread - float(terms.background) * ones**2
 
 
-def _least_expected(p: NDArray[np.float64], q: NDArray[np.float64], design: ReleaseDesign) -> float:
-    """Return m min(rho p_a q_b + r/K), noisy rows."""
-    rho = float(design.mechanism.retention)
-    return design.sample * (rho * float(p.min() * q.min()) + (1.0 - rho) / (p.size * q.size))
+def _least_expected(p: NDArray[np.float64], q: NDArray[np.float64], design: Design) -> float:
+    """Return the noisy rows that the smallest cell expects."""
+    return float(design.expected_rows(np.array([p.min() * q.min()]))[0])

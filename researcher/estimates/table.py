@@ -57,7 +57,7 @@ def statistics(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -
         "high": estimate.high,
         "projected": estimate.projected,
     }
-    scaled = {f"{name}_rows": estimate.population * columns[name] for name in ("estimate", "se", "low", "high")}
+    scaled = dict(zip(("estimate_rows", "se_rows", "low_rows", "high_rows"), estimate.rows, strict=True))
     if truth is not None:
         if truth.shape != estimate.raw.shape:
             raise InvalidInputError("the true table and the estimate do not have the same cells")
@@ -152,8 +152,9 @@ def to_html(estimate: ShownTable) -> str:
     headings = (*estimate.domain.names, "estimate", "se", "low", "high", "projected")
     first, cells = len(estimate.domain.names), estimate.domain.cells
     note = (
-        f"{estimate.population:,} respondents, {estimate.sample:,} noisy rows. "
+        f"n = {estimate.population:,}, {estimate.sample:,} noisy rows. "
         f"Intervals {at_level(estimate.confidence, estimate.remarks)}."
+        + "".join(f" {one}" for one in estimate.remarks)
         + (f" The {len(shown)} largest of {cells:,} cells; frame() has all." if len(shown) < cells else "")
     )
     return table(headings, rows, numeric=set(range(first, len(headings)))) + f"<p>{escape(note)}</p>"

@@ -120,7 +120,11 @@ class CorrectedEstimate(DerivedEstimate):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What was corrected."""
-        return (*correction_text(self.legs), *([] if all(leg.error.by for leg in self.legs) else [_ALIKE]))
+        return (
+            *self.observed.remarks,
+            *correction_text(self.legs),
+            *([] if all(leg.error.by for leg in self.legs) else [_ALIKE]),
+        )
 
     def contrast_covariance(self, contrasts: Floats) -> Floats:
         """Return the (c, c) covariance of c linear combinations of cells, given as rows of shape (c, K).
@@ -146,7 +150,7 @@ class CorrectedEstimate(DerivedEstimate):
             if self.domain == whole
             else replace(self, domain=whole, design=self.observed.design).projected
         )
-        found += relinking_covariance(moved, table, whole.shape, drawn, self.population)
+        found += relinking_covariance(moved, table, whole.shape, drawn, self.people)
         return found
 
     @cached_property

@@ -106,7 +106,7 @@ class Correction:
 
 
 def relinking_covariance(
-    contrasts: Floats, table: Floats, shape: Shape, legs: Sequence[Mixing], population: int
+    contrasts: Floats, table: Floats, shape: Shape, legs: Sequence[Mixing], people: float
 ) -> Floats:
     """Return how much the draw of who is wrongly linked, and to whom, adds to the covariance of contrasts of O.
 
@@ -117,7 +117,7 @@ def relinking_covariance(
         contrasts: shape (c, K).
         table: T of the people, shape (K,), not negative, summing to 1 (probabilities).
         legs: as of a Correction; the attributes of each are those that a wrong link replaces.
-        population: n people.
+        people: whom the table is of.
 
     Returns:
         Shape (c, c), float64 (squared probabilities where contrasts have none): no eigenvalue below 0.
@@ -129,4 +129,4 @@ def relinking_covariance(
         means = (1 - share) * means + share * (means * own).sum(axis=ours, keepdims=True)
     means = means.reshape(len(contrasts), -1)
     found: Floats = (contrasts * mixed(table, shape, legs)) @ contrasts.T - (means * table) @ means.T
-    return found / population
+    return found / people

@@ -160,11 +160,11 @@ def _at_ends(part: Table, name: str) -> dict[str, float]:
 def sums(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
     """Estimate the sum of an attribute over the respondents of each group; see `means`."""
     raw, numbers, part, groups = _cells(table, name, given)
-    value = part.population * (raw @ numbers)
+    value = part.people * (raw @ numbers)
     low = high = np.full(value.shape, np.nan)
     if isinstance(part, TableEstimate):
         contrasts = by_group(len(raw), np.nan_to_num(numbers_of(part.domain.attributes[-1])))
-        half = quantile(table) * part.population * deviations(part, contrasts)
+        half = quantile(table) * part.population * deviations(*part.counted(contrasts))
         low, high = value - half, value + half
     return number_analysis(part, f"sum of {name}{given_text(given)}", groups, (value, low, high))
 

@@ -20,6 +20,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.pooling import PooledEstimate
+from veiltab.researcher.estimates.present import PresentEstimate
 
 _LEAST = 1e-12
 """What is added to shares that divide."""
@@ -28,14 +29,15 @@ _REMEDY = "This takes attributes of kind number, of `integers`, or whose categor
 
 
 def numbers_of(attribute: Attribute) -> Floats:
-    """Return the numbers that the categories of an attribute are, shape (k,); NaN for one that stands for missing ones.
+    """Return the numbers that the categories of an attribute are, shape (k,); NaN for missing numbers and people.
 
     Raises:
-        InvalidInputError: a category is no finite number, and it is not the last one of an attribute of kind number.
+        InvalidInputError: a category is no finite number, "absent" apart, and it is not the last one of an attribute of
+            kind number.
     """
     numbers = np.array([number_of(category) for category in attribute.categories])
-    strange = np.flatnonzero(np.isnan(numbers))
-    if len(strange) > (1 if attribute.number else 0) or (len(strange) and strange[0] != attribute.size - 1):
+    strange, known = np.flatnonzero(np.isnan(numbers)), attribute.without_absent.size
+    if (strange < known - bool(attribute.number)).any():
         raise InvalidInputError(
             f"the category {attribute.categories[strange[0]]!r} of {attribute.name} is not a number",
             where=attribute.name,
@@ -45,8 +47,8 @@ def numbers_of(attribute: Attribute) -> Floats:
 
 
 def are_numbers(attribute: Attribute) -> bool:
-    """Return whether all categories are numbers."""
-    return not np.isnan([number_of(category) for category in attribute.categories]).any()
+    """Return whether all categories of people who are present are numbers."""
+    return not np.isnan([number_of(category) for category in attribute.without_absent.categories]).any()
 
 
 def twin_of(attribute: Attribute, domain: Domain) -> Attribute:
@@ -85,6 +87,8 @@ def rounding_variance(table: TableEstimate, contrasts: Floats) -> Floats:
     Each table of a release rounds anew: of tables that are pooled with weights w it is sum w^2 of that of one.
     """
     contrasts, table = table.as_measured(contrasts)
+    if isinstance(table, PresentEstimate):
+        contrasts, table = table.transported(contrasts), table.observed
     once = sum(float(w) ** 2 for w in table.design.weights) if isinstance(table, PooledEstimate) else 1.0
     shape = table.domain.shape
     tensors, shares = contrasts.reshape(-1, *shape), table.projected.reshape(shape)
@@ -119,7 +123,7 @@ def _longer(steps: Floats, below: Floats) -> Floats:
 
 def _points(attribute: Attribute) -> int:
     """Return how many categories are points of the grid."""
-    return attribute.size - int(np.isnan(number_of(attribute.categories[-1])))
+    return int((~np.isnan(numbers_of(attribute))).sum())
 
 
 def number_of(text: str) -> float:

@@ -11,6 +11,7 @@ from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.subgroups import Subgroup, total_contrasts, totals
 from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
 from veiltab.researcher.estimates.independence import IndependenceTest, independence
+from veiltab.researcher.estimates.present import PresentEstimate
 from veiltab.researcher.numbers.correlation import correlation
 from veiltab.researcher.numbers.linear import linear
 from veiltab.researcher.numbers.means import mean_contrasts, means, sums
@@ -28,7 +29,7 @@ class Question:
     At most one of shares, totals, a number, a model, a curve and independence is asked for.
 
     Args:
-        attributes: of the table that is asked; none for the only table of a release, or if all tables are asked.
+        attributes: that the question names; none for the only table of a release.
         given: attributes that are conditioned on.
         contrast: how to compare; None asks for the shares, totals, means or coefficients themselves.
         reference: attribute -> its category in the group that others are compared with; empty for the first.
@@ -174,7 +175,7 @@ def test_of(question: Question, table: Table, level: float) -> IndependenceTest:
     Raises:
         InvalidInputError: the question is no test, or the table comes from a model or has its links corrected.
     """
-    if not isinstance(table, Estimate) or not question.independence:
+    if not isinstance(table, Estimate | PresentEstimate) or not question.independence:
         raise InvalidInputError(
             "independence is tested in a table that one release measured",
             where="question",

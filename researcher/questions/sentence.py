@@ -123,13 +123,13 @@ def _correlation(reader: Reader, _domain: Domain) -> Fields:
     first = reader.attribute()
     if not (reader.word("and") or reader.takes(",")):
         raise reader.refusal("and", 'Write for example "correlation of wage and hours".')
-    return {"attributes": (), "correlation": (first.name, reader.attribute().name)}
+    both = (first.name, reader.attribute().name)
+    return {"attributes": both, "correlation": both}
 
 
 def _linear(reader: Reader, domain: Domain) -> Fields:
     text = reader.all()
-    parse_linear(text, domain)
-    return {"attributes": (), "linear": text}
+    return {"attributes": tuple(one.name for one in parse_linear(text, domain)), "linear": text}
 
 
 def _loglinear(reader: Reader, domain: Domain) -> Fields:

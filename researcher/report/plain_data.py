@@ -87,6 +87,7 @@ def table_dict(study: "Study", status: "Status", found: "TableEstimate", respond
         "root_mse": found.root_mse,
         "few_rows": found.has_few_rows,
         "respondents": respondents,
+        "remarks": list(found.remarks),
         **({"links": list(links)} if (links := said_of_links(found)) else {}),
     }
 

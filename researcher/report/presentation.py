@@ -17,8 +17,9 @@ from veiltab.common.study.file import Study
 from veiltab.common.study.missing import respondents_sentence
 from veiltab.researcher.analysis.comparisons import Table
 from veiltab.researcher.analysis.modelled import ModelledTable
-from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
+from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.pooling import PooledEstimate
+from veiltab.researcher.estimates.present import PresentEstimate
 from veiltab.researcher.microdata.expectation import expected_error
 from veiltab.researcher.microdata.synthesis import Microdata
 from veiltab.researcher.model.row_drawing import Rows
@@ -27,7 +28,7 @@ from veiltab.researcher.report.report import ReportInput, render
 from veiltab.researcher.status.release_status import Status
 
 
-def report_page(study: Study, status: Status, estimate: Estimate, truth: NDArray[np.float64] | None = None) -> str:
+def report_page(study: Study, status: Status, estimate: TableEstimate, truth: NDArray[np.float64] | None = None) -> str:
     """Return the HTML report of a release that is ready.
 
     Raises:
@@ -99,11 +100,12 @@ def source_sentence(table: Table, status: Status) -> str:
     counted = f"n = {table.population:,}."
     if not status.tables:
         return counted
-    match table:
+    measured = table.observed if isinstance(table, PresentEstimate) else table
+    match measured:
         case ModelledTable():
             return f"{counted} From a model of all tables of the release: none has all of these attributes."
         case PooledEstimate():
-            runs = len(table.parts)
+            runs = len(measured.parts)
             return f"{counted} Measured by {runs} tables of the release, pooled; one that ran twice counts as two."
         case TableEstimate():
             return f"{counted} Measured by one table of the release, which ran once."

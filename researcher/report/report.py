@@ -28,6 +28,7 @@ from veiltab.researcher.drawing.shown import Unit
 from veiltab.researcher.drawing.style import figure
 from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
 from veiltab.researcher.estimates.independence import IndependenceTest, independence
+from veiltab.researcher.estimates.present import PresentEstimate
 from veiltab.researcher.numbers.means import means, means_by_each
 from veiltab.researcher.status.release_status import TestResult
 from veiltab.researcher.survival.curves import survival
@@ -64,7 +65,7 @@ class ReportInput:
 
     title: str
     release_id: str
-    estimate: Estimate
+    estimate: TableEstimate
     owners: tuple[tuple[str, str], ...]
     epsilon: str
     scheme: str
@@ -81,10 +82,18 @@ class ReportInput:
         names = set(self.estimate.domain.names)
         if not {attribute for attribute, _ in self.owners} >= names:
             raise InvalidInputError("an attribute of the report has no owner")
-        if self.truth is not None and self.truth.shape != self.estimate.counts.shape:
+        if self.truth is not None and self.truth.shape != self.estimate.raw.shape:
             raise InvalidInputError("the true table and the estimate do not have the same cells")
         if self.pair is not None and (len(set(self.pair)) != 2 or not set(self.pair) <= names):
             raise InvalidInputError("two different attributes of the release were not given for the heat map")
+
+    @property
+    def released(self) -> Estimate:
+        """The table as it was released, with people who are absent."""
+        found = self.estimate.observed if isinstance(self.estimate, PresentEstimate) else self.estimate
+        if not isinstance(found, Estimate):
+            raise InvalidInputError("a report is of a table that one release measured")
+        return found
 
 
 def render(report: ReportInput) -> str:
@@ -111,7 +120,7 @@ def render(report: ReportInput) -> str:
     estimate, reader = report.estimate, report.card[0]
     half = 50 * float(np.median(estimate.high - estimate.low))
     lead = (
-        f"Joint distribution of {', '.join(estimate.domain.names)} of {estimate.population:,} people. Half of the"
+        f"Joint distribution of {', '.join(estimate.domain.names)} of {estimate.people:,.0f} people. Half of the"
         f" {100 * estimate.confidence:g}% intervals of its {estimate.domain.cells:,} cells reach at most {half:.2g}"
         f" percentage points to each side.{followed} Guarantee against the {reader.name}: {reader.limit}."
     )
@@ -173,7 +182,7 @@ def _analysis_figure(shown: Analysis, said: str = "") -> str:
 
 
 def _facts(report: ReportInput) -> str:
-    design, domain = report.estimate.design, report.estimate.domain
+    design, domain = report.released.design, report.released.domain
     mechanism = design.mechanism
     known = [
         ("release", report.release_id),
@@ -191,7 +200,8 @@ def _facts(report: ReportInput) -> str:
     owners = dict(report.owners)
     attributes = [(a.name, owners[a.name], str(a.size), _listed(a.categories)) for a in domain.attributes]
     headings = ("attribute", "held by", "categories", "which")
-    return f"{facts(known)}\n<p>{escape(report.respondents)}</p>\n{table(headings, attributes, numeric={2})}"
+    said = " ".join([report.respondents, *report.estimate.remarks])
+    return f"{facts(known)}\n<p>{escape(said)}</p>\n{table(headings, attributes, numeric={2})}"
 
 
 def _results(results: Sequence[TestResult]) -> str:
@@ -261,7 +271,7 @@ def _first(report: ReportInput, tests: PairTests) -> list[tuple[str, str]]:
     return [conditional(report.estimate, pair, chosen)]
 
 
-def _means(estimate: Estimate) -> list[tuple[str, str]]:
+def _means(estimate: TableEstimate) -> list[tuple[str, str]]:
     """Return a section for each attribute of numbers: its mean, of all and by group."""
     numbers = [attribute.name for attribute in estimate.domain.attributes if attribute.number]
     return [(escape(f"Mean of {name}"), _analysis_figure(means_by_each(estimate, name))) for name in numbers]
@@ -296,7 +306,7 @@ def _dependence(report: ReportInput, tests: PairTests) -> list[tuple[str, str]]:
     ]
 
 
-def _pair_tests(estimate: Estimate, level: float) -> PairTests:
+def _pair_tests(estimate: TableEstimate, level: float) -> PairTests:
     """Test every pair of attributes for dependence; where that is impossible keep the reason."""
     outcomes: PairTests = []
     for left, right in combinations(estimate.domain.names, 2):
@@ -350,7 +360,7 @@ def _cell_texts(
         _share(estimate.se[shown], digits),
         [f"{a} to {b}" for a, b in zip(low, high, strict=True)],
         _share(estimate.projected[shown], digits),
-        [f"{people:,.0f}".replace("-", MINUS) for people in np.rint(estimate.population * estimate.raw[shown]) + 0.0],
+        [f"{people:,.0f}".replace("-", MINUS) for people in np.rint(estimate.rows[0][shown]) + 0.0],
     ]
     if truth is not None:
         columns.append(_share(truth[shown], digits))

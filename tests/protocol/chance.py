@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2, chi2_contingency, chisquare
 
 from veiltab.common.core.domain import Symbols
-from veiltab.researcher.estimates.estimation import Estimate
+from veiltab.researcher.estimates.estimation import TableEstimate
 
 ALPHA = 1e-3
 """Level of one rejection. It is confirmed on fresh data, so that an honest run is rejected once in a million."""
@@ -55,7 +55,7 @@ def looks_random(symbols: Symbols, size: int) -> float:
     return combined([uniformity(symbols, size), *pairs])
 
 
-def agreement(estimate: Estimate, truth: NDArray[np.int64]) -> float:
+def agreement(estimate: TableEstimate, truth: NDArray[np.int64]) -> float:
     """Return the p-value of a true table, given its estimate and the estimate's own covariance.
 
     (T_hat - T)' Cov^+ (T_hat - T) is about chi-square with K - 1 degrees of freedom, since the estimates sum to 1.

@@ -50,7 +50,7 @@ def test_an_analyst_reads_what_its_researcher_reads(village: World, label: str) 
         # The counts would tell of the curators' rows.
         assert read.receipts == tuple(replace(one, receipt=None) for one in whole.receipts)
         assert all(one.receipt is not None for one in whole.receipts)
-        assert np.array_equal(mine.estimate().counts, hers.estimate().counts)
+        assert np.array_equal(mine.measurements()[0].counts, hers.measurements()[0].counts)
         assert mine.frame().equals(hers.frame())
         cells = mine.rows().value_counts().to_dict()
         assert cells == hers.rows().value_counts().to_dict()

@@ -39,7 +39,7 @@ def test_an_estimate_with_few_rows_in_a_cell_says_so(
         study_digest=study.digest,
     )
     release = SimpleNamespace(
-        domain=lambda: estimate.domain,
+        domain=lambda **_: estimate.domain,
         table=lambda *_, **__: estimate,
         status=lambda: status,
         respondents=lambda: "n counts all",

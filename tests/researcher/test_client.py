@@ -10,7 +10,14 @@ import pytest
 from tests.conftest import spec_with
 from tests.made_receipts import made_tests
 from tests.researcher.made_status import made_status, result_of
-from veiltab.common.errors import DeniedError, FailedReleaseError, IntegrityError, InvalidInputError, UnavailableError
+from veiltab.common.errors import (
+    DeniedError,
+    FailedReleaseError,
+    IntegrityError,
+    InvalidInputError,
+    NotReadyError,
+    UnavailableError,
+)
 from veiltab.common.release.messages.release_messages import receipt_to_proto, release_to_proto
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import release_of
@@ -123,11 +130,11 @@ def test_a_status_is_read_whole(make_spec: Make, *, with_counts: bool) -> None:
 def test_counts_that_came_with_the_status_are_not_fetched(study: Study, make_spec: Make) -> None:
     ready = replace(STATUS, state=ReleaseState.READY, spec=release_of(make_spec()), granted=("sex", "salary"))
     service = Service(study, ready)
-    fetched = release(service).estimate().counts
+    fetched = release(service).measurements()[0].counts
     sent = replace(ready, counts=service.counts.tobytes())
     service = Service(study, sent)
     service.counts = np.zeros(4, "<i8")
-    assert release(service).estimate().counts.tolist() == fetched.tolist()
+    assert release(service).measurements()[0].counts.tolist() == fetched.tolist()
 
 
 @pytest.mark.parametrize("is_owner", [False, True])
@@ -231,7 +238,7 @@ def test_a_part_that_is_granted_is_inverted_alone(study: Study, make_spec: Make)
     service.counts = np.array([250, 150], "<i8")
     estimate = release(service).estimate()
     r = 1 - float(spec.mechanism.retention)
-    assert estimate.design.mechanism.cells == 2
+    assert estimate.design.cells == 2
     assert np.allclose(estimate.raw, (service.counts / 400 - r / 2) / (1 - r), rtol=1e-12)
 
 
@@ -245,10 +252,10 @@ def test_an_attribute_that_is_not_in_the_release_is_named_and_so_are_those_that_
 
 
 def test_without_a_result_there_is_no_estimate(study: Study) -> None:
-    with pytest.raises(FailedReleaseError, match="there is no result"):
+    with pytest.raises(NotReadyError, match="the release is uploading"):
         release(Service(study, STATUS)).estimate()
     with pytest.raises(FailedReleaseError, match="why"):
-        release(Service(study, replace(STATUS, failure="why"))).estimate()
+        release(Service(study, replace(STATUS, state=ReleaseState.FAILED, failure="why"))).estimate()
 
 
 def test_rows_carry_the_names_of_their_categories(study: Study, make_spec: Make) -> None:

@@ -236,7 +236,7 @@ def test_pair_of_the_heat_map_is_the_strongest_or_the_one_asked_for() -> None:
     assert "strongest estimated association" not in asked
     rng = np.random.default_rng(2)
     joint = np.einsum("a,bc->abc", [0.5, 0.3, 0.2], [[0.4, 0.1], [0.1, 0.4]]).reshape(-1)
-    dependent = replace(report.estimate, counts=rng.multinomial(2000, joint))
+    dependent = replace(report.released, counts=rng.multinomial(2000, joint))
     text = Page(render(replace(report, estimate=dependent))).text
     assert "attribute 1 and attribute 2" in text
     assert "strongest estimated association" in text

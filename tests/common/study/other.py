@@ -24,7 +24,6 @@ complete = true
 id_columns = ["id"]
 """
 _LINKED = b"""[identity]
-hub = "bob"
 fields = ["given", "family", "birth"]
 [[curator]]
 name = "alice"
@@ -47,7 +46,7 @@ minimum_population = 2
 maximum_cells = 1000
 maximum_tables = 9
 maximum_respondents = 8000
-alignment = "psi"
+alignment = "tokens"
 left_out = "stated"
 noise_split = 0.25
 canaries = 50
@@ -131,7 +130,7 @@ CHANGES: dict[str, tuple[bytes, bytes, str]] = {
     ),
     "title": (b"A survey", b"The survey", "gives another title"),
     "minimum population": (b"minimum_population = 2", b"minimum_population = 3", "gives another minimum population"),
-    "minimum share": (b'alignment = "psi"', b'alignment = "psi"\nminimum_share = 0.4', "gives another minimum share"),
+    "whom a curator may lack": (b"complete = true\n", b"", "gives curator bob another complete"),
     "maximum of cells": (b"maximum_cells = 1000", b"maximum_cells = 999", "gives another maximum cells"),
     "maximum of tables": (b"maximum_tables = 9", b"maximum_tables = 10", "gives another maximum tables"),
     "maximum of respondents": (
@@ -143,7 +142,7 @@ CHANGES: dict[str, tuple[bytes, bytes, str]] = {
     "budget's delta": (b"delta = 1e-6", b"delta = 1e-5", "gives another budget delta"),
     "a month's share": (b"delta = 1e-6", b"delta = 1e-6\nmonth_share = 0.1", "gives another month share"),
     "sampling": (b'sampling = "seed"', b'sampling = "indices"', "gives another sampling"),
-    "alignment": (b'alignment = "psi"\n', b"", "gives another alignment"),
+    "alignment": (b'alignment = "tokens"\n', b"", "gives another alignment"),
     "rows left out": (b'left_out = "stated"\n', b"", "gives another left out"),
     "curators' part of the noise": (b"noise_split = 0.25", b"noise_split = 0.5", "gives another noise split"),
     **{

@@ -42,7 +42,7 @@ class MadeRelease(Answers):
     def __init__(self, name: str, whole: Table) -> None:
         self.id, self._whole = name, whole
 
-    def domain(self) -> Domain:
+    def domain(self, **_: object) -> Domain:
         return self._whole.domain
 
     def table(self, attributes: Sequence[str], **_: object) -> Table:
@@ -75,8 +75,8 @@ READ: dict[str, dict[str, Any]] = {
     "sum of age given sex": {"attributes": ("sex", "age"), "sum": "age", "given": ("sex",)},
     "variance of age": {"attributes": ("age",), "variance": "age"},
     "median of age by sex": {"attributes": ("sex", "age"), "quantile": 0.5, "of": "age", "given": ("sex",)},
-    "correlation of age and sex": {"correlation": ("age", "sex")},
-    "linear age ~ sex": {"linear": "age ~ sex"},
+    "correlation of age and sex": {"attributes": ("age", "sex"), "correlation": ("age", "sex")},
+    "linear age ~ sex": {"attributes": ("age", "sex"), "linear": "age ~ sex"},
     "loglinear sex * salary": {"attributes": ("sex", "salary"), "model": "~ sex * salary"},
     "survival age:salary=more by sex until 1.5": {
         "attributes": ("sex", "age", "salary"),

@@ -10,15 +10,17 @@ from typing import cast
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from numpy.typing import NDArray
 
 from tests.researcher.analysis.simulated import simulated_counts
 from tests.researcher.made_status import made_status
+from veiltab.common.core.domain import ABSENT
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import ReleaseSpec, TablePlan
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import Column
-from veiltab.common.study.file import Study
+from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.deploy.cli import veiltab
 from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.analysis.modelled import ModelledTable
@@ -26,10 +28,11 @@ from veiltab.researcher.analysis.result import NO_INTERVAL
 from veiltab.researcher.client.client import Client
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.estimates.pooling import PooledEstimate
+from veiltab.researcher.estimates.present import PresentEstimate
 from veiltab.researcher.estimates.table_result import design_of
 from veiltab.researcher.status.release_status import Status, TableStatus
 
-NAMES, SIZES = ("sex", "age", "salary"), (2, 3, 2)
+NAMES = ("sex", "age", "salary")
 # Sex and age are independent given the salary, so that the two pairs say everything.
 BY_SALARY = np.array([0.6, 0.4])
 SEX, AGE = np.array([[0.7, 0.2], [0.3, 0.8]]), np.array([[0.5, 0.1], [0.3, 0.3], [0.2, 0.6]])
@@ -40,17 +43,17 @@ PLANS = tuple(
 )
 
 
-def linked_status(study: Study) -> Status:
+def linked_status(study: Study, table: NDArray[np.int64] = TABLE) -> Status:
     workload = ReleaseSpec(
         release_id="a" * 32,
         study_digest=study.digest,
         researcher="rosa",
         columns=tuple(
             Column(attribute=name, owner=study.owner_of(name), size=size)
-            for name, size in zip(NAMES, SIZES, strict=True)
+            for name, size in zip(NAMES, table.shape, strict=True)
         ),
-        population=int(TABLE.sum()),
-        sample=int(TABLE.sum()),
+        population=int(table.sum()),
+        sample=int(table.sum()),
         epsilon=Decimal(1),
         delta=Decimal("1e-6"),
         scheme="wor",
@@ -90,13 +93,13 @@ def linked(study: Study) -> Release:
     return linked_release(study)
 
 
-def linked_release(study: Study) -> Release:
+def linked_release(study: Study, people: NDArray[np.int64] = TABLE) -> Release:
     """Return a ready release of two pairs, one of which ran twice."""
-    status, rng = linked_status(study), np.random.default_rng(101)
+    status, rng = linked_status(study, people), np.random.default_rng(101)
     histograms = {}
     for table in status.tables:
         spec = status.spec_of(table)
-        summed = TABLE.sum(axis=tuple(axis for axis, name in enumerate(NAMES) if name not in table.attributes))
+        summed = people.sum(axis=tuple(axis for axis, name in enumerate(NAMES) if name not in table.attributes))
         design = design_of(spec, summed.size, counted=spec.sample)
         histograms[table.release_id] = simulated_counts(summed, design, 1, rng)[0].astype("<i8").tobytes()
     client = SimpleNamespace(
@@ -213,3 +216,59 @@ def test_a_notebook_shows_a_release_with_its_texts_escaped(linked: Release, monk
 
     monkeypatch.setattr(linked._client, "status", refuse)
     assert "the service does not answer" in linked._repr_html_()
+
+
+@pytest.fixture
+def lacking(study_bytes: bytes) -> Release:
+    """Return the release where bob lacks people of alice: half of the women, and a quarter of the men."""
+    people = np.zeros((2, 3, 3), np.int64)
+    people[..., :2] = TABLE * np.array([1, 3])[:, None, None] // np.array([2, 4])[:, None, None]
+    people[..., 2] = TABLE.sum(axis=2) - people.sum(axis=2)
+    return linked_release(study_from_bytes(study_bytes.replace(b"complete = true\n", b""), "study.toml"), people)
+
+
+def test_tables_and_models_are_of_the_people_whom_each_curator_has(lacking: Release) -> None:
+    present = TABLE * np.array([1 / 2, 3 / 4])[:, None, None]
+    measured = lacking.table(["salary", "sex"])
+    np.testing.assert_allclose(measured.raw, present.sum(axis=1).T.reshape(-1) / present.sum(), atol=0.02)
+    assert ABSENT not in lacking.domain().attributes[2].categories
+    # Every table with sex has an attribute of bob, so that sex alone is of those whom bob has.
+    np.testing.assert_allclose(lacking.table(["sex"]).raw, present.sum(axis=(1, 2)) / present.sum(), atol=0.01)
+    modelled = lacking.table(["age", "sex"])
+    assert isinstance(modelled, ModelledTable)
+    # Of these alice has everybody.
+    np.testing.assert_allclose(modelled.raw, TABLE.sum(axis=2).T.reshape(-1) / TABLE.sum(), atol=0.02)
+    of_three = lacking.table(["age", "salary", "sex"])
+    assert isinstance(of_three, ModelledTable)
+    assert of_three.domain.shape == (3, 2, 2)
+    assert of_three.present == pytest.approx(present.sum() / TABLE.sum(), abs=0.02)
+
+
+def test_absent_is_shown_where_it_is_asked_for(lacking: Release) -> None:
+    lost = TABLE.sum(axis=(1, 2)) * [1 / 2, 1 / 4] / TABLE.sum()
+    shown = lacking.table(["sex", "salary"], absent="shown")
+    np.testing.assert_allclose(shown.raw.reshape(2, 3)[:, 2], lost, atol=0.02)
+    assert lacking.ask("share of salary by sex", absent="shown").labels["salary"].count(ABSENT) == 2
+    assert ABSENT not in lacking.ask("share of salary by sex").labels["salary"]
+    with pytest.raises(InvalidInputError, match="absent = 'counted' is not known"):
+        lacking.table(["sex"], absent="counted")
+    with pytest.raises(InvalidInputError, match="wrong links are undone among the people who have one"):
+        lacking.table(["sex", "salary"], absent="shown", linkage_error="0.02")
+
+
+def test_moments_of_several_tables_are_of_the_same_people(lacking: Release) -> None:
+    tables = lacking.measured(about=["age", "sex"])
+    assert [one.domain.names for one in tables] == [("sex",), ("age",)]
+    assert not any(isinstance(one, PresentEstimate) for one in tables)
+    tables = lacking.measured(about=["salary", "sex"])
+    assert [one.domain.shape for one in tables] == [(2, 2), (3, 2)]
+    assert all(isinstance(one, PresentEstimate) for one in tables)
+
+
+def test_the_command_says_whom_an_answer_is_about(lacking: Release, monkeypatch: pytest.MonkeyPatch) -> None:
+    left_out = estimated(lacking, ["sex, salary"], monkeypatch).stdout
+    assert "n = 200,000 rows of alice; about " in left_out
+    assert ABSENT not in left_out.split("Expected root")[0]
+    shown = estimated(lacking, ["sex, salary", "--absent", "shown"], monkeypatch).stdout
+    assert shown.split("Expected root")[0].count(ABSENT) == 2
+    assert "about " not in shown
