@@ -355,11 +355,11 @@ def _check_parties(study: Study) -> None:
     if not study.researchers:
         raise InvalidInputError("no researcher", remedy="Add a [[researcher]] table.")
     parties = (study.server, *study.curators, *study.researchers)
-    _check_hub(study)
     names = [party.name for party in parties] + [analyst.name for analyst in study.analysts]
     names += [study.nodes.name] if study.nodes else []
     names += [study.relay.name] if study.relay else []
     check_once("parties are named", names, "Names are unique among all parties.")
+    _check_hub(study)
     check_endpoints(parties, study.relay, has_nodes=study.nodes is not None)
 
 

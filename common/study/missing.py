@@ -1,4 +1,4 @@
-"""What n counts, and what links protect, in words: rules for missing values decide who is a respondent of releases."""
+"""What n counts, and what of a person's presence is protected, in words."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -22,6 +22,8 @@ def respondents_sentence(study: Study, names: Collection[str], left_out: Mapping
     if left_out:
         rows = [f"{count:,} at {curator}" for curator, count in sorted(left_out.items())]
         said.append(f" Rows left out for a missing value: {joined(rows)}.")
+    if lacking := {rule.owner: None for rule in study.attributes if rule.name in names and study.may_lack(rule.owner)}:
+        said.append(f' Estimates are of those who are in the table of {joined([*lacking])}, unless "absent" is shown.')
     if kept:
         said.append(f" Missing values are a category in {joined(kept)}.")
     return "".join(said)
@@ -43,23 +45,43 @@ def respondents(study: Study, names: Collection[str] | None = None) -> str:
     return f"{people} who have a value in {joined([*asked, *more])}"
 
 
-def links_sentence(study: Study) -> str | None:
-    """Say which neighbours a guarantee is about where rows are linked by an identity; None in a study with ids.
+def presence_sentence(study: Study) -> str:
+    """Say which neighbours a guarantee is about, who learns of whose presence, and that the hub's is not protected.
 
-    Neighbours: a row of a spoke added or removed, identifiers included, changes at most one linked row; other
-    identifiers of a row change two (docs/linkage.md, hub rule). Nothing is said of rows of the hub.
+    Neighbours: tables that differ in one person's row in one spoke or several, changed, added or removed; the rows of
+    the hub are the same (docs/linkage.md has them where rows are linked by an identity).
     """
-    identity = study.identity
-    if identity is None:
-        return None
-    names = [name for name in identity.names if name != identity.number_beside]
-    return (
-        f"People were linked by {joined(names)} to the rows of {identity.hub}. Being present in the table of"
-        f" {identity.hub} is not protected. Adding or removing a row of another curator changes one respondent;"
-        " changing its identifiers changes two, a group of two."
-    )
+    hub, spokes = study.hub, [curator.name for curator in study.curators if curator.name != study.hub]
+    lacking, said = [name for name in spokes if study.may_lack(name)], []
+    if complete := [name for name in spokes if name not in lacking]:
+        said.append(f"That everybody in the table of {hub} is in that of {joined(complete)} is public.")
+    if lacking:
+        each = f"no curator but {lacking[0]}" if len(lacking) == 1 else "no other curator"
+        said.append(
+            f"Whether a person is in the table of {joined(lacking, 'or')}, and what stands there, is one row of n, and"
+            f" {each} learns whether the person is in it."
+        )
+    each = spokes[0] if len(spokes) == 1 else f"Each of {joined(spokes)}"
+    tests = " and can test every name that it can think of" if study.alignment == "tokens" else ""
+    said.append(f"{each} learns which of its own people {hub} has{tests}.")
+    said.append(f"That a person is in the table of {hub} is not protected.")
+    return " ".join([*said, *_several_rows(study, spokes)])
 
 
-def joined(names: Sequence[str]) -> str:
+def _several_rows(study: Study, spokes: Sequence[str]) -> list[str]:
+    """Return when a person may lie in several rows, a group of which the guarantee is then that of."""
+    count = len(spokes)
+    if study.identity is None:
+        exchanged = (
+            f"If {study.hub} exchanges people, a person may lie in {count} rows, one for each of {joined(spokes)}."
+        )
+        return [exchanged] if count > 1 else []
+    names = [name for name in study.identity.names if name != study.identity.number_beside]
+    rows = "one row" if count == 1 else f"up to {count} rows, one for each of {joined(spokes)}"
+    changes = f"a row of another curator that is changed, added or removed changes {rows}; other identifiers change"
+    return [f"People are linked by {joined(names)}: {changes} {2 * count}."]
+
+
+def joined(names: Sequence[str], word: str = "and") -> str:
     """Return names as "a, b and c"."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return f" {word} ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

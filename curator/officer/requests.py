@@ -13,7 +13,7 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import requested_columns
-from veiltab.common.study.missing import links_sentence
+from veiltab.common.study.missing import presence_sentence
 from veiltab.curator.budget.allowance import Charge
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.budget.remaining import Kind, Left
@@ -80,7 +80,7 @@ class Outlook:
         bytes: most that leaves this curator for several tables that are foreseen.
         n: rows of the latest alignment, which are those of the hub; None if there is none.
         matched: how many of them are of people in this curator's table; None at the hub.
-        links: what a guarantee is about where people were linked without a common number; None where they have ids.
+        presence: which neighbours a guarantee is about, and who learns of whose presence.
     """
 
     card: tuple[Bound, ...] = ()
@@ -96,7 +96,7 @@ class Outlook:
     bytes: int | None = None
     n: int | None = None
     matched: int | None = None
-    links: str | None = None
+    presence: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON: what is known."""
@@ -148,7 +148,7 @@ def view_requests(standing: OpenedState) -> tuple[RequestView, ...]:
 
 def view_of(stored: CuratorRelease, standing: OpenedState) -> RequestView:
     """Return one request, or a table of several; what is foreseen of it is worked out here if nobody did before."""
-    outlook = replace(_outlook(stored, standing), links=links_sentence(standing.study))
+    outlook = replace(_outlook(stored, standing), presence=presence_sentence(standing.study))
     return RequestView(stored=stored, own=attribute_statuses(stored, standing), outlook=outlook)
 
 

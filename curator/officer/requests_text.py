@@ -80,8 +80,7 @@ def _lines(view: RequestView) -> list[str]:
         lines.append(f"  charge: {percent(outlook.charge)} of the budget{left}")
     lines += [f"  decision here: {_decided(one, is_over=bool(view.stored.failure))}" for one in view.own]
     lines += [f"  {bound.name}: {bound.faces}" for bound in outlook.card]
-    lines += [f"  {N_IS_EXACT}"] if outlook.card else []
-    return lines + ([f"  {outlook.links}"] if outlook.card and outlook.links else [])
+    return lines + ([f"  {N_IS_EXACT}", f"  {outlook.presence}"] if outlook.card else [])
 
 
 def _decided(status: AttributeStatus, *, is_over: bool) -> str:

@@ -24,7 +24,7 @@ from veiltab.common.rpc.certificates.statement import Statement
 from veiltab.common.rpc.parties.identity import Party
 from veiltab.common.schemes.registry import scheme_class
 from veiltab.common.study.file import Study, load_study
-from veiltab.common.study.missing import joined, links_sentence, respondents
+from veiltab.common.study.missing import joined, presence_sentence, respondents
 from veiltab.curator.evidence.export import checked_certificate
 from veiltab.deploy.registry.files import file_content, file_text
 
@@ -70,13 +70,12 @@ class CertifiedRelease:
         return "Pure DP" if self.release.delta is None else "Approximate DP"
 
     def neighbours(self) -> str:
-        """Return which tables are neighbours, and what follows where people are linked without a common number."""
-        said = (
-            "Two tables are neighbours if they have the same people and differ in the row of one person"
-            " (substitution, bounded differential privacy). The number of people is the same in both, and is published."
+        """Return which tables are neighbours, and who learns of whose presence."""
+        return (
+            f"Two tables are neighbours if they have the same rows of {self.study.hub} and differ in what one row says"
+            " (substitution, bounded differential privacy). Their number is the same in both, and is published."
+            f" {presence_sentence(self.study)}"
         )
-        links = links_sentence(self.study)
-        return said if links is None else f"{said} {links}"
 
     def guarantee(self) -> str:
         """Return what was asked for, is kept, and holds against whom."""

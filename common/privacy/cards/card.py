@@ -13,8 +13,8 @@ from veiltab.common.privacy.description import ReleaseDescription
 _DIGITS = Context(prec=30, rounding=ROUND_HALF_EVEN)
 
 N_IS_EXACT = (
-    "n, the number of common respondents, is published exactly, and no epsilon protects it: the bounds hold where one"
-    " person's row is another, not where a person is added or removed."
+    "n, the number of rows of the hub, is published exactly, and no epsilon protects who is among them: the bounds hold"
+    " where one person's row says something else, not where a row of the hub is added or removed."
 )
 """What no card bounds."""
 

@@ -97,6 +97,8 @@ recode = { "b" = "bus" }
 """
 )
 
+_HUB = FULL[FULL.index(b"hub = ") : FULL.index(b"complete = true\n") + 16]
+
 CHANGES: dict[str, tuple[bytes, bytes, str]] = {
     "relay": (b"[server]", b'[relay]\nendpoint = "relay:443"\n\n[server]', "gives another relay"),
     "order of categories": (
@@ -130,6 +132,13 @@ CHANGES: dict[str, tuple[bytes, bytes, str]] = {
     ),
     "title": (b"A survey", b"The survey", "gives another title"),
     "minimum population": (b"minimum_population = 2", b"minimum_population = 3", "gives another minimum population"),
+    "hub": (
+        _HUB,
+        _HUB.replace(b"complete = true\n", b"")
+        .replace(b'hub = "alice"', b'hub = "bob"')
+        .replace(b'name = "alice"\n', b'name = "alice"\ncomplete = true\n'),
+        "gives another hub",
+    ),
     "whom a curator may lack": (b"complete = true\n", b"", "gives curator bob another complete"),
     "maximum of cells": (b"maximum_cells = 1000", b"maximum_cells = 999", "gives another maximum cells"),
     "maximum of tables": (b"maximum_tables = 9", b"maximum_tables = 10", "gives another maximum tables"),

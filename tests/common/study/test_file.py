@@ -92,7 +92,7 @@ def test_defaults() -> None:
     read = study(lines.replace('[release]\nsampling = "indices"\npad = "otp"\n', ""))
     assert (read.minimum_population, read.maximum_cells, read.maximum_tables) == (100, 100_000, 1000)
     assert read.maximum_respondents == 10**9
-    assert (read.sampling, read.pad, read.alignment) == ("seed", "chacha20", "tokens")
+    assert (read.sampling, read.pad, read.alignment) == ("seed", "chacha20", "oblivious")
     assert (read.noise_split, read.canaries) == (None, None)
 
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from veiltab.common.core.domain import ABSENT
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.floors import USUAL, Floors
 from veiltab.common.study.drafts.draft import Draft, draft_from_bytes, draft_problems, is_draft
@@ -147,7 +148,7 @@ def test_drafts_without_conflicts_make_a_study() -> None:
     assert [curator.id_columns for curator in study.curators] == [("id",), ("person",)]
     sex, wage = study.attributes
     assert (sex.owner, sex.attribute.categories) == ("alice", ("f", "m", "missing"))
-    assert (wage.owner, wage.column, wage.attribute.categories) == ("bob", "pay", ("[0, 0.5)", "[0.5, 9]"))
+    assert (wage.owner, wage.column, wage.attribute.categories) == ("bob", "pay", ("[0, 0.5)", "[0.5, 9]", ABSENT))
 
 
 def test_a_budget_without_delta_is_pure() -> None:
