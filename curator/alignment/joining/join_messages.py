@@ -65,7 +65,7 @@ class Standing:
 
     Args:
         part: its random part of the session's name.
-        size: at the hub the rows of its table; at a spoke the slots of its store, as its rows are nobody else's business.
+        size: at the hub the rows of its table; at a spoke the slots of its store, as its rows are a secret.
         order: at the hub what commits to the order of its rows; empty at a spoke.
         finished: the session that it has finished; empty if there is none.
         failed: the session that it has ended for what the other sent; empty if there is none.
