@@ -58,7 +58,9 @@ id_columns = ["id"]
 name = "rosa"
 endpoint = "localhost:7410"
 """
-"""A study of two curators and a researcher, without attributes."""
+"""A study of two curators and a researcher, without attributes; alice is the hub."""
+TO_SPOKE = (b'hub = "alice"', b'hub = "bob"'), (b"complete = true\n", b"")
+"""Replacements that make alice a spoke of bob, of whose people she may lack some."""
 STUDY = f"""{STUDY_HEAD}[[researcher]]
 name = "rita"
 endpoint = "localhost:7411"

@@ -1,11 +1,13 @@
 """"""
 
+from contextlib import closing
 from decimal import Decimal
 from enum import Enum
 
 import pytest
 
 from tests.common.release.other import GOES_WITH, OTHER_REQUEST
+from tests.conftest import TO_SPOKE
 from tests.curator.made_curators import ID, OTHER, Make, Terminal, charge, held, terminal_fixture  # noqa: F401 - fixtures
 from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
@@ -105,17 +107,20 @@ def test_requests_show_the_card_the_error_and_the_budget(terminal: Terminal, mak
     assert "do not add up" not in out
 
 
-def test_a_request_shows_how_many_of_ones_own_rows_it_is_about(terminal: Terminal, make_request: Make) -> None:
+@pytest.mark.parametrize("is_hub", [True, False])
+def test_a_request_says_its_rows_and_to_a_spoke_how_many_are_of_its_own_people(
+    terminal: Terminal, make_request: Make, *, is_hub: bool
+) -> None:
+    if not is_hub:
+        for old, new in TO_SPOKE:
+            terminal.study.write_bytes(terminal.study.read_bytes().replace(old, new))
     held(terminal, make_request(), "sex")
-    store = terminal.store()
-    store.alignments.set_alignment("a", 1199, "ab" * 16, 12_000)
-    store.close()
+    with closing(terminal.store()) as store:
+        store.alignments.set_alignment("a", 1199, "ab" * 16, 1000)
     (asked,) = terminal.json("requests")["requests"]
-    assert (asked["n"], asked["matched"]) == (1199, 12_000)
-    assert asked["few"].startswith("1,199 common respondents are less than 0.5 of the smallest table, which has 12,000")
-    out = terminal.run("requests")[1]
-    assert "  common respondents: 1,199 of 12,000 rows here" in out
-    assert f"  warning: {asked['few']}" in out
+    assert (asked["n"], asked.get("matched")) == (1199, None if is_hub else 1000)
+    rows = "  rows: 1,199" if is_hub else "  rows: 1,199, 1,000 of people in the table here"
+    assert rows in terminal.run("requests")[1].splitlines()
 
 
 def test_a_request_that_the_budget_does_not_hold_says_so_before_anybody_decides(

@@ -1,6 +1,7 @@
 """What a curator says of itself, and what its store keeps for that."""
 
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,14 +9,14 @@ from typing import Any, cast
 
 import pytest
 
-from tests.conftest import reserve
+from tests.conftest import TO_SPOKE, reserve
 from tests.curator.made_rows import workplace
 from veiltab.common.errors import NotReadyError
 from veiltab.common.observe.status import SHOWN, Work
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
-from veiltab.common.study.file import Study
+from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.officer.policy import Policy
 from veiltab.curator.party.status import observe
@@ -28,13 +29,18 @@ Make = Callable[..., Any]
 IDS = [f"{number:032x}" for number in range(1, 40)]
 
 
+@contextmanager
+def made_parts(folder: Path, study: Study) -> Iterator[Parts]:
+    with closing(CuratorStore(folder / "curator.sqlite")) as store:
+        identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name="alice"))
+        ledger = Ledger(store.connection, Decimal("2.5"))
+        yield Parts(cast("Identity", identity), study, folder, store, ledger, Policy(), workplace(folder))
+
+
 @pytest.fixture
 def parts(tmp_path: Path, study: Study) -> Iterator[Parts]:
-    store = CuratorStore(tmp_path / "curator.sqlite")
-    identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name="alice"))
-    ledger = Ledger(store.connection, Decimal("2.5"))
-    yield Parts(cast("Identity", identity), study, tmp_path, store, ledger, Policy(), workplace(tmp_path))
-    store.close()
+    with made_parts(tmp_path, study) as made:
+        yield made
 
 
 @pytest.fixture
@@ -64,20 +70,39 @@ def test_an_idle_curator_has_its_whole_budget(parts: Parts) -> None:
     assert sum(seen.counts.values()) == 0
 
 
-def test_an_aligned_table_is_told_with_how_many_are_shared(parts: Parts) -> None:
-    parts.store.alignments.set_alignment("", 45_222, "ab" * 16)
+def test_a_hub_says_how_many_rows_there_are_and_knows_nothing_of_matches(parts: Parts) -> None:
+    parts.store.alignments.set_alignment("", 45_222, "ab" * 16, 45_222)
     (alignment,) = observe(parts).work
-    assert (alignment.state, alignment.about) == ("aligned", "45222 common respondents")
+    assert (alignment.state, alignment.about) == ("aligned", "45222 rows")
+    assert (alignment.n, alignment.matched) == (45_222, None)
     parts.alignment.left_out = "3 of 9 rows left out, which miss age (2), hours (2)"
     (alignment,) = observe(parts).work
-    assert alignment.about == "45222 common respondents; 3 of 9 rows left out, which miss age (2), hours (2)"
+    assert alignment.about == "45222 rows; 3 of 9 rows left out, which miss age (2), hours (2)"
 
 
-def test_few_common_respondents_are_a_warning_beside_the_rows_of_ones_own_table(parts: Parts) -> None:
-    parts.store.alignments.set_alignment("", 1199, "ab" * 16, 12_000)
-    (alignment,) = observe(parts).work
-    assert (alignment.n, alignment.matched) == (1199, 12_000)
-    assert alignment.about.startswith("1199 common respondents of 12000 rows here; 1,199 common respondents are less")
+@pytest.mark.parametrize(
+    ("matched", "more"),
+    [
+        (6000, ""),
+        (
+            5999,
+            "; if they should be more, compare how people are named: alice has id by strip, casefold, nfc; bob has ",
+        ),
+    ],
+)
+def test_a_spoke_says_to_itself_how_many_of_its_own_people_the_hub_has(
+    tmp_path: Path, study_bytes: bytes, matched: int, more: str
+) -> None:
+    for old, new in TO_SPOKE:
+        study_bytes = study_bytes.replace(old, new)
+    with made_parts(tmp_path, study_from_bytes(study_bytes, "s.toml")) as parts:
+        parts.store.alignments.set_alignment("", 45_222, "ab" * 16, matched)
+        parts.alignment.rows = 12_000
+        (alignment,) = observe(parts).work
+        assert (alignment.n, alignment.matched) == (45_222, matched)
+        said = f"45222 rows; {matched} of the 12000 rows here are of people whom bob has"
+        assert alignment.about.startswith(said + more)
+        assert alignment.about == said or more
 
 
 def test_a_release_says_since_when_it_waits_and_for_what(

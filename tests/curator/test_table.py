@@ -21,7 +21,7 @@ from veiltab.curator.reading.respondents import RepeatedIds, normalised_ids
 from veiltab.curator.reading.table_reading import load_table, read_table
 from veiltab.curator.table.table import Table
 
-BOB_IDS = 'endpoint = "localhost:7402"\nid_columns = ["first", "last"]'
+BOB_IDS = 'complete = true\nid_columns = ["first", "last"]'
 STUDY = f"""{STUDY_HEAD}[[curator]]
 name = "carol"
 endpoint = "localhost:7403"

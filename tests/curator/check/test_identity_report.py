@@ -48,7 +48,7 @@ PEOPLE = made_registers(1500, "report").hub
 
 
 def study(more: str = "") -> Study:
-    return study_from_bytes(STUDY.replace('hub = "hub"\n', f'hub = "hub"\n{more}').encode(), "")
+    return study_from_bytes(STUDY.replace("[identity]\n", f"[identity]\n{more}").encode(), "")
 
 
 def checked(
