@@ -193,9 +193,8 @@ class Alignment:
             except (TransferError, FileNotFoundError):
                 self._ordered = None  # somebody altered or deleted what a pass left: it is made again
                 raise
-        self._store.alignments.set_alignment(
-            name, population, str(digest), self._exchange.matched if hub is None else joined.matched
-        )
+        matched = self._exchange.matched if hub is None else joined.matched
+        self._store.alignments.set_alignment(name, population, str(digest), matched)
         if self._store.alignments.alignment(name) != (population, str(digest)):
             raise IntegrityError("the same tables are aligned otherwise than before", where="alignment")
         await asyncio.to_thread(self._exchange.finish, name, aligned.folder)
