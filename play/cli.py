@@ -3,6 +3,7 @@
 import click
 
 from veiltab.play.demos.collection_cli import collect
+from veiltab.play.demos.join_cli import join
 from veiltab.play.demos.linked_cli import linked
 from veiltab.play.demos.table_cli import table
 from veiltab.play.linkage.linking_cli import link
@@ -16,7 +17,7 @@ DEFAULT = "table"
     cls=DefaultGroup,
     default=DEFAULT,
     kind="demonstration",
-    commands=[table, linked, link, collect],
+    commands=[table, join, linked, link, collect],
     epilog=f"Without a command: {DEFAULT}, with its options.\n\nExample: veiltab demo table --epsilon 0.5 --delta 1e-6",
 )
 def demo() -> None:

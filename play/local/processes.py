@@ -114,6 +114,14 @@ class LocalStudy:
         """File of a party's log."""
         return self.folder / f"{role.value}-{name}.log"
 
+    def processor_seconds(self, role: Role, name: str) -> float | None:
+        """Return the seconds of processor time of a party that runs; None where the system does not say."""
+        stat = Path(f"/proc/{self._running[role, name].pid}/stat")
+        if not stat.exists():
+            return None
+        user, system = stat.read_text().rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
     def start(self, role: Role, name: str, *, launcher: tuple[str, ...] | None = None) -> int:
         """Start a party without waiting for it; return its process id."""
         command = [

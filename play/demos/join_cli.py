@@ -1,0 +1,90 @@
+"""`veiltab demo join`: an insurer and two hospitals, joined obliviously and released, beside the truth."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from veiltab.common.command.cli import emit, note, wants_json
+from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
+from veiltab.play.local.command import end_parties_on_sigterm, out_option
+from veiltab.play.local.printing import CELL_HEADINGS, cell_rows, console_of, print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from veiltab.play.demos.join import SpokeJoin
+
+
+@click.command(
+    short_help="An insurer and two hospitals with a common number: nobody learns who is a patient.",
+    epilog="Example: veiltab demo join --people 100000",
+)
+@click.option("--people", type=int, default=20_000, show_default=True, help="Rows of each table, 1,000 to 2,000,000.")
+@click.option(
+    "--alignment",
+    type=click.Choice(["oblivious", "tokens"]),
+    default="oblivious",
+    show_default=True,
+    help="By tokens a hospital can test every name that it can think of.",
+)
+@click.option("--epsilon", default="1", show_default=True, help="Epsilon of each release, nats.")
+@click.option("--delta", default="1e-6", show_default=True, help="Delta of each release.")
+@click.option("--seed", default="demo", show_default=True, help="Of the people.")
+@out_option("veiltab-demo")
+def join(people: int, alignment: str, epsilon: str, delta: str, seed: str, out: Path) -> None:
+    """Join the patients of two hospitals to an insurer's list, release a table of each, and show the truth beside it.
+
+    The insurer is the hub: its list is no secret to the hospitals. Each hospital learns which of its own people the
+    insurer has, 90 and 40 in a hundred, and says nothing: the insurer learns of nobody who is a patient.
+    """
+    from veiltab.play.demos.join import JoinOptions, run_join
+
+    options = JoinOptions(
+        out=out,
+        people=people,
+        alignment=alignment,
+        epsilon=parse_epsilon(epsilon),
+        delta=parse_delta(delta),
+        seed=seed,
+    )
+    end_parties_on_sigterm()
+    joins = run_join(options, note)
+    if wants_json():
+        emit(as_dict(joins, people), "")
+    else:
+        _print(joins, people, out)
+
+
+def as_dict(joins: "Sequence[SpokeJoin]", people: int) -> dict[str, Any]:
+    """Return the result as plain data for JSON."""
+    return {
+        "join": {
+            "hub": people,
+            "spokes": [
+                {
+                    "curator": one.curator,
+                    "rows": people,
+                    "matched": one.matched,
+                    "matched_true": one.matched_true,
+                    "hub_learns": {"bytes": sum(one.hub_learns.values()), "sizes": one.hub_learns},
+                    "seconds_cpu": one.seconds_cpu,
+                }
+                for one in joins
+            ],
+        },
+        "tables": [{"cells": one.estimate.domain.cells, "covered": one.covered} for one in joins],
+    }
+
+
+def _print(joins: "Sequence[SpokeJoin]", people: int, out: Path) -> None:
+    console = console_of()
+    for one in joins:
+        console.print(
+            f"\n{one.curator}: {one.matched:,} of its {people:,} people are in the insurer's list; there are"
+            f" {one.matched_true:,}. The insurer received {sum(one.hub_learns.values()):,} bytes, whoever they are.\n"
+        )
+        title = f"Region and illness of the patients of {one.curator}, as released"
+        print_table(console, title, (*CELL_HEADINGS, "truth"), cell_rows(one.estimate, one.truth))
+        console.print(f"{one.covered} of {one.estimate.domain.cells} intervals hold the truth.\n")
+    click.echo(f"Everything else: {out}/\nWho learns what: docs/join.md")
