@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Domain, symbol_dtype
-from veiltab.common.privacy.planning.planning import mean_squared_error
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Role
@@ -27,6 +27,7 @@ from veiltab.play.studies.templates import relayed
 from veiltab.researcher.client.client import Client
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.estimates.estimation import TableEstimate
+from veiltab.researcher.estimates.uncertainty import total_variance
 from veiltab.researcher.status.release_status import Status
 
 RESEARCHER = "rosa"
@@ -111,17 +112,7 @@ class Outcome:
     @property
     def expected_root_mse(self) -> float:
         """Expected root mean square of that distance, by the closed form at the true table."""
-        return float(
-            np.sqrt(
-                mean_squared_error(
-                    population=self.spec.population,
-                    sample=self.estimate.design.sample,
-                    cells=self.estimate.domain.cells,
-                    gamma=float(self.spec.mechanism.marginal(self.estimate.domain.cells).gamma),
-                    sum_of_squares=float(np.sum(self.fractions**2)),
-                )
-            )
-        )
+        return sqrt(total_variance(float(np.sum(self.fractions**2)), self.estimate.design))
 
 
 @dataclass(kw_only=True)
