@@ -37,7 +37,7 @@ def test_a_spoke_has_the_rows_of_the_hub_and_absent_where_it_lacks_somebody(both
     population, digest = alice.alignment.result()
     assert population == len(alice.ids) == 300
     assert bob.alignment.result() == (population, digest)
-    assert [one.store.alignments.matched() for one in both] == [300, 200]
+    assert [one.store.alignments.matched() for one in both] == [0, 200]
     tables = [curator.alignment.table(digest) for curator in both]
     assert np.array_equal(tables[0].tokens(), tables[1].tokens())
     lengths = [table.column("length") for table in tables]
@@ -56,23 +56,28 @@ def test_a_spoke_asks_the_hub_alone_and_sends_it_nothing(both: tuple[Curator, Cu
         bob.alignment.shared_tokens(name)
 
 
-@pytest.mark.parametrize("matched", [0, 1, 300])
-def test_the_alignment_is_the_same_whatever_matches(both: tuple[Curator, Curator], matched: int) -> None:
-    """Also with nobody: neither the other nor a result says how many people a spoke shares with the hub."""
+def test_nothing_that_others_see_depends_on_matches(
+    both: tuple[Curator, Curator], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither result nor log, of which metrics and traces are made, nor the hub's files say how many people match."""
     alice, bob = both
     align(alice, bob)
-    before, at_hub = alice.alignment.result(), files(alice)
-    bob.table = table_of(
-        [*alice.ids[:matched], *(f"nobody {n}" for n in range(300 - matched))], bob.table.content_digest
-    )
-    bob.store.connection.execute("DELETE FROM alignment")
-    bob.alignment._ordered = None
+    before, at_hub, said = alice.alignment.result(), files(alice), list[object]()
     (name,) = (path.name for path in folder_of(bob).iterdir())
-    asyncio.run(bob.alignment._align(name, bob.table, cast("Peers", PeersOf(bob))))
-    assert bob.alignment.result() == before
-    assert bob.store.alignments.matched() == matched
+    for matched in (0, 1, 300):
+        strangers = [f"nobody {n}" for n in range(300 - matched)]
+        bob.table = table_of([*alice.ids[:matched], *strangers], bob.table.content_digest)
+        bob.store.connection.execute("DELETE FROM alignment")
+        bob.alignment._ordered = None
+        caplog.clear()
+        with caplog.at_level("DEBUG"):
+            asyncio.run(bob.alignment._align(name, bob.table, cast("Peers", PeersOf(bob))))
+        said.append([(one.msg, vars(one).get("step"), vars(one).get("bytes")) for one in caplog.records])
+        assert bob.alignment.result() == before
+        assert bob.store.alignments.matched() == matched
+        assert np.count_nonzero(bob.alignment.table(before[1]).column("length") == ABSENT) == 300 - matched
+    assert said[0] == said[1] == said[2] != []
     assert files(alice) == at_hub
-    assert np.count_nonzero(bob.alignment.table(before[1]).column("length") == ABSENT) == 300 - matched
 
 
 def test_tokens_of_the_hub_do_not_stay(both: tuple[Curator, Curator]) -> None:
