@@ -94,7 +94,7 @@ def test_the_budget_adds_up(office: Office, make_spec: Make, make_request: Make)
     text = office.enter(ANA).get("/budget").text
     assert '<svg viewBox="0 0 720 260" role="img"' in text
     assert "What each coalition can learn from all releases together" in text
-    assert "no epsilon protects it" in text
+    assert "no epsilon protects who is among them" in text
 
 
 def test_epsilons_that_do_not_add_up_are_said_to(tmp_path: Path, study_bytes: bytes, make_request: Make) -> None:
