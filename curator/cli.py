@@ -23,7 +23,6 @@ _PLACES = {
     "evidence": "veiltab.curator.evidence.export_cli:evidence",
     "ledger": "veiltab.curator.commands.ledger_cli:ledger",
     "linkage": "veiltab.curator.commands.linkage_cli:linkage",
-    "match-rates": "veiltab.curator.commands.linkage_cli:match_rates",
     "notify": "veiltab.curator.notify.cli:notify",
     "policy": "veiltab.curator.commands.policy_cli:policy",
     "requests": "veiltab.curator.commands.requests_cli:requests",

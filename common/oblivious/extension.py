@@ -96,6 +96,16 @@ def pass_seeds(seeds: Bits, number: int) -> Bits:
     return np.frombuffer(b"".join(each), np.uint8).reshape(seeds.shape)
 
 
+def pass_name(session: bytes, number: int) -> bytes:
+    """Return the name of one pass of a session, 32 bytes: SHA-256(session, number).
+
+    Args:
+        session: its name, 32 bytes.
+        number: of the pass.
+    """
+    return hashlib.sha256(session + number.to_bytes(8, "big")).digest()
+
+
 def _under(seeds: Bits, plain: Bits, start: int) -> Bits:
     """Return columns xor the key stream of the seed of each, from a row on."""
     block, rest = divmod(start, BLOCK_ROWS)

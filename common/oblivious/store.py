@@ -29,6 +29,11 @@ def slots_for(ids: int) -> int:
     return 3 * THIRD_STEP * -(-third // THIRD_STEP)
 
 
+def ids_for(m: int) -> int:
+    """Return the largest number of ids that have m slots."""
+    return 10 * m // 13
+
+
 def slots(digests: Bits, m: int) -> Slots:
     """Return the three slots of each id, one in each third of m slots: the words at bytes 24, 32, 40, modulo m / 3.
 

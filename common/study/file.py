@@ -207,10 +207,6 @@ class Study:
         name = self.curator(owner).name
         return tuple(rule for rule in self.attributes if rule.owner == name)
 
-    def own_tables_of(self, curator: str) -> int:
-        """Return how many tables of its own a curator may release: of match rates, one for each of its attributes."""
-        return 0 if self.identity is None else len(self.attributes_of(curator))
-
     def domain(self, names: Iterable[str]) -> Domain:
         """Return the domain of some attributes, always in study order; C order of its cells is thus agreed."""
         check_names(names)

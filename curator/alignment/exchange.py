@@ -18,8 +18,8 @@ class Exchange(Protocol):
     def progress(self) -> str:
         """What it is doing, for people; empty if that takes no time."""
 
-    matched: int | None = None
-    """How many rows of the hub are of people who are in one's own table, where the prepared rows are all of them."""
+    matched: int = 0
+    """How many rows of the hub are of people who are in one's own table, once they are prepared."""
 
     @property
     def needs_order(self) -> bool:

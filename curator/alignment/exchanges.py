@@ -11,13 +11,12 @@ from veiltab.curator.alignment.token_exchange import TokenExchange
 from veiltab.curator.records.store import CuratorStore
 
 if TYPE_CHECKING:
-    from veiltab.curator.alignment.joining.oblivious_exchange import ObliviousExchange
-    from veiltab.curator.alignment.linking.link_exchange import LinkExchange
+    from veiltab.curator.alignment.joining.join_exchange import Join, JoinExchange
 
 
 def exchange_of(
     study: Study, name: str, folder: Path, store: CuratorStore, room: Room
-) -> "TokenExchange | ObliviousExchange | LinkExchange":
+) -> "TokenExchange | JoinExchange":
     """Return the exchange of a study: by tokens, oblivious, or a linkage.
 
     Args:
@@ -27,6 +26,7 @@ def exchange_of(
     if study.alignment == "tokens" and study.identity is None:
         return TokenExchange(name, study.hub, folder, room)
     # A study that joins by tokens needs neither these nor libsodium.
+    from veiltab.curator.alignment.joining.join_exchange import JoinExchange  # noqa: PLC0415 - not for joins by tokens
     from veiltab.curator.alignment.joining.legs import Legs  # noqa: PLC0415 - not for joins by tokens
 
     spokes = [curator.name for curator in study.curators if curator.name != study.hub]
@@ -40,10 +40,15 @@ def exchange_of(
         most_rows={each.name: each.most_ids for each in study.curators if each.most_ids is not None},
         maximum=study.maximum_respondents,
     )
-    if study.identity is not None:
-        from veiltab.curator.alignment.linking.link_exchange import LinkExchange  # noqa: PLC0415 - not for studies with ids
+    join: Join
+    if study.identity is None:
+        from veiltab.curator.alignment.joining.id_join import IdJoin  # noqa: PLC0415 - not for linkages
 
-        return LinkExchange(
+        join = IdJoin(legs)
+    else:
+        from veiltab.curator.alignment.linking.link_join import LinkJoin  # noqa: PLC0415 - not for studies with ids
+
+        join = LinkJoin(
             legs,
             folder,
             store,
@@ -51,9 +56,7 @@ def exchange_of(
             date_order=study.curator(name).dates,
             is_private=study.alignment == "oblivious",
         )
-    from veiltab.curator.alignment.joining.oblivious_exchange import ObliviousExchange  # noqa: PLC0415 - not for linkages
-
-    return ObliviousExchange(legs, folder, folder.parent, lacking_of(study, name))
+    return JoinExchange(legs, join, folder, folder.parent, lacking_of(study, name))
 
 
 def lacking_of(study: Study, name: str) -> dict[str, Lacking]:

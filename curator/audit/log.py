@@ -42,7 +42,6 @@ class Event(Enum):
     ALIGNMENT_FAILED = "alignment failed"
     ALIGNMENT_ALLOWED = "alignment allowed"
     LINKED = "linked"
-    RATES = "match rates released"
     WITNESS_CLEARED = "witness set aside"
     EVIDENCE = "evidence exported"
     SESSION_BEGUN = "session begun"

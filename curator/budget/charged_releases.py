@@ -1,7 +1,6 @@
 """The tables that the facts of a charge describe, with the noise of either side."""
 
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 from veiltab.common.core.mechanism import TwoSidedNoise
@@ -23,10 +22,6 @@ def releases_of(facts: Mapping[str, Any]) -> tuple[Slots, ...]:
 
 
 def _release_of(facts: Mapping[str, Any]) -> TwoSidedRelease:
-    if facts["mechanism"] == "geometric":
-        from veiltab.common.privacy.cards.own_table import own_table  # noqa: PLC0415 - not for studies with ids
-
-        return own_table(facts["population"], Decimal(facts["epsilon"]))
     described = description_of(facts, "ledger")
     noise = TwoSidedNoise(
         cells=described.cells,

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 from veiltab.common.privacy.description import ReleaseDescription, description_of
 from veiltab.common.privacy.pricing.price import Price
@@ -18,18 +18,6 @@ from veiltab.curator.budget.allowance import Charge, Sums
 
 GENESIS = hashlib.sha256(b"veiltab ledger").digest()
 """The head of an empty ledger."""
-
-
-OWN_TABLE = "match rates"
-"""In the place of the researcher, whose name has no blank."""
-
-
-class OwnTable(NamedTuple):
-    """A table with noise that this curator releases alone, of a pure epsilon."""
-
-    release_id: str
-    facts: dict[str, Any]
-    delta: None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +79,7 @@ def covered_audit_head(facts: dict[str, Any]) -> AuditHead | None:
 
 
 def described(row: sqlite3.Row) -> ReleaseDescription | None:
-    """Return the description of a release of one table; None of several, or of a curator's own."""
+    """Return the description of a release of one table; None of several."""
     facts = json.loads(row["entry"])
     kinds = facts["tables"]
     is_one = len(kinds) == 1 and kinds[0]["count"] == 1 and "gamma" in kinds[0] and not facts["repeats"]
@@ -123,10 +111,8 @@ def chained(head: bytes, *fields: object) -> bytes:
     return linked(head, line_of(*fields))
 
 
-def facts_of(release: ReleaseSpec | OwnTable) -> dict[str, object]:
+def facts_of(release: ReleaseSpec) -> dict[str, object]:
     """Return the plain facts of a release: those of each kind of table once, with how many there are."""
-    if isinstance(release, OwnTable):
-        return release.facts
     return {
         "tables": _kinds(release.each_table()),
         "repeated": _kinds(release.each_repeat()),

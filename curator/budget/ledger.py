@@ -30,7 +30,7 @@ from veiltab.curator.audit.log import AuditLog, Event
 from veiltab.curator.budget.allowance import Allowance, Charge, Sums
 from veiltab.curator.budget.budget import RESERVATION, Budget
 from veiltab.curator.budget.chain import Chain
-from veiltab.curator.budget.entries import OwnTable, chained, charge_of, described, facts_of, percent, prices_of
+from veiltab.curator.budget.entries import chained, charge_of, described, facts_of, percent, prices_of
 from veiltab.curator.budget.remaining import left_for
 
 _UNPRICED = (
@@ -63,7 +63,7 @@ class Ledger:
             self._price_pure_entries()
         self.budget.sums()
 
-    def reserve(self, spec: ReleaseSpec | OwnTable, charge: Charge) -> None:
+    def reserve(self, spec: ReleaseSpec, charge: Charge) -> None:
         """Keep a release's price for it; once only, however often it is asked, and for the plan that came last.
 
         Args:

@@ -1,22 +1,21 @@
-"""`veiltab curator linkage` and `match-rates`: what a curator knows of its links, and what it releases of them."""
+"""`veiltab curator linkage`: what a curator knows of its links."""
 
-from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from veiltab.common.command.cli import emit, json_text
+from veiltab.common.command.cli import emit
 from veiltab.common.command.new_files import NEW_FILE, force_option
-from veiltab.common.errors import InvalidInputError
+from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.common.storage.named_files import check_place
-from veiltab.curator.budget.entries import percent
-from veiltab.curator.budget.ledger_text import spent_text
-from veiltab.curator.budget.remaining import Kind
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.source_options import optional_table_options
 from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.options import with_standing
+
+if TYPE_CHECKING:
+    from veiltab.curator.linkage.linkage_report import LinkageReport
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -24,7 +23,8 @@ U = TypeVar("U")
 
 @click.command(
     epilog="Example: veiltab curator linkage study.toml --state state --picture ladder.svg\n\n"
-    "With --sample 200 --to sample.csv it writes a sample for clerks; --checked 200 --wrong 3 counts what they found."
+    "With --sample 200 --to sample.csv it writes a sample for clerks, which shows the hub who is in it; --checked 200"
+    " --wrong 3 counts what they found."
 )
 @with_standing
 @click.option("--picture", type=NEW_FILE, help="Write the ladder of keys there, as SVG.")
@@ -38,9 +38,9 @@ U = TypeVar("U")
 @force_option
 @click.option(
     "--sample",
-    type=click.IntRange(1, 10_000),
-    help="So many linked people are written to the file of --to: the identity fields of this curator's rows alone. The"
-    " same number at another curator gives the same people in the same order.",
+    metavar="NUMBER|FILE",
+    help="So many linked people are written to the file of --to: the identity fields of this curator's rows alone. At"
+    " the hub, which learns no link, give the file of a spoke's sample, or its column `pair` alone.",
 )
 @click.option("--to", type=click.Path(dir_okay=False, path_type=Path), help="The file of the sample, CSV; a new one.")
 @optional_table_options
@@ -51,7 +51,7 @@ def linkage(
     standing: OpenedState,
     picture: Path | None,
     out: Path | None,
-    sample: int | None,
+    sample: str | None,
     to: Path | None,
     table: TableAddress | None,
     checked: int | None,
@@ -70,12 +70,12 @@ def linkage(
         tested_text,
         wrong_links_json,
     )
-    from veiltab.curator.officer.rates_release import linked_report
 
-    report = linked_report(standing)
+    report = _report(standing)
     words = own_words(standing.study, standing.name)
-    drawn, tested = _together("--sample", sample, "--to", to), _together("--checked", checked, "--wrong", wrong)
-    if tested is not None and tested[0] > report.links:
+    drawn: tuple[int | Path, Path] | None = _together("--sample", _sample(sample, is_hub=report.is_hub), "--to", to)
+    tested = _together("--checked", checked, "--wrong", wrong)
+    if tested is not None and report.links is not None and tested[0] > report.links:
         raise InvalidInputError(
             f"{checked:,} pairs were compared, and {report.links:,} people are linked",
             where="--checked",
@@ -91,10 +91,10 @@ def linkage(
     if tested is not None:
         plain["precision_by_clerks"] = tested_json(*tested)
         lines += f"\nby clerks: {tested_text(*tested)}"
-    _write_sample(standing, drawn, table)
+    links = _write_sample(standing, drawn, table)
     if drawn is not None:
-        plain["sample"] = {"links": sample, "file": str(to)}
-        lines += f"\n{to} has {sample:,} linked people as this table writes them, numbered as at the other curators."
+        plain["sample"] = {"links": links, "file": str(to)}
+        lines += f"\n{to} has {links:,} linked people as this table writes them, with the numbers of the hub's rows."
     if picture is not None:
         picture.write_text(ladder_picture(report), "utf-8")
     if out is not None:
@@ -111,15 +111,50 @@ def _together(name: str, value: T | None, other: str, beside: U | None) -> tuple
     return None
 
 
-def _write_sample(standing: OpenedState, drawn: tuple[int, Path] | None, table: TableAddress | None) -> None:
-    """Write so many people of a sample to a file, if that is wanted: of --table, or of the table that is served."""
+def _report(standing: OpenedState) -> "LinkageReport":
+    """Return what a curator knows of its latest linkage.
+
+    Raises:
+        InvalidInputError: the study has ids.
+        NotReadyError: it is not linked yet.
+    """
+    from veiltab.curator.linkage.linkages import Linkages
+
+    where = f"curator {standing.name}"
+    if standing.study.identity is None:
+        raise InvalidInputError(
+            "the study has ids, and links nobody",
+            where=where,
+            remedy="A study with the table [identity] links rows; docs/linkage.md says how.",
+        )
+    report = Linkages(standing.store.connection, standing.store.audit).latest_report()
+    if report is None:
+        raise NotReadyError(
+            "is not linked yet", where=where, remedy="`veiltab status` says what it waits for; ask again later."
+        )
+    return report
+
+
+def _sample(text: str | None, *, is_hub: bool) -> int | Path | None:
+    """Return the number of people of a sample, or at the hub the file of a spoke; None if there is none."""
+    if text is None:
+        return None
+    if is_hub:
+        return Path(text)
+    if not text.isdecimal() or not int(text):
+        raise InvalidInputError(f"{text!r} is no number of people", where="--sample", remedy="Give one above 0.")
+    return int(text)
+
+
+def _write_sample(standing: OpenedState, drawn: tuple[int | Path, Path] | None, table: TableAddress | None) -> int:
+    """Write people of a sample to a file, if that is wanted, and return how many: of --table, or of what is served."""
     from veiltab.curator.linkage.linkages import Linkages
     from veiltab.curator.linkage.linked_people import write_sample
 
     if drawn is None:
         if table is not None:
             raise InvalidInputError("--table is that of a sample", remedy="Give it with --sample and --to.")
-        return
+        return 0
     if table is None:
         served = standing.store.served.served_table()
         if served is None:
@@ -130,74 +165,4 @@ def _write_sample(standing: OpenedState, drawn: tuple[int, Path] | None, table: 
             )
         table = TableAddress.of(served.path)
     sample = Linkages(standing.store.connection, standing.store.audit).latest_sample()
-    write_sample(drawn[1], sample, drawn[0], table, standing.study, standing.name)
-
-
-@click.command(
-    "match-rates",
-    epilog="Example: veiltab curator match-rates study.toml --state state --attribute age --epsilon 0.1"
-    " --out rates.json --yes",
-)
-@with_standing
-@click.option("--attribute", required=True, help="Of this curator; each has one table, once and for all.")
-@click.option("--epsilon", required=True, help="Of the table, pure: it has noise of about 2.8 rows over epsilon.")
-@click.option(
-    "--out",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the table there, as JSON.",
-)
-@click.option("--person", "persons", multiple=True, help="Who decides; each of them, if the policy asks for several.")
-@click.option("--yes", "is_agreed", is_flag=True, help="Charge and write it; else only show what it takes.")
-def match_rates(
-    standing: OpenedState,
-    attribute: str,
-    epsilon: str,
-    out: Path,
-    persons: tuple[str, ...],
-    is_agreed: bool,
-) -> None:
-    """Release how many rows of each category of an attribute are linked, with noise, and charge this curator's ledger.
-
-    `veiltab researcher estimate --linkage-error FILE.json` weights with it, so that links that are missing bias less.
-    The same command later writes the same table and charges nothing.
-    """
-    from veiltab.common.linkage.match_rates import rates_of
-    from veiltab.common.storage.files import written_whole
-    from veiltab.curator.linkage.linkage_text import rates_json, rates_text
-    from veiltab.curator.officer.rates_release import check_rates, deciding, linked_report, linked_then, release_rates
-
-    asked, names = check_rates(standing, attribute, epsilon), deciding(standing, persons)
-    report, ledger = linked_report(standing), standing.ledger
-    charge = ledger.budget.allowance.charge_of_pure_epsilon(asked)
-    share = ledger.budget.allowance.share(charge)
-    before = linked_then(standing, attribute)
-    is_of_now = before in {None, report.links}
-    earlier = "" if is_of_now else f" It is of an earlier linkage, of {before:,} people, and no later one renews it."
-    check_place(out)
-    there = None
-    if out.exists():
-        with suppress(InvalidInputError):
-            there = rates_of(out.read_text("utf-8", "replace"), str(out))
-        if there is None or (there.curator, there.attribute) != (standing.name, attribute):
-            remedy = "Name a new file; nothing was charged or written."
-            raise InvalidInputError("another file is there", where=str(out), remedy=remedy)
-    if not is_agreed:
-        kind = Kind(population=report.links, cells=standing.study.domain([attribute]).cells)
-        after = f"after it one more release may have {ledger.budget.left_after(charge, kind)}"
-        if not ledger.budget.holds(charge):
-            after = "that is more than is left"
-        told = f"A table of {attribute} takes {percent(share)} of the budget; {after}."
-        if before is not None:
-            told = f"The table of {attribute} was charged before; it is written again without a charge.{earlier}"
-        told = f"{told} {spent_text(ledger)}"
-        data = {"attribute": attribute, "epsilon": asked, "share": share, "written": None}
-        emit(data, f"{told}\nNothing is charged or written; say --yes to release it.")
-        return
-    rates, is_new = release_rates(standing, report, attribute, asked, names)
-    data = rates_json(rates, is_hub=report.is_hub)
-    with written_whole(out) as file:
-        file.write(f"{json_text(data)}\n".encode())
-    paid = f"is charged: {percent(share)}" if is_new else f"was charged before: {percent(share)}"
-    told = rates_text(rates, f"Epsilon {asked} {paid} of the budget.{earlier}", is_hub=report.is_hub)
-    emit({**data, "share": share, "written": str(out)}, f"{told}\nWritten: {out}")
+    return write_sample(drawn[1], sample, drawn[0], table, standing.study, standing.name)

@@ -33,7 +33,7 @@ from veiltab.common.rpc.parties.revocation import check_none_revoked
 from veiltab.common.rpc.parties.signing import SignedText, signer_of
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.audit.log import AuditEntry, AuditHead
-from veiltab.curator.budget.entries import GENESIS, OWN_TABLE, covered_audit_head, linked
+from veiltab.curator.budget.entries import GENESIS, covered_audit_head, linked
 from veiltab.curator.evidence.beside import Seen, compared, seen_in_statement
 from veiltab.curator.evidence.files import (
     AUDIT,
@@ -253,9 +253,8 @@ class _Check:
                 raise IntegrityError(f"the line of entry {number} is that of another")
             head = linked(head, line)
             self.ledger_heads[number] = head.hex()
-            if (entry := json.loads(facts))["researcher"] != OWN_TABLE:
-                self.ledger_releases[number] = release_id
-            if (audit := covered_audit_head(entry)) is not None:
+            self.ledger_releases[number] = release_id
+            if (audit := covered_audit_head(json.loads(facts))) is not None:
                 self.covered[number] = audit
         if LedgerHead(length=number, digest=head.hex()) != self.index.ledger:
             raise IntegrityError("the chain does not end where the index says: it was altered or cut off")

@@ -49,21 +49,6 @@ class PassCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LegCount:
-    """What a curator knows of one leg of the star.
-
-    Args:
-        curator: at the other end: a spoke, or the hub.
-        links: rows of the hub that the spoke links.
-        elements: blinded keys that the spoke asked for; 0 by tokens.
-    """
-
-    curator: str
-    links: int
-    elements: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FormCount:
     """Of the compared pairs that both have a number, those in which it is written in one form here, such as 99999.
 
@@ -93,7 +78,7 @@ class LinkageReport:
     Args:
         is_hub: whether this curator is the hub.
         rows: one's own.
-        links: rows that all curators link.
+        links: those that are linked with a row of the hub; None at the hub, which does not learn it.
         agreed: counts in the order of `quality.Agreement`; None where pairs are not compared.
         pairs: linked pairs that were compared.
         by_number: of them those in which both rows have a number that no key takes, and of these where it differs.
@@ -101,35 +86,29 @@ class LinkageReport:
             are not in `by_number`, those that both have a number, and of these where it differs.
         by_form: that of `by_number` by how the number is written here.
         dated: rows with a birth date, here and at the hub.
-        legs: of the hub to its spokes, or of a spoke to the hub.
         ties: rows that tie with another one of the table at a row of the hub, which accepts none of them; 0 at the hub.
         tied: rows of the hub where they tie.
-        incomplete: rows that are linked and then leave, because they miss a value of an attribute; not among the links.
+        incomplete: rows that the rule links and that are left out, because they, or those of the hub, miss a value of
+            an attribute; not among the links.
         placebo_rows: rows of one's own that ran with moved dates too.
     """
 
     is_hub: bool
     rows: int
     hub_rows: int
-    links: int
     passes: tuple[PassCount, ...]
+    links: int | None = None
     agreed: tuple[int, ...] | None = None
     pairs: int = 0
     by_number: tuple[int, ...] = (0, 0)
     by_form: tuple[FormCount, ...] = ()
     crowd: tuple[int, ...] = (0, 0, 0)
     dated: tuple[int, ...] = ()
-    legs: tuple[LegCount, ...] = ()
     rates: tuple[MatchRate, ...] = ()
     ties: int = 0
     tied: int = 0
     incomplete: int = 0
     placebo_rows: int = 0
-
-    @property
-    def leg(self) -> int | None:
-        """Links between this spoke and the hub; None at the hub."""
-        return None if self.is_hub else self.legs[0].links
 
     @property
     def written_otherwise(self) -> tuple[FormCount, ...]:
@@ -160,10 +139,10 @@ class LinkageReport:
         Pairs stand for links, of incomplete rows too, and for hub rows where rows tie: people of both tables. None at
         the hub or without links.
         """
-        if not self.leg:
+        if not self.links:
             return None
         shares = float(sum(Fraction(one.matches, self.hub_rows) for one in self.passes if one.runs))
-        found = self.leg + self.incomplete
+        found = self.links + self.incomplete
         own, hub = self.rows, self.hub_rows
         counts = Links(links=found, spoke_rows=own, hub_rows=hub, self_match=shares, crowd=self.crowd[0])
         people = None

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from decimal import Context
 from math import ceil, floor, sqrt
 
 from markupsafe import Markup
@@ -11,7 +10,6 @@ from veiltab.common.command.cli import json_text
 from veiltab.common.core.numbers.confidence import CONFIDENCE, squared_quantile
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import Part, Pass
-from veiltab.common.linkage.match_rates import MatchRates, changed_rows
 from veiltab.common.linkage.quality import Estimate, wrong_in_sample
 from veiltab.common.linkage.self_match import MOST_SHARE
 from veiltab.common.study.file import Study
@@ -32,9 +30,6 @@ _TEXT = Markup('<text x="{x}" y="{y}" text-anchor="{anchor}" fill="{colour}">{te
 _COUNTED, _LEFT_OUT = ("bar", "#1b6ca8"), ("soft", "#777")
 """How pages call the bars of keys that run and of others, and their colours elsewhere."""
 
-
-_EXACTLY = Context(prec=102)
-"""An epsilon has at most 100 digits, and three times as much is not rounded."""
 
 _HARDLY_ANY = 0.05
 _NONE: Mapping[str, str] = {}
@@ -57,7 +52,7 @@ def own_words(study: Study, name: str) -> tuple[Mapping[str, Sequence[str]], Map
     categories = {rule.name: rule.attribute.categories for rule in study.attributes_of(name)}
     if study.identity is None:
         return categories, _NONE, ()
-    both = {one: study.curator(one) for one in (name, study.identity.hub)}
+    both = {one: study.curator(one) for one in (name, study.hub)}
     absent = absent_fields(study.identity, both.values())
     lacking = {key: f"needs {field}, which {who} lacks" for who, field, keys in absent for key in keys}
     return categories, lacking, tuple(_unlike(study.identity.number_beside, *both.values()))
@@ -102,7 +97,6 @@ def linkage_json(
         "rows": report.rows,
         "hub_rows": report.hub_rows,
         "links": report.links,
-        "links_with_hub": report.leg,
         "ties": None if report.is_hub else report.ties,
         "incomplete": report.incomplete,
         "passes": [
@@ -124,7 +118,6 @@ def linkage_json(
         "links_by_dominating_values": report.crowd[0],
         "chance_estimated": None if wrong is None else wrong.chance,
         "placebo_rows": report.placebo_rows,
-        "legs": [{"curator": one.curator, "links": one.links, "elements": one.elements} for one in report.legs],
         "match_rates": {
             rate.attribute: [
                 {"category": name, "rows": rows, "linked": linked}
@@ -159,8 +152,8 @@ def _lines(
     report: LinkageReport, categories: Mapping[str, Sequence[str]], lacking: Mapping[str, str], unlike: Sequence[str]
 ) -> Iterator[str]:
     role = "the hub" if report.is_hub else f"a spoke of a hub with {report.hub_rows:,} rows"
-    count = f"{report.links:,}" if report.links else "No"
-    yield f"{count} people are linked by all curators. This is {role}; its table has {report.rows:,} rows."
+    links = "" if report.links is None else f" {report.links:,} of them are linked."
+    yield f"This is {role}; its table has {report.rows:,} rows.{links}"
     yield ""
     width = max(len(one.key) for one in report.passes)
     yield f"{'':>4}{'key':<{width}}  {'self-match':>10}  {'linked':>10}  {'left':>10}"
@@ -173,11 +166,8 @@ def _lines(
         else:
             yield f"{number:>2}  {one.key:<{width}}  {share:>10}  {_count(one.linked):>10}  {_count(one.left):>10}"
     yield from _why_not(report)
-    for leg in report.legs:
-        asked = f"; this curator {'was asked for' if report.is_hub else 'asked for'} {leg.elements:,} blinded keys"
-        yield f"{leg.links:,} rows are linked with {leg.curator}{asked if leg.elements else ''}."
     if report.incomplete:
-        yield f"{report.incomplete:,} more rows of this table link, and leave: they miss a value of an attribute."
+        yield f"{report.incomplete:,} more rows link, and are left out: they, or the hub's, miss an attribute's value."
     if report.ties:
         yield f"{report.ties:,} rows tied with another one of this table and are not linked; remove duplicates."
     yield ""
@@ -193,11 +183,11 @@ def _lines(
 def quality_lines(report: LinkageReport, unlike: Sequence[str] = ()) -> Iterator[str]:
     """Yield how good the links are by estimate, and what looks like a mistake; see `linkage_text`."""
     quality = report.quality
-    if not any(leg.links for leg in report.legs):
-        yield NOBODY
+    if report.is_hub:
+        yield "The hub does not learn whom it is linked with; each spoke estimates how good its links are."
         return
     if quality is None:
-        yield "The hub does not learn which key linked a row; each spoke estimates how good its links are."
+        yield NOBODY
         return
     if swapped := _swapped_dates(report):
         yield (
@@ -309,37 +299,6 @@ def wrong_links_json(report: LinkageReport, curator: str, checked: tuple[int, in
     return json_text({curator: {"lambda": share, "lambda_chance": chance, "sd": sd}}) + "\n"
 
 
-def rates_json(rates: MatchRates, *, is_hub: bool) -> dict[str, object]:
-    """Return a table of match rates as it is written to a file, with the epsilon of each statement."""
-    added, altered = changed_rows(is_hub=is_hub)
-    return {
-        **asdict(rates),
-        "epsilon": str(rates.epsilon),
-        "sd": rates.sd,
-        "noise": "two-sided geometric, each count by itself",
-        "protects": {
-            "one row's attribute, given the links": str(rates.epsilon),
-            "a row of a spoke that is added or removed": str(_EXACTLY.multiply(rates.epsilon, added)),
-            "other identifiers in a row of a spoke": str(_EXACTLY.multiply(rates.epsilon, altered)),
-        },
-    }
-
-
-def rates_text(rates: MatchRates, charge: str, *, is_hub: bool) -> str:
-    """Return for people what is released, whom it protects, and, as a sentence, what is charged."""
-    added, altered = changed_rows(is_hub=is_hub)
-    width = max(map(len, rates.categories))
-    counts = zip(rates.categories, rates.linked, rates.unlinked, strict=True)
-    return (
-        f"{rates.attribute}, noise of standard deviation {rates.sd:.1f} in each count:\n"
-        + "".join(f"    {name:<{width}}  {linked:>10,} linked  {other:>10,} not\n" for name, linked, other in counts)
-        + f"{charge} It protects one row's {rates.attribute}, given the links, from all but this curator.\n"
-        f"A row of a spoke that is added or removed changes up to {added} rows of the table (epsilon"
-        f" {_EXACTLY.multiply(rates.epsilon, added)}), other identifiers in one up to {altered}"
-        f" ({_EXACTLY.multiply(rates.epsilon, altered)})."
-    )
-
-
 def ladder_picture(report: LinkageReport) -> Markup:
     """Return the ladder as SVG: of each key the rows that it linked, or at the hub its self-match share."""
     shown = [_value(report, one) for one in report.passes]
@@ -362,7 +321,7 @@ def ladder_picture(report: LinkageReport) -> Markup:
             ),
         ]
     what = "self-match share of each key at the hub" if report.is_hub else "rows linked by each key"
-    parts.append(_TEXT.format(x=8, y=16, anchor="start", colour="#222", text=f"{what}; {report.links:,} linked by all"))
+    parts.append(_TEXT.format(x=8, y=16, anchor="start", colour="#222", text=what))
     height = _ROW * (len(report.passes) + 1) + 8
     return _SVG.format(width=_WIDTH, height=height, text=what, parts=Markup().join(parts))
 

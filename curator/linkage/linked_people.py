@@ -4,39 +4,37 @@ import csv
 import os
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from veiltab.common.core.texts.cells import plain_cell
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.row_keys import identity_columns
 from veiltab.common.study.file import Study
 from veiltab.curator.formats.address import TableAddress
-from veiltab.curator.linkage.linkages import MOST_SAMPLED, LinkedSample
+from veiltab.curator.linkage.linkages import LinkedSample
 from veiltab.curator.reading.table_reading import load_table
 
 
 def write_sample(  # noqa: PLR0913, PLR0917 - where to, which rows, of which table
-    path: Path, sample: LinkedSample, count: int, table: TableAddress, study: Study, name: str
-) -> None:
-    """Write the identity fields of some linked rows as CSV: pair, a number from 1, and one column a field.
+    path: Path, sample: LinkedSample, asked: int | Path, table: TableAddress, study: Study, name: str
+) -> int:
+    """Write the identity fields of some linked rows as CSV: pair, the number of the hub's row, and the fields.
 
-    The other curators that write as many have the same people in the same order.
+    Return how many there are.
 
     Args:
         path: the file, which nobody else may read; it must not be there.
-        sample: which rows.
-        count: how many of them.
+        sample: which rows there are.
+        asked: how many a spoke wants; at the hub, which learns no link, the file of a spoke, of which it reads `pair`.
         table: where the table is that was linked.
 
     Raises:
-        InvalidInputError: fewer people are linked, the table is another one, or the file is there.
+        InvalidInputError: fewer people are linked, the table is another one, the hub has no such rows, or the file is
+            there.
     """
-    if count > len(sample.rows):
-        raise InvalidInputError(
-            f"{count:,} people are asked for, and a sample has {len(sample.rows):,} at most",
-            where="--sample",
-            remedy=f"Take fewer: no more than are linked, and no more than {MOST_SAMPLED:,}.",
-        )
+    chosen = _chosen(sample, asked)
     if path.exists():
         raise _is_there(path)
     loaded = load_table(table, study, name)
@@ -48,7 +46,7 @@ def write_sample(  # noqa: PLR0913, PLR0917 - where to, which rows, of which tab
             remedy="Give it by --table with the options of `veiltab curator serve`. If it was changed, start the"
             " curator again: it links the table as it is now.",
         )
-    rows, start, found = sample.rows[:count], 0, dict[int, list[str]]()
+    rows, start, found = sample.rows[chosen], 0, dict[int, list[str]]()
     for ids in loaded.respondents.all_ids():
         here = rows[(rows >= start) & (rows < start + len(ids))]
         columns = [one.to_pylist() for one in identity_columns(ids.take(pa.array(here - start)), identity)]
@@ -62,8 +60,34 @@ def write_sample(  # noqa: PLR0913, PLR0917 - where to, which rows, of which tab
         writer = csv.writer(file)
         writer.writerow(["pair", *map(plain_cell, identity.names)])
         writer.writerows(
-            [number, *(plain_cell(text or "") for text in found[row])] for number, row in enumerate(rows.tolist(), 1)
+            [number, *(plain_cell(text or "") for text in found[row])]
+            for number, row in zip(sample.numbers[chosen].tolist(), rows.tolist(), strict=True)
         )
+    return len(rows)
+
+
+def _chosen(sample: LinkedSample, asked: int | Path) -> NDArray[np.int64]:
+    """Return the places of the wanted rows in a sample."""
+    if isinstance(asked, int):
+        if asked > len(sample.rows):
+            raise InvalidInputError(
+                f"{asked:,} people are asked for, and a sample has {len(sample.rows):,} at most",
+                where="--sample",
+                remedy="Take fewer: the rows of the hub that may be in a sample are drawn once a linkage.",
+            )
+        return np.arange(asked)
+    try:
+        with asked.open(encoding="utf-8", newline="") as file:
+            numbers = [int(row["pair"]) for row in csv.DictReader(file)]
+        if min(numbers) >= 0 and max(numbers) < len(sample.rows):  # at the hub number j stands at place j
+            return np.array(numbers)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    raise InvalidInputError(
+        "this is no sample of a spoke for the latest linkage",
+        where=str(asked),
+        remedy="Ask a spoke for its file, or for the column `pair` of it, and give that by --sample.",
+    )
 
 
 def _is_there(path: Path) -> InvalidInputError:

@@ -91,21 +91,20 @@ def check_open_requests(researcher: str, opened: Counter[str]) -> None:
         )
 
 
-def check_shown_ledger(shown: Witnessed, peer: str, planned: int, own: int = 0) -> None:
-    """Refuse a ledger that a peer shows and cannot have: every charge of any curator was planned here, but own tables.
+def check_shown_ledger(shown: Witnessed, peer: str, planned: int) -> None:
+    """Refuse a ledger that a peer shows and cannot have: every charge of any curator was planned here.
 
     Else anyone who has another curator's certificate could have an invented ledger remembered, and hold that curator to
     it.
 
     Args:
         planned: how many releases were ever planned here.
-        own: tables that it may have released alone.
 
     Raises:
         InvalidInputError: it has no head of 32 bytes, or more entries than that.
     """
     check_head(shown, f"curator {peer}")
-    if shown[0] > planned + own:
+    if shown[0] > planned:
         raise InvalidInputError(
             f"shows a ledger of {shown[0]} entries, and {planned} releases were ever planned here",
             where=f"curator {peer}",

@@ -14,16 +14,12 @@ class JoinSession:
         part: its random part of the session's name.
         name: the session that it entered last; empty before the first.
         secret: 32 bytes, of which all that it draws in that session follows; empty once the session is over.
-        challenge: the only one that is ever sent, or answered, in that session; empty before.
-        store: SHA-256 of the spoke's store; empty before.
         has_failed: whether it ended the session for what the other sent.
     """
 
     part: bytes
     name: str
     secret: bytes = field(repr=False)
-    challenge: bytes
-    store: bytes
     has_failed: bool
 
     @property
@@ -58,8 +54,6 @@ class JoinSessions:
             part=bytes(row["part"]),
             name=row["name"],
             secret=bytes(row["secret"]),
-            challenge=bytes(row["challenge"]),
-            store=bytes(row["store"]),
             has_failed=bool(row["failed"]),
         )
 
@@ -75,8 +69,7 @@ class JoinSessions:
     def renew(self, alignment_id: str, peer: str, part: bytes) -> None:
         """Record a fresh part, with which the session so far is over."""
         self._connection.execute(
-            "UPDATE join_session SET part = ?, name = '', secret = x'', challenge = x'', store = x'', failed = 0"
-            " WHERE alignment_id = ? AND peer = ?",
+            "UPDATE join_session SET part = ?, name = '', secret = x'', failed = 0 WHERE alignment_id = ? AND peer = ?",
             [part, alignment_id, peer],
         )
         erase_traces(self._connection)
@@ -103,10 +96,10 @@ class JoinSessions:
         """
         with transaction(self._connection) as db:
             db.execute(
-                "UPDATE join_session SET name = ?, secret = ?, challenge = x'', store = x'', failed = 0"
-                " WHERE alignment_id = ? AND peer = ?",
+                "UPDATE join_session SET name = ?, secret = ?, failed = 0 WHERE alignment_id = ? AND peer = ?",
                 [name, secret, alignment_id, peer],
             )
+            db.execute("DELETE FROM join_pass WHERE session NOT IN (SELECT name FROM join_session)")
             db.execute(
                 "INSERT INTO join_part VALUES (?, ?, 1) ON CONFLICT (curator) DO UPDATE SET part = excluded.part,"
                 " sessions = sessions + (part <> excluded.part)",
@@ -115,13 +108,13 @@ class JoinSessions:
             self._audit.record(Event.ALIGNMENT_BEGUN, curators=peer)
         erase_traces(self._connection)
 
-    def challenge(self, alignment_id: str, peer: str, challenge: bytes) -> bytes:
-        """Record the challenge of a session unless there is one; return the recorded one."""
-        return self._first("challenge", alignment_id, peer, challenge)
+    def challenge(self, session: str, number: int, challenge: bytes) -> bytes:
+        """Record the challenge of a pass of a session unless there is one; return the recorded one."""
+        return self._first("challenge", (session, number), challenge)
 
-    def store_digest(self, alignment_id: str, peer: str, digest: bytes) -> bytes:
-        """Record the digest of the store of a session unless there is one; return the recorded one."""
-        return self._first("store", alignment_id, peer, digest)
+    def store_digest(self, session: str, number: int, digest: bytes) -> bytes:
+        """Record SHA-256 of the spoke's store of a pass unless there is one; return the recorded one."""
+        return self._first("store", (session, number), digest)
 
     def fail(self, alignment_id: str, peer: str) -> None:
         """Record that a peer sent what no honest curator sends, and erase the secret of the session."""
@@ -142,8 +135,7 @@ class JoinSessions:
             _, sessions = self.part_of(peer)
             db.execute("UPDATE join_part SET sessions = 0 WHERE curator = ?", [peer])
             db.execute(
-                "UPDATE join_session SET part = ?, name = '', challenge = x'', store = x'', failed = 0"
-                " WHERE peer = ? AND failed",
+                "UPDATE join_session SET part = ?, name = '', failed = 0 WHERE peer = ? AND failed",
                 [fresh, peer],
             )
             self._audit.record(Event.ALIGNMENT_ALLOWED, person=person, curator=peer, sessions=sessions)
@@ -169,12 +161,12 @@ class JoinSessions:
         """Erase the key of the order of the hub's rows, once every spoke has finished."""
         self._connection.execute("DELETE FROM row_order WHERE alignment_id = ?", [alignment_id])
 
-    def _first(self, column: str, alignment_id: str, peer: str, value: bytes) -> bytes:
-        where = [alignment_id, peer]
+    def _first(self, column: str, place: tuple[str, int], value: bytes) -> bytes:
         with transaction(self._connection) as db:
+            db.execute("INSERT INTO join_pass (session, number) VALUES (?, ?) ON CONFLICT DO NOTHING", place)
             db.execute(
-                f"UPDATE join_session SET {column} = ? WHERE alignment_id = ? AND peer = ? AND {column} = x''",  # noqa: S608 - a column of the schema
-                [value, *where],
+                f"UPDATE join_pass SET {column} = ? WHERE session = ? AND number = ? AND {column} = x''",  # noqa: S608 - a column of the schema
+                [value, *place],
             )
-            row = db.execute("SELECT * FROM join_session WHERE alignment_id = ? AND peer = ?", where).fetchone()
+            row = db.execute("SELECT * FROM join_pass WHERE session = ? AND number = ?", place).fetchone()
         return bytes(row[column])

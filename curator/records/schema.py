@@ -62,13 +62,15 @@ CREATE TABLE canary_changes (
 CREATE TABLE table_version (content_digest TEXT PRIMARY KEY, version TEXT NOT NULL);
 CREATE TABLE alignment (id TEXT PRIMARY KEY, population INTEGER NOT NULL, digest TEXT NOT NULL,
     matched INTEGER NOT NULL);
-CREATE TABLE linkage (alignment_id TEXT PRIMARY KEY, handle_key BLOB NOT NULL, report TEXT NOT NULL DEFAULT '',
-    sample BLOB NOT NULL DEFAULT x'', content_digest TEXT NOT NULL DEFAULT '');
-CREATE TABLE noise_of_rates (one INTEGER PRIMARY KEY CHECK (one = 1), key BLOB NOT NULL);
+CREATE TABLE linkage (
+    alignment_id TEXT PRIMARY KEY, report TEXT NOT NULL, sample BLOB NOT NULL, content_digest TEXT NOT NULL);
 CREATE TABLE join_session (
     alignment_id TEXT NOT NULL, peer TEXT NOT NULL, part BLOB NOT NULL, name TEXT NOT NULL DEFAULT '',
-    secret BLOB NOT NULL DEFAULT x'', challenge BLOB NOT NULL DEFAULT x'', store BLOB NOT NULL DEFAULT x'',
-    failed INTEGER NOT NULL DEFAULT 0, version TEXT NOT NULL, PRIMARY KEY (alignment_id, peer));
+    secret BLOB NOT NULL DEFAULT x'', failed INTEGER NOT NULL DEFAULT 0, version TEXT NOT NULL,
+    PRIMARY KEY (alignment_id, peer));
+CREATE TABLE join_pass (
+    session TEXT NOT NULL, number INTEGER NOT NULL, challenge BLOB NOT NULL DEFAULT x'',
+    store BLOB NOT NULL DEFAULT x'', PRIMARY KEY (session, number));
 CREATE TABLE join_part (curator TEXT PRIMARY KEY, part BLOB NOT NULL, sessions INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE row_order (alignment_id TEXT PRIMARY KEY, key BLOB NOT NULL);
 

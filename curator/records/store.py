@@ -4,13 +4,11 @@ What is told or shown of a release, and what another process would compute again
 makes it durable too (`Database.execute_unsynced`).
 """
 
-import os
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from veiltab.common.core.randomness import KEY_BYTES
-from veiltab.common.storage.database import open_database, value_of
+from veiltab.common.storage.database import open_database
 from veiltab.curator.audit.log import AuditLog
 from veiltab.curator.records.alignments import Alignments
 from veiltab.curator.records.answers import Answers
@@ -42,10 +40,6 @@ class CuratorStore:
         self.tests = ServerTests(self.connection)
         self.alignments = Alignments(self.connection)
         self.served = Served(self.connection, self.audit)
-        # Drawn with the state, so that every copy of it that is ever made holds the same key.
-        if value_of(self.connection, "SELECT 1 FROM noise_of_rates") is None:
-            fresh = "INSERT INTO noise_of_rates VALUES (1, ?) ON CONFLICT DO NOTHING"
-            self.connection.execute(fresh, [os.urandom(KEY_BYTES)])
         self._version = 0
 
     @cached_property

@@ -172,7 +172,7 @@ class Release(Answers):
             attributes: of the table, which is pooled of all tables that have them; by default all that were granted,
                 for a release of one table.
             confidence: probability that one cell's interval holds its true fraction.
-            linkage_error: wrong links to undo, such as "0.02:0.005", or what `veiltab.links` returns to weight as well;
+            linkage_error: wrong links to undo, such as "0.02:0.005", or what `veiltab.links` returns;
                 none if not given (docs/linkage-errors.md).
             absent: "shown" for a category of people who are absent from a table; the distribution is then that of all
                 rows of the hub.

@@ -1,4 +1,4 @@
-"""The option of a command that says how many links are wrong, and which are missing."""
+"""The option of a command that says how many links are wrong."""
 
 import functools
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -31,6 +31,5 @@ def linkage_option(command: Command) -> Any:  # noqa: ANN401 - as click has it
         multiple=True,
         metavar="VALUE[:SD]|VALUE:0|FILE.json|hub=CURATOR",
         help="Undo wrong links: their share, perhaps with its standard deviation; of VALUE:0 any share up to it; or the"
-        " file with which a curator estimates it, or that of its match rates, to weight with. Repeat it for more files,"
-        " and for the hub if it is not the study's.",
+        " file with which a curator estimates it. Repeat it for more files, and for the hub if it is not the study's.",
     )(with_linkage)

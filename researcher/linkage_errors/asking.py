@@ -1,4 +1,4 @@
-"""What a release asks of this room: its tables with wrong links undone, and weighted for those that are missing."""
+"""What a release asks of this room: its tables with wrong links undone."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,21 +10,18 @@ from veiltab.researcher.estimates.table_result import TableResult
 from veiltab.researcher.linkage_errors.corrected import corrected
 from veiltab.researcher.linkage_errors.linkage_error import LinkageErrors, parse_linkage_error
 from veiltab.researcher.linkage_errors.linked_result import linked_results
-from veiltab.researcher.linkage_errors.weighted import weighted
 
 
 def table_with_links(found: TableEstimate, asked: LinkageErrors | str, study: Study) -> TableEstimate:
-    """Return the estimate of a table with wrong links undone, and perhaps weighted by match rates.
+    """Return the estimate of a table with wrong links undone.
 
     Args:
         asked: the wrong links; a text as parse_linkage_error reads it.
 
     Raises:
-        InvalidInputError: a text that does not parse, or what `corrected` or `weighted` refuses.
+        InvalidInputError: a text that does not parse, or what `corrected` refuses.
     """
-    errors = _read(asked, study)
-    undone = corrected(found, errors, _owners(study))
-    return undone if errors is None or errors.rates is None else weighted(undone, errors.rates, study)
+    return corrected(found, _read(asked, study), _owners(study))
 
 
 def results_with_links(
@@ -34,12 +31,6 @@ def results_with_links(
     errors = _read(asked, study)
     if errors is None:
         return tuple(results)
-    if errors.rates is not None:
-        raise InvalidInputError(
-            "a model of all tables is not weighted",
-            where="match rates",
-            remedy="Ask for a table that was measured with their attribute, or leave the rates out.",
-        )
     return linked_results(results, errors, _owners(study), {one.name: one.attribute.size for one in study.attributes})
 
 
@@ -56,7 +47,7 @@ def _read(asked: LinkageErrors | str, study: Study) -> LinkageErrors | None:
         study.curator(errors.hub)
     if errors is None or errors.hub or study.identity is None:
         return errors
-    return replace(errors, hub=study.identity.hub)
+    return replace(errors, hub=study.hub)
 
 
 def _owners(study: Study) -> Mapping[str, str]:

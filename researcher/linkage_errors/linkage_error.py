@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Domain
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.linkage.match_rates import MatchRates, rates_of
 
 MOST = 0.5
 """Largest share of wrong links that is corrected for."""
@@ -118,19 +117,16 @@ class LinkageErrors:
     Args:
         of: the same for every curator that is linked with the hub; or curator -> its own, for each of them.
         hub: the curator with which all others are linked; "" if there are two: the first, which changes no estimate.
-        rates: match rates to weight tables with; None does not weight.
     """
 
     of: LinkError | Mapping[str, LinkError]
     hub: str = ""
-    rates: MatchRates | None = None
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes that every table must have: those of match rates, and of shares by category."""
+        """The attributes that every table must have: those by whose categories shares are given."""
         every = [self.of] if isinstance(self.of, LinkError) else self.of.values()
-        rates = [] if self.rates is None else [self.rates.attribute]
-        return tuple(dict.fromkeys([*rates, *(one.by for one in every if one.by)]))
+        return tuple(dict.fromkeys(one.by for one in every if one.by))
 
     def legs(self, owners: Mapping[str, str], names: Sequence[str]) -> tuple[Leg, ...]:
         """Return the legs of a table, in the order of the study; those without wrong links are left out.
@@ -186,47 +182,24 @@ def correction_text(legs: Sequence[Leg]) -> tuple[str, ...]:
 
 
 def links_in(words: Sequence[str]) -> LinkageErrors | None:
-    """Read what a command line says of links: a share, files of reports or match rates, hub=CURATOR; as links_of."""
+    """Read what a command line says of links: a share, files of reports, hub=CURATOR; as parse_linkage_error."""
     hubs = [word.removeprefix("hub=") for word in words if word.startswith("hub=")]
     files = [word for word in words if word.endswith(".json")]
     shares = [word for word in words if word not in files and not word.startswith("hub=")]
-    rates = [file for file in files if '"unlinked"' in _read(Path(file))]
-    reports = [file for file in files if file not in rates]
-    if max(map(len, (hubs, shares, rates))) > 1 or (hubs and not (shares or files)):
+    if max(len(hubs), len(shares)) > 1 or (hubs and not (shares or files)):
         raise InvalidInputError(
-            "there is one share or report, one table of match rates and one hub of them",
+            "there is one share or report, and one hub of them",
             where=_WHERE,
             remedy="Give each once; repeat the option for files of several curators alone.",
         )
-    text = shares[0] if shares else "estimated" if reports else "none"
-    return links_of(text, reports, hubs[0] if hubs else "", rates[0] if rates else None)
-
-
-def links_of(
-    text: str = "none", report: Reports = (), hub: str = "", rates: Path | str | None = None
-) -> LinkageErrors | None:
-    """Return what is to be done about wrong links and missing ones; None where nothing is.
-
-    release.estimate(["age", "wage"], linkage_error=veiltab.links("0.02:0.005", rates="rates.json"))
-
-    Args:
-        report: likewise.
-        hub: likewise.
-        rates: a JSON file of match rates to weight with; None does not weight.
-
-    Raises:
-        InvalidInputError: as parse_linkage_error, or the file is no table of match rates.
-    """
-    found = parse_linkage_error(text, report, hub)
-    if rates is None:
-        return found
-    return replace(
-        found or LinkageErrors(of=LinkError(share=0), hub=hub), rates=rates_of(_read(Path(rates)), str(rates))
-    )
+    text = shares[0] if shares else "estimated" if files else "none"
+    return parse_linkage_error(text, files, hubs[0] if hubs else "")
 
 
 def parse_linkage_error(text: str, report: Reports = (), hub: str = "") -> LinkageErrors | None:
     """Read estimated, VALUE, VALUE:SD, VALUE:0 or none.
+
+    release.estimate(["age", "wage"], linkage_error=veiltab.links("estimated", "links.json"))
 
     Args:
         text: `estimated` takes the report; VALUE is the share of links that bring a random person, SD its standard

@@ -159,15 +159,15 @@ class ServerStore(SessionFiles):
             to_come = sum(max(row["room"] - self.folder(row["id"]).size, 0) for row in rows)
             self._room.check(size, promised=to_come)
 
-    def witness(self, curator: str, ledger: Witnessed, own: int = 0) -> Witnessed:
+    def witness(self, curator: str, ledger: Witnessed) -> Witnessed:
         """Remember a curator's ledger; return the longest one that it showed before.
 
-        One of more entries than releases were ever opened here, and `own` tables that the curator may have released
-        alone, is not remembered: the party that shows it may have another's certificate.
+        One of more entries than releases were ever opened here is not remembered: the party that shows it may have
+        another's certificate.
         """
         longest = longest_ledger(self.connection, curator)
         known = self.connection.execute("SELECT COUNT(*) AS opened FROM session").fetchone()["opened"]
-        if longest[0] < ledger[0] <= known + own:
+        if longest[0] < ledger[0] <= known:
             remember_ledger(self.connection, curator, ledger)
         return longest
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from veiltab.node.reporters.device import Node
     from veiltab.researcher.client.client import Client
-    from veiltab.researcher.linkage_errors.linkage_error import links_of as links
+    from veiltab.researcher.linkage_errors.linkage_error import parse_linkage_error as links
     from veiltab.researcher.microdata.replicate_intervals import with_replicates
     from veiltab.researcher.questions.series import series
 
@@ -23,7 +23,7 @@ __all__ = ["Client", "Node", "__version__", "links", "series", "with_replicates"
 _PLACES = {
     "Client": ("veiltab.researcher.client.client", "Client"),
     "Node": ("veiltab.node.reporters.device", "Node"),
-    "links": ("veiltab.researcher.linkage_errors.linkage_error", "links_of"),
+    "links": ("veiltab.researcher.linkage_errors.linkage_error", "parse_linkage_error"),
     "series": ("veiltab.researcher.questions.series", "series"),
     "with_replicates": ("veiltab.researcher.microdata.replicate_intervals", "with_replicates"),
 }

@@ -1,10 +1,38 @@
 """What `veiltab curator linkage` writes: each file by itself, and none if anything is refused."""
 
+import numpy as np
 import pytest
 
 from tests.curator.made_curators import Terminal, terminal_fixture  # noqa: F401 - fixtures
-from tests.curator.test_rates_release import world_fixture  # noqa: F401 - fixtures
 from veiltab.common.errors import InvalidInputError
+from veiltab.curator.linkage.linkage_report import LinkageReport, PassCount
+from veiltab.curator.linkage.linkages import Linkages, LinkedSample
+
+IDENTITY = b"""
+[identity]
+fields = ["given", "family", "birth", "sex", "postcode"]
+"""
+COLUMNS = b'identity = { given = "g", family = "f", birth = "b", sex = "s", postcode = "p" }'
+
+
+@pytest.fixture(name="world")
+def world_fixture(terminal: Terminal) -> Terminal:
+    """A spoke of a study with identity fields, as after a linkage."""
+    text = terminal.study.read_bytes()
+    text = text.replace(b'id_columns = ["id"]', COLUMNS).replace(b'hub = "alice"', b'hub = "bob"')
+    terminal.study.write_bytes(text + IDENTITY)
+    report = LinkageReport(
+        is_hub=False,
+        rows=1000,
+        hub_rows=2000,
+        links=650,
+        passes=(PassCount(key="given family birth sex", runs=True, matches=0, linked=650, left=0),),
+    )
+    store, none = terminal.store(), np.empty(0, np.int64)
+    sample = LinkedSample(rows=none, numbers=none, content_digest="")
+    Linkages(store.connection, store.audit).record("a" * 32, report, sample)
+    store.close()
+    return terminal
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ MODULE:NAME:N:SECONDS no kill: the Nth call waits so long
 write:N, write:N:after    before or after the Nth statement that changes a database for good
 fsync:N  rename:N     before the Nth os.fsync, or the Nth rename or replacement of a file
 chunk=BYTES           streams travel in chunks of so many bytes
-batch=IDS             ids are masked in batches of so many
 small=ROWS            tables of so many rows, or more, are worked on by several processes
 pause=SECONDS         longest pause before a step is tried again
 listen=ADDRESS        listen there, and not where the study says
@@ -142,8 +141,6 @@ def apply(point: str) -> None:
         sys.argv.append("--verbose")
     elif point.startswith("chunk="):
         importlib.import_module("veiltab.common.rpc.chunks").CHUNK = int(point.removeprefix("chunk="))  # type: ignore[attr-defined]
-    elif point.startswith("batch="):
-        importlib.import_module("veiltab.curator.alignment.private.masking").BATCH = int(point.removeprefix("batch="))  # type: ignore[attr-defined]
     elif point.startswith("small="):
         importlib.import_module("veiltab.curator.table.workplace").SMALL = int(point.removeprefix("small="))  # type: ignore[attr-defined]
     elif point.startswith("pause="):

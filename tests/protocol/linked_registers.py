@@ -76,7 +76,7 @@ def linked_world(folder: Path, alignment: str, curators: int = 2, common: int = 
     endpoints = {name: f"localhost:{port}" for name, port in zip(names, free_ports(len(names)), strict=True)}
     text = study_file(owners, endpoints, Rules(alignment=alignment))
     columns = ", ".join(f'{one} = "{one}"' for one in FIELDS)
-    text = text.replace('id_columns = ["id"]', f"identity = {{ {columns} }}")
+    text = text.replace('id_columns = ["id"]', f"identity = {{ {columns} }}").replace("\ncomplete = true", "")
     (folder / "study.toml").write_text(text + IDENTITY + more, "utf-8")
     init_pki(study_from_bytes((folder / "study.toml").read_bytes(), "study.toml"), folder / "pki")
     policies = {}

@@ -3,14 +3,10 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import veiltab
 from tests.protocol.test_linked_release import DELTA, command
-from tests.protocol.village import CATEGORIES
 from tests.protocol.world import World
-from veiltab.common.errors import InvalidInputError
 
 PAIR = ("region, income",)
 
@@ -59,58 +55,3 @@ def test_estimates_are_corrected_by_command_and_by_program(village: World, label
     assert "of the links with alice a share of 0 to 0.1" in shares.text
     refused = command(village, "estimate", *common, "--linkage-error", "hub=bob")
     assert (refused.code, refused.data["error"]["where"]) == (2, "linkage error")
-
-
-def rates_file(village: World, label: str, folder: Path, **changed: object) -> Path:
-    """Write match rates of Alice's regions: half of the people of the first are not linked, and all others are."""
-    with village.client() as client:
-        population = client.release(label).estimate(["region", "smoker"]).population
-    linked = [population // len(CATEGORIES["region"])] * len(CATEGORIES["region"])
-    linked[0] += population - sum(linked)
-    plain = {
-        "study": "village",
-        "curator": "alice",
-        "attribute": "region",
-        "categories": CATEGORIES["region"],
-        "linked": linked,
-        "unlinked": [linked[0]] + [0] * (len(linked) - 1),
-        "epsilon": "3",
-    }
-    path = folder / "rates.json"
-    path.write_text(json.dumps(plain | changed), "utf-8")
-    return path
-
-
-def test_estimates_are_weighted_by_command_and_by_program(village: World, label: str, tmp_path: Path) -> None:
-    path, regions = rates_file(village, label, tmp_path), len(CATEGORIES["region"])
-    common = ("--release", label)
-    plain = command(village, "estimate", *common, *PAIR)
-    found = command(village, "estimate", *common, *PAIR, "--linkage-error", path)
-    assert found.code == 0, found.errors
-    cells = np.array([cell["estimate"] for cell in plain.data["rows"]]).reshape(regions, -1)
-    rates = json.loads(path.read_text("utf-8"))
-    rows = np.array(rates["linked"]) + np.array(rates["unlinked"])
-    slowly = cells / cells.sum(axis=1, keepdims=True) * (rows / rows.sum())[:, None]
-    assert [cell["estimate"] for cell in found.data["rows"]] == pytest.approx(slowly.reshape(-1).tolist())
-    (said,) = found.data["links"]
-    assert said.startswith("Weighted by region with the match rates of curator alice, weights ")
-    # Of a table without the attribute the whole one is weighted, then summed.
-    alone = command(village, "estimate", *common, "income", "--linkage-error", path, as_json=False)
-    assert alone.code == 0, alone.errors
-    assert said in alone.text
-    with village.client() as client:
-        release, links = client.release(label), veiltab.links(rates=path)
-        income = release.estimate(["income"], linkage_error=links)
-        assert income.raw == pytest.approx(slowly.sum(axis=0))
-        assert [one.domain.names for one in release.measured(linkage_error=links)] == [
-            ("region", "income"),
-            ("region", "smoker"),
-        ]
-        both = release.table(["income"], linkage_error=veiltab.links("0.1:0.02", rates=str(path)))
-        assert [one.split(" ")[0] for one in both.remarks] == ["Corrected", "Wrong", "Weighted"]
-        with pytest.raises(InvalidInputError, match="no table of the release has all of income, smoker, region"):
-            release.table(["income", "smoker"], linkage_error=links)
-        refused = command(village, "estimate", *common, "independence of region and income", "--linkage-error", path)
-        assert "a test of independence takes the table as it was" in refused.errors
-        with pytest.raises(InvalidInputError, match="a model of all tables is not weighted"):
-            release.synthesise(rows=10, linkage_error=links)

@@ -2,18 +2,29 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from secrets import token_bytes
 
 import numpy as np
 
 from veiltab.common.core.randomness import CipherStream
+from veiltab.common.errors import IntegrityError
 from veiltab.common.oblivious.base_transfers import ANSWER_BYTES, Choices
 from veiltab.common.oblivious.bits import transposed
 from veiltab.common.oblivious.code import COLUMNS, ROW_BYTES, Bits
-from veiltab.common.oblivious.extension import BATCH_ROWS, EXTRA_ROWS, hub_columns, received_columns
+from veiltab.common.oblivious.extension import (
+    BATCH_ROWS,
+    EXTRA_ROWS,
+    hub_columns,
+    pass_name,
+    pass_seeds,
+    received_columns,
+)
 from veiltab.common.oblivious.function import values
 from veiltab.common.oblivious.linear_check import CHALLENGE_BYTES, CHECK_BYTES, Sums, holds
+from veiltab.common.oblivious.store import THIRD_STEP
 from veiltab.common.storage.files import written_whole
 from veiltab.common.storage.mapped import mapped_array
 from veiltab.curator.alignment.joining.join_messages import JoinKind, SessionFiles, Standing
@@ -26,16 +37,40 @@ SHOWN_BYTES = 10
 """Bytes of a value that the hub shows: a spoke's id meets a row of another with probability 2^-80 n each."""
 
 
-async def show_rows(  # noqa: PLR0913, PLR0917 - what a leg consists of
-    legs: Legs, own: JoinSession, files: SessionFiles, said: Standing, ids: DigestedIds, numbers: Numbers
-) -> None:
-    """Take part in a session until the values of the hub's rows are there for the spoke.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubPass:
+    """The function of one pass of a session, at the hub.
+
+    Args:
+        session: name of the session, or of its pass.
+        choices: the hub's s.
+        matrix: file of the rows q_j.
+        columns: that of the spoke's message.
+    """
+
+    session: bytes
+    choices: Bits = field(repr=False)
+    matrix: Path
+    columns: Path
+
+    def values(self, digests: Bits) -> Bits:
+        """Return F of each digest, (n, 16)."""
+        rows = mapped_array(self.matrix, np.uint8).reshape(-1, ROW_BYTES)
+        return values(rows, digests, self.session, self.choices)
+
+    def end(self) -> None:
+        """Delete the files, once all values are made."""
+        for path in (self.matrix, self.columns):
+            path.unlink()
+
+
+async def hub_pass(legs: Legs, own: JoinSession, files: SessionFiles, most: int, number: int = 0) -> HubPass:
+    """Take part in a pass until the hub can compute the function of it.
 
     Args:
         own: this curator's part.
-        said: the spoke's.
-        ids: of the hub's rows.
-        numbers: of these rows.
+        most: slots that the spoke's store may have.
+        number: of the pass; 0 if there is one alone.
 
     Raises:
         NotReadyError, UnavailableError: the spoke has not made what is needed; repeat this.
@@ -45,29 +80,54 @@ async def show_rows(  # noqa: PLR0913, PLR0917 - what a leg consists of
     choices = Choices(session=session, source=CipherStream(own.secret))
     await files.make(JoinKind.BASE_CHOICES, choices.message)
     answer = await files.fetched_whole(JoinKind.BASE_ANSWER, size=ANSWER_BYTES)
-    rows = EXTRA_ROWS + said.size
-    columns = await files.fetched_whole(JoinKind.COLUMNS, size=COLUMNS * rows // 8)
+    columns = await files.fetched(
+        JoinKind.COLUMNS, number, most=COLUMNS * (EXTRA_ROWS + most) // 8, check=partial(_check_columns, files.other)
+    )
+    rows = columns.stat().st_size * 8 // COLUMNS
     # Fresh, and only now: the columns are durable.
-    challenge = legs.sessions.challenge(files.alignment, files.other, token_bytes(CHALLENGE_BYTES))
-    await files.make(JoinKind.CHALLENGE, lambda: challenge)
-    checked = await files.fetched_whole(JoinKind.ANSWER, size=CHECK_BYTES)
-    matrix = files.folder / "rows.bin"
+    challenge = legs.sessions.challenge(own.name, number, token_bytes(CHALLENGE_BYTES))
+    await files.make(JoinKind.CHALLENGE, lambda: challenge, number)
+    checked = await files.fetched_whole(JoinKind.ANSWER, number, size=CHECK_BYTES)
+    made = HubPass(
+        session=pass_name(session, number),
+        choices=choices.bits,
+        matrix=files.folder / f"rows-{number}.bin",
+        columns=columns,
+    )
     with files.stage.of(f"checking the columns of {files.other}", None):
-        seeds = await asyncio.to_thread(choices.seeds, answer.read_bytes())
-        sums = await asyncio.to_thread(_write_rows, matrix, columns, rows, (seeds, choices.bits), challenge)
-    if not holds(sums, checked.read_bytes(), choices.bits):
+        seeds = pass_seeds(await asyncio.to_thread(choices.seeds, answer.read_bytes()), number)
+        sums = await asyncio.to_thread(_write_rows, made.matrix, columns, rows, (seeds, made.choices), challenge)
+    if not holds(sums, checked.read_bytes(), made.choices):
         raise legs.fail(files.alignment, files.other)
+    return made
+
+
+def _check_columns(spoke: str, path: Path) -> None:
+    """Refuse columns of a size that no store has."""
+    slots, rest = divmod(path.stat().st_size * 8, COLUMNS)
+    if rest or slots <= EXTRA_ROWS or (slots - EXTRA_ROWS) % (3 * THIRD_STEP):
+        raise IntegrityError("sent columns of a size that no store has", where=f"curator {spoke}")
+
+
+async def show_rows(  # noqa: PLR0913, PLR0917 - what a leg consists of
+    legs: Legs, own: JoinSession, files: SessionFiles, said: Standing, ids: DigestedIds, numbers: Numbers
+) -> None:
+    """Take part in a session until the values of the hub's rows are there for the spoke; see `hub_pass`.
+
+    Args:
+        said: the spoke's part.
+        ids: of the hub's rows.
+        numbers: of these rows.
+    """
+    made = await hub_pass(legs, own, files, said.size)
     with files.stage.of(f"computing values for {files.other}", len(numbers)) as progress:
-        mapped, bits = mapped_array(matrix, np.uint8).reshape(-1, ROW_BYTES), choices.bits
 
         def value(digests: Bits) -> Bits:
             progress.advance(len(digests))
-            return values(mapped, digests, session, bits)
+            return made.values(digests)
 
         await asyncio.to_thread(_write_values, files.path(JoinKind.VALUES), ids, numbers, value)
-    for path in (matrix, columns):
-        path.unlink()
-    legs.finish(files.alignment, files.other)
+    made.end()
 
 
 def _write_rows(matrix: Path, columns: Path, rows: int, own: tuple[Bits, Bits], challenge: bytes) -> Bits:

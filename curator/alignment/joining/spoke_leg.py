@@ -7,17 +7,20 @@ finds no row twice: anything else that it did would say whether it has a person 
 import asyncio
 import hashlib
 import logging
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
+from veiltab.common.core.derivation import derive
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.errors import NotReadyError
 from veiltab.common.oblivious.base_transfers import CHOICES_BYTES, SEED_BYTES, answer
 from veiltab.common.oblivious.bits import transposed
 from veiltab.common.oblivious.code import COLUMNS, ROW_BYTES, WORD_BYTES, Bits
-from veiltab.common.oblivious.extension import BATCH_ROWS, EXTRA_ROWS, columns, own_columns
-from veiltab.common.oblivious.function import DIGEST_BYTES, values
+from veiltab.common.oblivious.extension import BATCH_ROWS, EXTRA_ROWS, columns, own_columns, pass_name, pass_seeds
+from veiltab.common.oblivious.function import DIGEST_BYTES, VALUE_BYTES, values
 from veiltab.common.oblivious.linear_check import CHALLENGE_BYTES, WORD_COLUMNS, Sums
 from veiltab.common.oblivious.store import fill, slots_for
 from veiltab.common.storage.files import written_whole
@@ -36,16 +39,23 @@ class LostStoreError(NotReadyError):
     """The store of a session is lost or altered: no other may be sent under its seeds, so another session begins."""
 
 
-async def find_rows(legs: Legs, own: JoinSession, files: SessionFiles, said: Standing, ids: DigestedIds) -> Numbers:
-    """Take part in a session until the hub's row of each id is known.
+class Digests(Protocol):
+    """The digests of what a spoke asks about, d, computed piece by piece whenever they are read."""
+
+    def __len__(self) -> int:
+        """Return how many they are."""
+
+    def pieces(self) -> Iterator[Bits]:
+        """Yield the digests, (rows, 64)."""
+
+
+async def spoke_pass(legs: Legs, own: JoinSession, files: SessionFiles, ids: Digests, number: int = 0) -> None:
+    """Take part in a pass until the spoke has answered the hub's challenge; from then on it says nothing.
 
     Args:
         own: this curator's part.
-        said: the hub's.
-        ids: of the spoke's rows.
-
-    Returns:
-        Of each id the number of the first row that names it, or NOBODY.
+        ids: what it asks about.
+        number: of the pass; 0 if there is one alone.
 
     Raises:
         NotReadyError, UnavailableError: the hub has not made what is needed; repeat this.
@@ -59,43 +69,76 @@ async def find_rows(legs: Legs, own: JoinSession, files: SessionFiles, said: Sta
         sent, made = await asyncio.to_thread(answer, chosen.read_bytes(), session, source)
         await files.make(JoinKind.BASE_ANSWER, lambda: sent)
         _write(kept, made)
-    seeds = mapped_array(kept, np.uint8).reshape(COLUMNS, 2, SEED_BYTES)
-    stored, rows = files.folder / "store.bin", EXTRA_ROWS + slots_for(len(ids))
-    if not files.path(JoinKind.COLUMNS).exists():
+    if files.path(JoinKind.ANSWER, number).exists():
+        return
+    seeds, stored = _pass_seeds(files, number), files.folder / f"store-{number}.bin"
+    if not files.path(JoinKind.COLUMNS, number).exists():
         with files.stage.of("preparing what the hub is asked", None):
-            await asyncio.to_thread(_write_store, stored, ids, rows, source)
-            _check_store(legs, files, stored)
-            await asyncio.to_thread(_write_columns, files.path(JoinKind.COLUMNS), stored, seeds)
-    fetched = await files.fetched_whole(JoinKind.CHALLENGE, size=CHALLENGE_BYTES)
-    challenge = legs.sessions.challenge(files.alignment, files.other, fetched.read_bytes())
-    if not files.path(JoinKind.ANSWER).exists():
-        _check_store(legs, files, stored)
-        await files.make(JoinKind.ANSWER, lambda: _sums(stored, seeds, challenge))
+            words = CipherStream(derive(own.secret, f"words of pass {number}"))
+            await asyncio.to_thread(_write_store, stored, ids, words)
+            _check_store(legs, files, stored, number)
+            await asyncio.to_thread(_write_columns, files.path(JoinKind.COLUMNS, number), stored, seeds)
+    fetched = await files.fetched_whole(JoinKind.CHALLENGE, number, size=CHALLENGE_BYTES)
+    challenge = legs.sessions.challenge(own.name, number, fetched.read_bytes())
+    _check_store(legs, files, stored, number)
+    await files.make(JoinKind.ANSWER, lambda: _sums(stored, seeds, challenge), number)
+    stored.unlink()
+
+
+async def own_values(own: JoinSession, files: SessionFiles, ids: Digests, asked: int, number: int = 0) -> Bits:
+    """Return F of each id, (k, 16), that the spoke asked about in a pass.
+
+    Args:
+        ids: those whose values are wanted.
+        asked: how many it asked about in all.
+    """
+    matrix, rows = files.folder / f"rows-{number}.bin", EXTRA_ROWS + slots_for(asked)
+    await asyncio.to_thread(_write_rows, matrix, _pass_seeds(files, number), rows)
+    session = pass_name(bytes.fromhex(own.name), number)
+    made = await asyncio.to_thread(_values, matrix, ids, session)
+    matrix.unlink()
+    return made
+
+
+async def find_rows(legs: Legs, own: JoinSession, files: SessionFiles, said: Standing, ids: DigestedIds) -> Numbers:
+    """Take part in a session until the hub's row of each id is known; see `spoke_pass`.
+
+    Args:
+        said: the hub's part.
+        ids: of the spoke's rows.
+
+    Returns:
+        Of each id the number of the first row that names it, or NOBODY.
+    """
+    await spoke_pass(legs, own, files, ids)
     shown = await files.fetched_whole(JoinKind.VALUES, size=SHOWN_BYTES * said.size)
     with files.stage.of("finding the hub's rows", len(ids)):
-        matrix = files.folder / "rows.bin"
-        await asyncio.to_thread(_write_rows, matrix, seeds, rows)
-        computed = await asyncio.to_thread(_own_values, matrix, ids, session)
-        matrix.unlink()
-        return await asyncio.to_thread(first_rows, computed, np.fromfile(shown, np.uint8).reshape(-1, SHOWN_BYTES))
+        computed = await own_values(own, files, ids, len(ids))
+        every = np.fromfile(shown, np.uint8).reshape(-1, SHOWN_BYTES)
+        return await asyncio.to_thread(first_rows, computed[:, :SHOWN_BYTES], every)
 
 
-def _write_store(path: Path, ids: DigestedIds, rows: int, source: CipherStream) -> None:
-    """Write the words W; the same again after a crash."""
+def _pass_seeds(files: SessionFiles, number: int) -> Bits:
+    seeds = mapped_array(files.folder / "seeds.bin", np.uint8).reshape(COLUMNS, 2, SEED_BYTES)
+    return pass_seeds(seeds, number)
+
+
+def _write_store(path: Path, ids: Digests, source: CipherStream) -> None:
+    """Write the words W of a pass."""
     if not path.exists():
         digests = path.with_suffix(".digests")
         with written_whole(digests, is_durable=False) as file:
             for piece in ids.pieces():
                 file.write(piece.data)
         mapped = mapped_array(digests, np.uint8) if len(ids) else np.empty(0, np.uint8)
-        words, is_left_out = fill(mapped.reshape(-1, DIGEST_BYTES), rows - EXTRA_ROWS, source)
+        words, is_left_out = fill(mapped.reshape(-1, DIGEST_BYTES), slots_for(len(ids)), source)
         if is_left_out.any():
             _log.warning("a join leaves out people whom the hub may have: %d", int(is_left_out.sum()))
         _write(path, words)
         digests.unlink()
 
 
-def _check_store(legs: Legs, files: SessionFiles, stored: Path) -> None:
+def _check_store(legs: Legs, files: SessionFiles, stored: Path, number: int) -> None:
     """Record the digest of the store before anything of it leaves; refuse another one, or none.
 
     Raises:
@@ -103,7 +146,7 @@ def _check_store(legs: Legs, files: SessionFiles, stored: Path) -> None:
     """
     data = stored.read_bytes() if stored.exists() else b""
     digest = hashlib.sha256(data).digest()
-    if not data or legs.sessions.store_digest(files.alignment, files.other, digest) != digest:
+    if not data or legs.sessions.store_digest(files.session, number, digest) != digest:
         raise LostStoreError("begins another session of the join, as files are lost", where=f"curator {legs.name}")
 
 
@@ -132,14 +175,16 @@ def _write_rows(matrix: Path, seeds: Bits, rows: int) -> None:
             file.write(transposed(own_columns(seeds, start, min(BATCH_ROWS, rows - start))).data)
 
 
-def _own_values(matrix: Path, ids: DigestedIds, session: bytes) -> Bits:
-    """Return what the hub shows for each id if it has it, (k, 10)."""
-    mapped = mapped_array(matrix, np.uint8).reshape(-1, ROW_BYTES)
-    own, start = np.empty((len(ids), SHOWN_BYTES), np.uint8), 0
+def _values(matrix: Path, ids: Digests, session: bytes) -> Bits:
+    mapped, made, start = (
+        mapped_array(matrix, np.uint8).reshape(-1, ROW_BYTES),
+        np.empty((len(ids), VALUE_BYTES), np.uint8),
+        0,
+    )
     for digests in ids.pieces():
-        own[start : start + len(digests)] = values(mapped, digests, session)[:, :SHOWN_BYTES]
+        made[start : start + len(digests)] = values(mapped, digests, session)
         start += len(digests)
-    return own
+    return made
 
 
 def first_rows(own: Bits, shown: Bits) -> Numbers:

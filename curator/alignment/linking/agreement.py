@@ -1,9 +1,8 @@
-"""What hub and spoke agree about before a linkage: which passes run, decided from the hub's table alone, and sizes."""
+"""What a hub states before a linkage: which passes run, decided from its own table alone, and its sizes."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeVar
 
 from veiltab.common.core.texts.canonical import canonical_digest, canonical_text, read_canonical
 from veiltab.common.errors import IntegrityError, InvalidInputError
@@ -35,11 +34,13 @@ class HubLine:
 
     Args:
         identity: the canonical text of the study's identity.
-        dated: of them those with a birth date, where pairs are compared; else 0.
+        complete: rows that miss no value of an attribute: those of every table.
+        dated: rows with a birth date, where pairs are compared; else 0.
     """
 
     identity: str
     rows: int
+    complete: int
     dated: int
     passes: tuple[PassLine, ...]
 
@@ -62,27 +63,12 @@ class HubLine:
         return tuple(step for step, line in zip(identity.ladder, self.passes, strict=True) if line.runs)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpokeLine:
-    """What a spoke states to the hub.
+def stated(
+    identity: IdentityRule, rows: int, complete: int, dated: int, matching: Callable[[Pass], set[int]]
+) -> HubLine:
+    """Return what the hub states; see `HubLine`.
 
     Args:
-        rows: of the spoke: what it may ask follows from that.
-        agreed: digest of the hub's line.
-    """
-
-    rows: int
-    agreed: str
-
-
-Line = TypeVar("Line", HubLine, SpokeLine)
-
-
-def stated(identity: IdentityRule, rows: int, dated: int, matching: Callable[[Pass], set[int]]) -> HubLine:
-    """Return what the hub states.
-
-    Args:
-        dated: of them those with a birth date.
         matching: the rows that agree with exactly one other row in a pass.
 
     Raises:
@@ -98,54 +84,34 @@ def stated(identity: IdentityRule, rows: int, dated: int, matching: Callable[[Pa
             total += share
             seen |= matches
     _check_any(lines)
-    return HubLine(identity=identity.description(), rows=rows, dated=dated, passes=tuple(lines))
+    return HubLine(identity=identity.description(), rows=rows, complete=complete, dated=dated, passes=tuple(lines))
 
 
-def read_hub_line(data: bytes, identity: IdentityRule, hub: str) -> HubLine:
+def read_hub_line(data: bytes, identity: IdentityRule, rows: int, hub: str) -> HubLine:
     """Return what the hub states, checked against one's own study file.
+
+    Args:
+        rows: that the hub takes part with.
 
     Raises:
         IntegrityError: the hub has another identity or ladder, or lets a pass run that the rule does not.
     """
-    line = _read(HubLine, data, hub)
+    line = _read(data, hub)
+    if line.rows != rows or not 0 <= line.complete <= rows or not 0 <= line.dated <= rows:
+        raise IntegrityError("states more or fewer rows than it takes part with", where=f"curator {hub}")
     keys = tuple(one.key for one in line.passes)
     if line.identity != identity.description() or keys != tuple(step.name for step in identity.ladder):
         raise IntegrityError("links by other fields or keys", where=f"curator {hub}")
     total = Fraction(0)
     for one in line.passes:
-        if not 0 <= one.matches <= line.rows or not 0 <= line.dated <= line.rows or line.rows < 1:
+        if not 0 <= one.matches <= line.rows:
             raise IntegrityError("states more self-matches than rows", where=f"curator {hub}")
-        share = Fraction(one.matches, line.rows)
+        share = Fraction(one.matches, max(line.rows, 1))
         if one.runs != _does_run(identity, total, share):
             raise IntegrityError("does not decide by the rule which passes run", where=f"curator {hub}")
         total += share if one.runs else 0
     _check_any(line.passes)
     return line
-
-
-def read_spoke_line(data: bytes, agreed: HubLine, most: int, spoke: str) -> SpokeLine:
-    """Return what a spoke states.
-
-    Raises:
-        InvalidInputError: it has more rows than it may.
-        IntegrityError: it agreed to something else.
-    """
-    line = _read(SpokeLine, data, spoke)
-    if line.agreed != agreed.digest:
-        raise IntegrityError("agreed to another linkage", where=f"curator {spoke}")
-    check_rows(line.rows, most, spoke)
-    return line
-
-
-def check_rows(rows: int, most: int, curator: str) -> None:
-    """Refuse more rows than a curator may have: each may be a guess."""
-    if not 1 <= rows <= most:
-        raise InvalidInputError(
-            f"states {rows:,} rows; it may have {most:,} here",
-            where=f"curator {curator}",
-            remedy=f"If its table is as large as that, say so by `most_ids` of {curator} in the study file, at every"
-            " party.",
-        )
 
 
 def _does_run(identity: IdentityRule, total: Fraction, share: Fraction) -> bool:
@@ -162,9 +128,9 @@ def _check_any(lines: Iterable[PassLine]) -> None:
         )
 
 
-def _read(kind: type[Line], data: bytes, curator: str) -> Line:
+def _read(data: bytes, curator: str) -> HubLine:
     try:
-        line = read_canonical(kind, data.decode("ascii"))
+        line = read_canonical(HubLine, data.decode("ascii"))
         if canonical_text(line).encode() == data:
             return line
     except (ValueError, KeyError, TypeError, RecursionError):

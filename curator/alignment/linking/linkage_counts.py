@@ -1,4 +1,4 @@
-"""What hub and spoke count in a linkage, for the report that stays with them."""
+"""What a curator counts in a linkage, for the report that stays with it."""
 
 from collections import Counter
 from itertools import compress
@@ -7,40 +7,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.curator.alignment.linking.agreement import HubLine
-from veiltab.curator.alignment.linking.hub_work import HubWork
 from veiltab.curator.alignment.linking.spoke_work import SpokeWork
-from veiltab.curator.linkage.linkage_report import FormCount, LegCount, LinkageReport, PassCount, match_rates
+from veiltab.curator.linkage.linkage_report import FormCount, LinkageReport, PassCount, match_rates
 from veiltab.curator.table.table_rows import TableRows
 
 
-def report_of(work: HubWork | SpokeWork, line: HubLine, rows: NDArray[np.int64], table: TableRows) -> LinkageReport:
-    """Return what is known after a linkage.
+def hub_report(line: HubLine) -> LinkageReport:
+    """Return what a hub knows of a linkage: what it states."""
+    passes = tuple(PassCount(key=one.key, runs=one.runs, matches=one.matches) for one in line.passes)
+    return LinkageReport(is_hub=True, rows=line.rows, hub_rows=line.rows, passes=passes)
+
+
+def spoke_report(work: SpokeWork, line: HubLine, table: TableRows) -> LinkageReport:
+    """Return what a spoke knows after a linkage.
 
     Args:
-        work: one's own part in it.
-        rows: those that all curators link, by their places among the respondents.
-        table: one's own.
+        work: its part in it.
+        table: its own.
     """
-    shown = [PassCount(key=one.key, runs=one.runs, matches=one.matches) for one in line.passes]
-    rates = match_rates(rows, table)
-    if isinstance(work, HubWork):
-        legs = tuple(
-            LegCount(curator=spoke, links=links, elements=sum(work.asked[spoke].values()))
-            for spoke, links in work.accepted.items()
-        )
-        return LinkageReport(
-            is_hub=True,
-            rows=line.rows,
-            hub_rows=line.rows,
-            links=len(rows),
-            passes=tuple(shown),
-            legs=legs,
-            rates=rates,
-            incomplete=work.incomplete,
-        )
-    candidates = np.bincount(work.numbers, minlength=len(shown) + 1)
-    linked = np.bincount(work.numbers[work.accepted], minlength=len(shown) + 1)
-    left = len(work.numbers) - np.cumsum(candidates[1:])
+    candidates = np.bincount(work.passes, minlength=len(line.passes) + 1)
+    linked = np.bincount(work.passes[work.accepted], minlength=len(line.passes) + 1)
+    left = len(work.passes) - np.cumsum(candidates[1:])
     moved, placebo = work.placebo(line)
     passes = tuple(
         PassCount(
@@ -51,16 +38,16 @@ def report_of(work: HubWork | SpokeWork, line: HubLine, rows: NDArray[np.int64],
             left=int(left[number - 1]),
             placebo=placebo.get(number),
         )
-        for number, one in enumerate(shown, 1)
+        for number, one in enumerate(line.passes, 1)
     )
     bits = np.zeros((0, 8), np.bool_) if work.agreed is None else work.agreed
     is_apart = work.crowded[work.pairs]
+    respondents = np.cumsum(table.kept()) - 1
     return LinkageReport(
         is_hub=False,
-        rows=len(work.numbers),
+        rows=len(work.passes),
         hub_rows=line.rows,
-        links=len(rows),
-        legs=(LegCount(curator=work.hub, links=len(work.accepted), elements=work.elements),),
+        links=len(work.accepted),
         passes=passes,
         agreed=None if work.agreed is None else _agreed(work.agreed),
         pairs=len(bits),
@@ -68,7 +55,7 @@ def report_of(work: HubWork | SpokeWork, line: HubLine, rows: NDArray[np.int64],
         by_form=_by_form(bits[~is_apart], list(compress(work.forms, ~is_apart))),
         crowd=(int(np.count_nonzero(work.crowded[work.accepted])), *_by_number(bits[is_apart])),
         dated=work.dated,
-        rates=rates,
+        rates=match_rates(respondents[work.accepted], table),
         ties=work.ties[0],
         tied=work.ties[1],
         incomplete=work.incomplete,

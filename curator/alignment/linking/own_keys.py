@@ -2,14 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from veiltab.common.core.randomness import MAX_FILL, CipherStream
 from veiltab.common.linkage.dominance import crowded
 from veiltab.common.linkage.identity_rule import FieldKind, IdentityRule
 from veiltab.common.linkage.ladder import Pass
@@ -17,16 +15,14 @@ from veiltab.common.linkage.placebo import placebo_keys
 from veiltab.common.linkage.row_keys import NormalColumn, NormalRows, identity_columns, normal_rows, pass_keys
 from veiltab.common.storage.scratch import Scratch
 from veiltab.common.storage.sorted_records import Bytes, Kept, SortedRecords
-from veiltab.curator.alignment.linking.oblivious import DIGEST_BYTES, HANDLE_BYTES, digests
+from veiltab.curator.alignment.joining.row_numbers import NOBODY
+from veiltab.curator.alignment.linking.shown_keys import BATCH, DIGEST_BYTES, MANY, digests
 from veiltab.curator.table.table_rows import TableRows
 
 _NUMBER_BYTES = 8
 
 RECORD_BYTES = DIGEST_BYTES + _NUMBER_BYTES
 """A digest, and the number of a row, big-endian."""
-
-MANY = 2**64 - 1
-"""In place of a row's number: several rows have the key."""
 
 _CHUNK = 2**13
 """Rows whose keys are made at once, at most 2^16."""
@@ -57,7 +53,7 @@ class OwnRows:
     """
 
     def __init__(self, identity: IdentityRule, date_order: str, table: TableRows, folder: Path) -> None:
-        self._file, self._kinds = Scratch(folder), identity.kinds
+        self._file, self._folder, self._kinds = Scratch(folder), folder, identity.kinds
         # Where the texts of a chunk begin, their length, and where the places of its rows' values begin.
         self._pieces: list[tuple[int, int, int]] = []
         self._starts = [0]
@@ -75,9 +71,9 @@ class OwnRows:
         """Return the number of rows."""
         return self._starts[-1]
 
-    def records(self, step: Pass, rows: Rows, alignment: str, folder: Path) -> SortedRecords:
+    def records(self, step: Pass, rows: Rows, alignment: str) -> SortedRecords:
         """Return (digest, row) of each key of some ascending rows in a pass; row len(self) + i is i, moved."""
-        made = SortedRecords(folder, RECORD_BYTES)
+        made = SortedRecords(self._folder, RECORD_BYTES)
         for start, stop, chunk in self._chunks():
             for first, keys_of in ((start, pass_keys), (start + len(self), placebo_keys)):
                 chosen = rows[np.searchsorted(rows, first) : np.searchsorted(rows, first + stop - start)]
@@ -88,12 +84,12 @@ class OwnRows:
                         made.add(_records(found, np.repeat(chosen, counts)))
         return made
 
-    def pair_records(self, rows: Rows, handles: Bytes, asked: Asked, alignment: str, folder: Path) -> SortedRecords:
-        """Return (digest, 8 j + i) of the key of what is compared at place i, of linked pair j by ascending rows.
+    def pair_records(self, rows: Rows, numbers: Rows, asked: Asked, alignment: str) -> SortedRecords:
+        """Return (digest, 8 j + i) of the key of what is compared at place i, of pair j by ascending rows.
 
-        The key is the pair's handle, the number of the hub's field, and the value that is compared with it.
+        The key is the number of the hub's row, that of its field, and the value that is compared with it.
         """
-        made = SortedRecords(folder, RECORD_BYTES)
+        made = SortedRecords(self._folder, RECORD_BYTES)
         for start, stop, chunk in self._chunks():
             first, last = np.searchsorted(rows, [start, stop])
             for place, (number, field) in asked.items():
@@ -102,7 +98,7 @@ class OwnRows:
                 for pair in range(first, last):
                     if value := values[places[rows[pair] - start]]:
                         compared_value = b"" if number == _IS_THERE else value.encode()
-                        keys.append(handles[pair].tobytes() + bytes([number]) + compared_value)
+                        keys.append(int(numbers[pair]).to_bytes(8, "big") + bytes([number]) + compared_value)
                         pairs.append(8 * pair + place)
                 if keys:
                     made.add(_records(digests(keys, alignment), np.array(pairs)))
@@ -187,77 +183,49 @@ def matching_rows(records: SortedRecords) -> set[int]:
     return set(np.setdiff1d(rows[others == 1], np.concatenate(crowded)).tolist())
 
 
-def hub_keys(records: SortedRecords, folder: Path, batch: int, *, has_many: bool) -> Kept:
+def hub_keys(records: SortedRecords, folder: Path, *, has_many: bool) -> Kept:
     """Return the keys of a hub in a pass: each digest once, with the only row that has it, or MANY.
 
     Args:
         records: of all rows of the hub.
         folder: on whose disk they lie.
-        batch: how many are read at a time.
         has_many: whether a key of several rows is there, as MANY, as in a deletion pass; else nothing is said of it.
     """
-    return Kept((_single(part, has_many=has_many) for part in records.parts()), folder, batch)
-
-
-def hub_entries(records: bytes, values: Callable[[bytes], bytes], handles: Callable[[Rows], Bytes]) -> bytes:
-    """Return what the hub shows of some keys: the tag, and the masked handle, or the masked mark of MANY, 0.
-
-    Args:
-        records: digests and rows.
-        handles: of rows.
-    """
-    table = np.frombuffer(records, np.uint8).reshape(-1, RECORD_BYTES)
-    made = np.frombuffer(values(table[:, :DIGEST_BYTES].tobytes()), np.uint8).reshape(len(table), -1).copy()
-    rows = numbers_of(table)
-    made[:, HANDLE_BYTES:] ^= np.where((rows == MANY)[:, None], 0, handles(np.where(rows == MANY, 0, rows).view("<i8")))
-    return made.tobytes()
+    return Kept((_single(part, has_many=has_many) for part in records.parts()), folder, BATCH)
 
 
 class SpokeKeys:
-    """The keys of some rows of a spoke in a pass, in an order that says nothing: that of their digests, encrypted.
+    """The keys of some rows of a spoke in a pass.
 
     Args:
         records: of the rows.
         folder: on whose disk they lie.
-        batch: how many digests are read at a time.
-        order_key: a secret key.
     """
 
-    def __init__(self, records: SortedRecords, folder: Path, batch: int, order_key: bytes) -> None:
-        # Two blocks a digest: an order is all that is asked of the cipher, and digests differ in the first.
-        cipher = Cipher(algorithms.AES(order_key), modes.ECB())  # noqa: S305 - single blocks: a permutation
-        self._records, self._rows = SortedRecords(folder, RECORD_BYTES), 0
-        for part in records.parts():
-            self._rows = max(self._rows, int(numbers_of(part).max()) + 1)
-            hidden = part.copy()
-            hidden[:, :DIGEST_BYTES] = _applied(cipher.encryptor().update, part)
-            self._records.add(hidden)
-        shown = (_applied(cipher.decryptor().update, part[_groups(part)[0]]) for part in self._records.parts())
-        self.digests = Kept(shown, folder, batch)
-        """Each digest once, in the order in which they are asked about."""
+    def __init__(self, records: SortedRecords, folder: Path) -> None:
+        self._records = records
+        self.digests = Kept((part[_groups(part)[0], :DIGEST_BYTES] for part in records.parts()), folder, BATCH)
+        """Each digest once, ascending."""
 
-    def candidates(self, found: NDArray[np.bool_], handles: Bytes) -> tuple[Rows, Bytes]:
-        """Return the rows that have a candidate, ascending, and its handle.
+    def candidates(self, said: Rows, rows: int) -> Rows:
+        """Return of each row the number of its candidate, or NOBODY.
 
-        A row has one if all that was found for its keys is one and the same handle, and not the mark of MANY.
+        A row has one if all that was found for its keys is one and the same number, and not MANY.
 
         Args:
-            found: (m,) whether the hub has each digest.
-            handles: (m, 16) what it says of it.
+            said: (m,) what the hub says of each digest: a number or MANY, or NOBODY if it does not have it.
+            rows: how many there are.
         """
-        chosen, is_one, first = np.full(self._rows, -1, np.int32), np.ones(self._rows, np.bool_), 0
+        least, most, first = np.full(rows, MANY), np.full(rows, NOBODY), 0
         for part in self._records.parts():
             starts, counts = _groups(part)
-            places = np.repeat(np.arange(first, first + len(starts)), counts)
-            kept = found[places]
-            rows, places = numbers_of(part)[kept].astype(np.int64), places[kept]
-            is_new = chosen[rows] < 0
-            chosen[rows[is_new]] = places[is_new]
-            is_one[rows[(handles[chosen[rows]] != handles[places]).any(axis=1)]] = False
+            numbers = np.repeat(said[first : first + len(starts)], counts)
             first += len(starts)
-        rows = np.flatnonzero((chosen >= 0) & is_one)
-        rows = rows[handles[chosen[rows]].any(axis=1)]
-        return rows, handles[chosen[rows]]
+            is_there = numbers != NOBODY
+            own = numbers_of(part)[is_there].astype(np.int64)
+            np.minimum.at(least, own, numbers[is_there])
+            np.maximum.at(most, own, numbers[is_there])
+        return np.where((least == most) & (most != MANY), most, NOBODY)
 
 
 def _part(chunk: _Chunk, rows: Rows) -> NormalRows:
@@ -298,17 +266,3 @@ def _single(records: Bytes, *, has_many: bool) -> Bytes:
         return single
     made[counts > 1, DIGEST_BYTES:] = 0xFF
     return made
-
-
-def secret_order(count: int, key: bytes) -> Rows:
-    """Return a random order of so many places, under a secret key."""
-    stream, words = CipherStream(key), np.empty(count, "<u8")
-    data = words.view(np.uint8)
-    for chunk, start in enumerate(range(0, len(data), MAX_FILL)):
-        stream.fill(data[start : start + MAX_FILL], label=0, chunk=chunk)
-    return np.argsort(words, kind="stable")
-
-
-def _applied(cipher: Callable[[bytes], bytes], records: Bytes) -> Bytes:
-    """Return the digests of records, encrypted or decrypted."""
-    return np.frombuffer(cipher(records[:, :DIGEST_BYTES].tobytes()), np.uint8).reshape(-1, DIGEST_BYTES)

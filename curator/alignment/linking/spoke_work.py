@@ -1,38 +1,39 @@
-"""A spoke's work in one session: it asks pass by pass, and says to which rows of the hub its own are linked."""
+"""A spoke's work in one session: it asks pass by pass, and finds to which rows of the hub its own are linked.
+
+What it asks and when depends on its number of rows alone. It refuses nothing for what it finds: a refusal would say
+whom it has.
+"""
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.texts.canonical import canonical_text
 from veiltab.common.errors import IntegrityError
-from veiltab.common.linkage.hub_rule import accept
 from veiltab.common.linkage.ladder import Pass
 from veiltab.common.linkage.placebo import moved_fields
 from veiltab.common.linkage.row_keys import most_variants
-from veiltab.common.storage.mapped import mapped_array
-from veiltab.common.storage.sorted_records import Bytes, Kept, SortedRecords
-from veiltab.curator.alignment.linking.agreement import MOST_LINE, HubLine, SpokeLine, check_rows, read_hub_line
-from veiltab.curator.alignment.linking.leg import COMPARED, MOST_PAIRS, PAD, Leg, check_ascending, check_whole, write
-from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessage
-from veiltab.curator.alignment.linking.oblivious import (
-    DIGEST_BYTES,
-    HANDLE_BYTES,
-    VALUE_BYTES,
-    elements,
-    inverse,
-    scalar_of,
-    unblinded_values,
+from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.sorted_records import Bytes, SortedRecords
+from veiltab.curator.alignment.joining.join_messages import JoinKind, Message
+from veiltab.curator.alignment.joining.row_numbers import NOBODY, Numbers, own_numbers
+from veiltab.curator.alignment.joining.spoke_leg import own_values, spoke_pass
+from veiltab.curator.alignment.linking.agreement import MOST_LINE, HubLine, read_hub_line
+from veiltab.curator.alignment.linking.leg import COMPARED, MOST_SHOWN, PAD, LinkLeg
+from veiltab.curator.alignment.linking.own_keys import Asked, Rows, SpokeKeys, compared
+from veiltab.curator.alignment.linking.shown_keys import (
+    BATCH,
+    ENTRY_BYTES,
+    MANY,
+    DigestedKeys,
+    numbers_in,
+    token_values,
 )
-from veiltab.curator.alignment.linking.own_keys import Rows, SpokeKeys, compared, numbered, numbers_of, secret_order
-from veiltab.curator.alignment.private import masking
-from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES, masked
 
-_FOUND = np.dtype([("row", "<i8"), ("handle", f"V{HANDLE_BYTES}")])
-_PIECE = 2**16  # proposals that are resolved together, or a few more
+_FOUND = np.dtype([("row", "<i8"), ("number", "<i8")])
 _OUT = 255  # in place of a pass, of a row that does not run with moved dates
 
 
@@ -41,27 +42,25 @@ class SpokeWork:
 
     Args:
         leg: what it has at hand.
-        hub: the curator to whose rows it links.
+        rows: that the hub takes part with.
     """
 
-    def __init__(self, leg: Leg, hub: str) -> None:
+    def __init__(self, leg: LinkLeg, rows: int) -> None:
         self._leg = leg
-        self.hub = hub
-        self._line: HubLine | None = None
+        self._hub_rows = rows
         self._keys: tuple[int, SpokeKeys] | None = None
         self._done = 0
-        self._numbers = np.zeros(2 * leg.table.rows_read, np.uint8)
-        self.numbers, self._moved = np.split(self._numbers, 2)
+        self._passes = np.zeros(2 * leg.rows, np.uint8)
+        self.passes, self._moved = np.split(self._passes, 2)
         """Of each row, the pass in which it has its candidate; 0 before, or if none. The same with moved dates."""
         self._moved[:] = _OUT
-        if moved := leg.placebo_rows(leg.table.rows_read):
-            self._moved[secret_order(leg.table.rows_read, leg.derived("moved"))[:moved]] = 0
-        self._handle = np.zeros((leg.table.rows_read, HANDLE_BYTES), np.uint8)
-        self._links: tuple[Rows, Bytes] | None = None
-        self.accepted = np.empty(0, np.int64)
-        """The complete rows that are linked by this curator alone, whatever others link."""
+        if moved := leg.placebo_rows:
+            self._moved[own_numbers(leg.derived("moved"), leg.rows)[:moved]] = 0
+        self._candidates, self._numbers = np.full(leg.rows, NOBODY), None  # type: Numbers, Numbers | None
+        self.accepted: Rows = np.empty(0, np.int64)
+        """The complete rows that are linked with complete rows of the hub, in the order of the hub's numbers."""
         self.incomplete = 0
-        """Rows that the rule links and that are not named, because they miss a value of an attribute."""
+        """Rows that the rule links and that are not there, because they or the hub's miss a value of an attribute."""
         self.ties = 0, 0
         """The rows that tie with another one in the earliest pass that proposes to a row of the hub, and those rows."""
         self.crowded = np.zeros(0, np.bool_)
@@ -78,8 +77,8 @@ class SpokeWork:
         self.dated = 0, 0
         """Rows with a birth date, here and at the hub."""
 
-    async def run(self) -> tuple[HubLine, NDArray[np.int64], bytes]:
-        """Return what the hub stated, the rows that all curators link, in the order of handles, and those handles.
+    async def run(self) -> tuple[HubLine, Numbers]:
+        """Return what the hub stated, and of each row the number of the hub's row that it is linked with, or NOBODY.
 
         Raises:
             NotReadyError, UnavailableError: the hub has not made what is needed; repeat it.
@@ -89,27 +88,24 @@ class SpokeWork:
         for step in line.running(leg.identity)[self._done :]:
             await self._pass(step, line)
             self._done += 1
-        if self._links is None:
-            rows, handles = await asyncio.to_thread(self._resolved, line.rows)
-            steps, own = line.running(leg.identity), await leg.own()
-            keys = {field: [one.number for one in steps if field in one.fields] for field in leg.identity.kinds}
-            self.crowded = await asyncio.to_thread(own.crowded, self.numbers, keys)
-            complete = leg.table.respondents.kept()[rows]
-            self.incomplete, self._links = int(np.count_nonzero(~complete)), (rows[complete], handles[complete])
-            self._handle = self._handle[:0].copy()
-        rows, handles = self._links
-        self.accepted = rows
-        path = leg.path(self._message(LinkKind.ACCEPTED))
-        if not path.exists():
-            await asyncio.to_thread(write, path, handles.tobytes())
-        joint = await leg.here(
-            self.hub, self._message(LinkKind.JOINT), 2 * HANDLE_BYTES * len(rows), partial(self._check_joint, handles)
-        )
-        both = _pairs_in(joint)
-        places = np.searchsorted(_words(handles), _words(both[:, :HANDLE_BYTES]))
+        if self._numbers is None:
+            self._numbers = await asyncio.to_thread(self._resolve, line)
         if compared(leg.identity):
-            await self._compare(line, rows[:MOST_PAIRS], handles[:MOST_PAIRS])
-        return line, rows[places], both[:, HANDLE_BYTES:].tobytes()
+            await self._compare(line)
+        return line, self._numbers
+
+    def _resolve(self, line: HubLine) -> Numbers:
+        """Return of each row the number of the hub's row that it is linked with."""
+        leg = self._leg
+        rows, self.ties = resolved(self.passes, self._candidates)
+        complete = leg.table.respondents.kept()[rows] & (self._candidates[rows] < line.complete)
+        self.incomplete, self.accepted = int(np.count_nonzero(~complete)), rows[complete]
+        running = line.running(leg.identity)
+        keys = {field: [one.number for one in running if field in one.fields] for field in leg.identity.kinds}
+        self.crowded = leg.own.crowded(self.passes, keys)
+        numbers = np.full(leg.rows, NOBODY)
+        numbers[self.accepted] = self._candidates[self.accepted]
+        return numbers
 
     def placebo(self, line: HubLine) -> tuple[int, dict[int, int]]:
         """Return the rows that ran with moved dates, and pass -> those that proposed in it, where a key was moved."""
@@ -118,234 +114,139 @@ class SpokeWork:
         rows = len(self._moved) - int(counts[_OUT])
         return rows, {number: int(counts[number]) for number in moved if rows}
 
-    @property
-    def elements(self) -> int:
-        """How many blinded keys it asked for."""
-        names = self._message(LinkKind.ASKED).file_name.removesuffix("0.bin")
-        return sum(masking.count(path) for path in self._leg.folder.glob(f"{names}*.bin"))
-
-    def _message(self, kind: LinkKind, number: int = 0) -> LinkMessage:
-        return LinkMessage(kind=kind, spoke=self._leg.curator, number=number)
-
     async def _agreement(self) -> HubLine:
-        """Read what the hub states, and state one's own rows."""
-        if self._line is None:
-            leg = self._leg
+        """Read what the hub states."""
+        files, identity = self._leg.files, self._leg.identity
 
-            def read(path: Path) -> HubLine:
-                return read_hub_line(path.read_bytes(), leg.identity, self.hub)
+        def read(path: Path) -> HubLine:
+            return read_hub_line(path.read_bytes(), identity, self._hub_rows, files.other)
 
-            def check(path: Path) -> None:
-                check_rows(read(path).rows, leg.most_rows[self.hub], self.hub)
+        def check(path: Path) -> None:
+            read(path)
 
-            line = read(await leg.here(self.hub, self._message(LinkKind.AGREEMENT), MOST_LINE, check))
-            own = leg.path(self._message(LinkKind.AGREEMENT))
-            if not own.exists():
-                mine = SpokeLine(rows=leg.table.rows_read, agreed=line.digest)
-                await asyncio.to_thread(write, own, canonical_text(mine).encode())
-            self._line = line
-        return self._line
+        return read(await files.fetched(JoinKind.AGREEMENT, most=MOST_LINE, check=check))
 
     async def _pass(self, step: Pass, line: HubLine) -> None:
         """Find the candidates of the rows that have none yet."""
-        found = self._leg.folder / f"found-{step.number}.bin"
-        if not found.exists():
-            await self._find(step, line, found)
-        records = np.fromfile(found, _FOUND)
-        self._numbers[records["row"]] = step.number
-        records = records[records["row"] < len(self.numbers)]
-        self._handle[records["row"]] = np.ascontiguousarray(records["handle"]).view(np.uint8).reshape(-1, HANDLE_BYTES)
+        leg, path = self._leg, self._leg.files.folder / f"found-{step.number}.bin"
+        if not path.exists():
+            keys = await self._made(step.number, lambda: self._pass_records(step))
+            shown = line.rows * most_variants(step, leg.identity)
+            numbers = await self._looked_up(step.number, keys, leg.asked(step), shown, 2 * leg.rows)
+            records = np.zeros(np.count_nonzero(numbers != NOBODY), _FOUND)
+            records["row"] = np.flatnonzero(numbers != NOBODY)
+            # Whom a row with moved dates found is not kept.
+            records["number"] = np.where(records["row"] < leg.rows, numbers[records["row"]], NOBODY)
+            await asyncio.to_thread(_write, path, records)
+            self._forget(step.number)
+        records = np.fromfile(path, _FOUND)
+        self._passes[records["row"]] = step.number
+        records = records[records["row"] < leg.rows]
+        self._candidates[records["row"]] = records["number"]
 
-    async def _find(self, step: Pass, line: HubLine, path: Path) -> None:
-        """Write the candidates of a pass."""
-        keys, most = await self._pass_keys(step), line.rows * most_variants(step, self._leg.identity)
-        rows, handles = await self._looked_up(step.number, keys, most)
-        handles[rows >= len(self.numbers)] = 0  # whom a row with moved dates found is not kept
-        records = np.zeros(len(rows), _FOUND)
-        records["row"], records["handle"] = rows, handles.view(f"V{HANDLE_BYTES}").ravel()
-        await asyncio.to_thread(write, path, records.data)
-
-    async def _compare(self, line: HubLine, rows: Rows, handles: Bytes) -> None:
+    async def _compare(self, line: HubLine) -> None:
         """Find in which fields some linked pairs agree."""
-        if self.agreed is not None:
-            return
-        own, leg, order = await self._leg.own(), self._leg, np.argsort(rows)
-        self.pairs = rows[order]
-        asked, shown = compared(leg.identity), compared(leg.identity, at_hub=True)
-
-        def made() -> SpokeKeys:
-            records = own.pair_records(self.pairs, handles[order], asked, leg.session.alignment, leg.folder)
-            return SpokeKeys(records, leg.folder, masking.BATCH, self._order_key(COMPARED))
-
-        found, _ = await self._looked_up(COMPARED, await asyncio.to_thread(made), len(shown) * len(rows))
-        self.agreed = np.zeros((len(rows), 8), np.bool_)
-        self.agreed.reshape(-1)[found] = True
-        if name := leg.identity.number_beside:
-            self.forms = await asyncio.to_thread(own.forms, name, self.pairs)
-            shared = await asyncio.to_thread(own.crowded, np.ones(len(own), np.uint8), {name: [1]})
-            self.agreed[shared[self.pairs], 7] = False
-        self.dated = (await asyncio.to_thread(own.filled, asked[2][1]) if 2 in asked else 0), line.dated
-
-    async def _looked_up(self, number: int, keys: SpokeKeys, most: int) -> tuple[Rows, Bytes]:
-        """Return the rows that have a candidate in a pass, given what the hub shows at most, and their handles."""
         leg = self._leg
-        values, what = leg.folder / f"values-{number}.bin", f"preparing {leg.named(number)}"
+        shown = min(line.complete, MOST_SHOWN)
+        pairs = self.accepted[self._candidates[self.accepted] < shown][: leg.pairs]
+        self.pairs = np.sort(pairs)
+        fields = compared(leg.identity)
+        path = leg.files.folder / "compared.bin"
+        if not path.exists():
+            keys = await self._made(COMPARED, lambda: self._pair_records(fields))
+            numbers = await self._looked_up(COMPARED, keys, leg.asked_of_pairs, shown * len(fields), 8 * len(pairs))
+            await asyncio.to_thread(_write, path, numbers != NOBODY)
+            self._forget(COMPARED)
+        self.agreed = np.fromfile(path, np.bool_).reshape(-1, 8)
+        if name := leg.identity.number_beside:
+            self.forms = await asyncio.to_thread(leg.own.forms, name, self.pairs)
+            shared = await asyncio.to_thread(leg.own.crowded, np.ones(leg.rows, np.uint8), {name: [1]})
+            self.agreed[shared[self.pairs], 7] = False
+        self.dated = (await asyncio.to_thread(leg.own.filled, fields[2][1]) if 2 in fields else 0), line.dated
+
+    async def _looked_up(self, number: int, keys: SpokeKeys, asked: int, most: int, rows: int) -> Numbers:
+        """Return the candidate of each row in a pass, or NOBODY.
+
+        Args:
+            asked: digests that the hub is asked about, whatever the keys are.
+            most: keys that the hub may show.
+            rows: how many the keys are of.
+        """
+        leg, files = self._leg, self._leg.files
+        if leg.is_private:
+            await spoke_pass(leg.legs, leg.session, files, DigestedKeys(keys.digests, leg.key, asked), number)
+        table = await files.fetched(
+            JoinKind.TABLE, number, most=ENTRY_BYTES * (most + PAD), check=partial(check_table, files.other)
+        )
+        with files.stage.of(f"looking up {leg.named(number)}", None):
+            if leg.is_private:
+                own = await own_values(leg.session, files, DigestedKeys(keys.digests, leg.key), asked, number)
+            else:
+                own = await asyncio.to_thread(self._token_values, keys, number)
+            return await asyncio.to_thread(self._read, table, own, keys, rows, number)
+
+    def _read(self, table: Path, own: Bytes, keys: SpokeKeys, rows: int, number: int) -> Numbers:
+        said = numbers_in(np.fromfile(table, np.uint8).reshape(-1, ENTRY_BYTES), own)
+        # A number that no row has is that of nobody, and no error.
+        said[said >= (8 * MOST_SHOWN if number == COMPARED else self._hub_rows)] = MANY
+        return keys.candidates(said, rows)
+
+    def _token_values(self, keys: SpokeKeys, number: int) -> Bytes:
         digests = keys.digests
-        if leg.key is not None:
-            tokens = leg.values_of(number, bytes)
-            await leg.masking.write(values, digests.count, digests.read, tokens, what, size=DIGEST_BYTES)
-        else:
-            await self._ask(number, digests)
-            await self._unblind(number, digests, values)
-        message, most_bytes = self._message(LinkKind.TABLE, number), VALUE_BYTES * (most + PAD)
-        table = await leg.here(self.hub, message, most_bytes, self._check_table)
-        found, handles = await asyncio.to_thread(_found_in, table, values)
-        for path in (table, values, leg.folder / self._message(LinkKind.ANSWERED, number).received_name):
-            path.unlink(missing_ok=True)
-        return await asyncio.to_thread(keys.candidates, found, handles)
+        made = [token_values(digests.read(at), self._leg.key, number) for at in range(0, digests.count, BATCH)]
+        return np.concatenate([np.empty((0, ENTRY_BYTES), np.uint8), *made])
 
-    async def _pass_keys(self, step: Pass) -> SpokeKeys:
+    def _pair_records(self, fields: Asked) -> SortedRecords:
+        leg, numbers = self._leg, self._candidates[self.pairs]
+        return leg.own.pair_records(self.pairs, numbers, fields, leg.files.alignment)
+
+    def _pass_records(self, step: Pass) -> SortedRecords:
         """Return the keys of the rows without a candidate."""
-        if self._keys is None or self._keys[0] != step.number:
-            own, leg = await self._leg.own(), self._leg
+        leg, left = self._leg, np.flatnonzero(self._passes == 0)
+        return leg.own.records(step, left, leg.files.alignment)
 
-            def made() -> SpokeKeys:
-                left = np.flatnonzero(self._numbers == 0)
-                records = own.records(step, left, leg.session.alignment, leg.folder)
-                return SpokeKeys(records, leg.folder, masking.BATCH, self._order_key(step.number))
-
-            self._keys = step.number, await asyncio.to_thread(made)
+    async def _made(self, number: int, records: Callable[[], SortedRecords]) -> SpokeKeys:
+        """Return the keys of a pass; those of the latest are kept."""
+        if self._keys is None or self._keys[0] != number:
+            folder = self._leg.files.folder
+            self._keys = number, await asyncio.to_thread(lambda: SpokeKeys(records(), folder))
         return self._keys[1]
 
-    async def _ask(self, number: int, digests: Kept) -> None:
-        """Write the blinded keys of a pass."""
-        leg, blind = self._leg, self._blind(number)
-        await leg.masking.write(
-            leg.path(self._message(LinkKind.ASKED, number)),
-            digests.count,
-            digests.read,
-            lambda part: masked(elements(number, part), blind),
-            f"asking {leg.named(number)}",
-            size=DIGEST_BYTES,
-        )
-
-    async def _unblind(self, number: int, digests: Kept, path: Path) -> None:
-        """Write the values of one's own keys, from what the hub answers."""
-        leg, total = self._leg, digests.count
-
-        def check(answered: Path) -> None:
-            if check_whole(answered, ELEMENT_BYTES, self.hub) != total:
-                raise IntegrityError("answered for more or fewer keys than asked", where=f"curator {self.hub}")
-
-        answered = await leg.here(self.hub, self._message(LinkKind.ANSWERED, number), ELEMENT_BYTES * total, check)
-        rest, size = inverse(self._blind(number)), ELEMENT_BYTES * masking.BATCH
-
-        def read(start: int) -> bytes:
-            with answered.open("rb") as file:
-                file.seek(ELEMENT_BYTES * start)
-                parts = digests.read(start), file.read(size)
-            return np.stack([np.frombuffer(part, f"V{ELEMENT_BYTES}") for part in parts], axis=1).tobytes()
-
-        def compute(part: bytes) -> bytes:
-            both = np.frombuffer(part, np.uint8).reshape(-1, DIGEST_BYTES + ELEMENT_BYTES)
-            return unblinded_values(number, both[:, :DIGEST_BYTES].tobytes(), both[:, DIGEST_BYTES:].tobytes(), rest)
-
-        what = f"reading the answers of {leg.named(number)}"
-        try:
-            await leg.masking.write(path, total, read, compute, what, size=DIGEST_BYTES + ELEMENT_BYTES)
-        except IntegrityError:
-            for one in (answered, *path.parent.glob(f"{path.name}.*")):
-                one.unlink()
-            raise IntegrityError(
-                "sent what is no element of the group, or the identity", where=f"curator {self.hub}"
-            ) from None
-
-    def _order_key(self, number: int) -> bytes:
-        return self._leg.derived(f"order {number}")
-
-    def _blind(self, number: int) -> bytes:
-        return scalar_of(self._leg.secret, f"linkage blind {number}")
-
-    def _check_table(self, path: Path) -> None:
-        check_ascending(path, VALUE_BYTES, HANDLE_BYTES, self.hub)
-        count = check_whole(path, VALUE_BYTES, self.hub)
-        if not count or count % PAD:
-            raise IntegrityError("shows keys that are not padded", where=f"curator {self.hub}")
-
-    def _check_joint(self, accepted: Bytes, path: Path) -> None:
-        """Refuse handles that were not accepted here, and common ones that stand twice."""
-        check_ascending(path, 2 * HANDLE_BYTES, HANDLE_BYTES, self.hub)
-        both = _pairs_in(path)
-        joint, own = np.sort(_words(both[:, HANDLE_BYTES:])), _words(both[:, :HANDLE_BYTES])
-        if (joint[1:] == joint[:-1]).any() or not masking.among(own, _words(accepted)).all():
-            raise IntegrityError("named links that are not here", where=f"curator {self.hub}")
-
-    def _resolved(self, most: int) -> tuple[Rows, Bytes]:
-        """Return the linked rows and their handles, of `most` of the hub, by handle, as the hub rule accepts them."""
-        linked, handles, count, ties, tied = list[Rows](), list[Bytes](), 0, 0, 0
-        for first in range(256):  # handles are uniform
-            rows = np.flatnonzero((self.numbers > 0) & (self._handle[:, 0] == first))
-            distinct, place = np.unique(_words(self._handle[rows]), return_inverse=True)
-            numbers = self.numbers[rows]
-            links = accept(list(zip(numbers.tolist(), place.tolist(), strict=True)))
-            is_linked = np.zeros(len(distinct), np.bool_)
-            is_linked[list(links)] = True
-            linked.append(rows[list(links.values())])
-            handles.append(distinct[is_linked].view(np.uint8).reshape(-1, HANDLE_BYTES))
-            # Without those that lost to an earlier pass.
-            earliest = np.full(len(distinct), np.iinfo(np.uint8).max, np.uint8)
-            np.minimum.at(earliest, place, numbers)
-            count += len(distinct)
-            ties += int(np.count_nonzero(~is_linked[place] & (numbers == earliest[place])))
-            tied += int(np.count_nonzero(~is_linked))
-        if count > most:
-            raise IntegrityError("gave handles to more of its rows than it states", where=f"curator {self.hub}")
-        self.ties = ties, tied
-        return np.concatenate(linked), np.concatenate(handles)
+    def _forget(self, number: int) -> None:
+        """Delete what the hub showed in a pass."""
+        (self._leg.files.folder / Message(kind=JoinKind.TABLE, number=number).received_name).unlink()
 
 
-def _words(handles: Bytes) -> NDArray[np.bytes_]:
-    """Return handles as they are compared."""
-    words: NDArray[np.bytes_] = np.ascontiguousarray(handles).view(f"S{HANDLE_BYTES}").ravel()
-    return words
-
-
-def _pairs_in(path: Path) -> Bytes:
-    """Return what a file has of linked rows, two handles each, mapped from disk."""
-    return masking.elements_of(path).view(np.uint8).reshape(-1, 2 * HANDLE_BYTES)
-
-
-def _found_in(table: Path, values: Path) -> tuple[NDArray[np.bool_], Bytes]:
-    """Return which values the hub has, and what it says of each: a handle, or the mark of many.
+def resolved(passes: NDArray[np.uint8], candidates: Numbers) -> tuple[Rows, tuple[int, int]]:
+    """Return whom the hub rule links, in the order of their candidates, and (rows that tie, candidates where they tie).
 
     Args:
-        table: file of tags and masked handles, ascending.
-        values: file of F of one's own keys.
+        passes: of each row, the pass in which it has its candidate, or 0.
+        candidates: of each row, the number of that row of the hub.
     """
-    count, pieces = values.stat().st_size // VALUE_BYTES, SortedRecords(values.parent, VALUE_BYTES + 8)
-    with values.open("rb") as file:
-        for start in range(0, count, _PIECE):
-            data = np.frombuffer(file.read(_PIECE * VALUE_BYTES), np.uint8).reshape(-1, VALUE_BYTES)
-            pieces.add(np.concatenate([data, numbered(np.arange(start, start + len(data)))], axis=1))
-    shown, found, handles = (
-        mapped_array(table, f"S{VALUE_BYTES}"),
-        np.zeros(count, np.bool_),
-        np.zeros((count, HANDLE_BYTES), np.uint8),
-    )
-    for part in pieces.parts():
-        # A tag alone comes right before the record that begins with it.
-        tags = _words(part[:, :HANDLE_BYTES])
-        first, last = np.searchsorted(shown, tags[[0, -1]].astype(shown.dtype))
-        for start in range(first, min(last + 1, len(shown)), _PIECE):
-            records = np.fromfile(table, np.uint8, VALUE_BYTES * _PIECE, offset=VALUE_BYTES * start).reshape(
-                -1, VALUE_BYTES
-            )
-            there = _words(records[:, :HANDLE_BYTES])
-            own = part[np.searchsorted(tags, there[0]) : np.searchsorted(tags, there[-1], side="right")]
-            same = np.searchsorted(there, _words(own[:, :HANDLE_BYTES]))
-            is_there = there[same] == _words(own[:, :HANDLE_BYTES])
-            own, same = own[is_there], same[is_there]
-            places = numbers_of(own).astype(np.int64)
-            found[places] = True
-            handles[places] = records[same, HANDLE_BYTES:] ^ own[:, HANDLE_BYTES:VALUE_BYTES]
-    return found, handles
+    rows = np.flatnonzero(passes)
+    if not len(rows):
+        return rows, (0, 0)
+    rows = rows[np.lexsort((passes[rows], candidates[rows]))]
+    hub, numbers = candidates[rows], passes[rows]
+    starts = np.flatnonzero(np.append(True, hub[1:] != hub[:-1]))
+    is_earliest = numbers == np.repeat(numbers[starts], np.diff(starts, append=len(rows)))
+    proposers = np.add.reduceat(is_earliest, starts, dtype=np.int64)
+    many = proposers[proposers > 1]
+    return rows[starts[proposers == 1]], (int(many.sum()), len(many))
+
+
+def check_table(curator: str, path: Path) -> None:
+    """Refuse keys that are cut short, or not padded.
+
+    Raises:
+        IntegrityError: they are.
+    """
+    count, rest = divmod(path.stat().st_size, ENTRY_BYTES)
+    if rest or not count or count % PAD:
+        raise IntegrityError("shows keys that are not padded", where=f"curator {curator}")
+
+
+def _write(path: Path, made: NDArray[np.generic]) -> None:
+    with written_whole(path) as file:
+        file.write(made.data)

@@ -3,7 +3,6 @@
 from decimal import Decimal
 from fractions import Fraction
 from itertools import permutations, product
-from math import exp
 
 import pytest
 
@@ -22,7 +21,6 @@ from veiltab.common.core.mechanism import UNIT, TwoSidedNoise
 from veiltab.common.core.numbers.rounding import exp_below
 from veiltab.common.privacy.cards.all_releases import Slots, bounds_together
 from veiltab.common.privacy.cards.card import Bound, card_of
-from veiltab.common.privacy.cards.own_table import own_table
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.planning.planning import plan_release
@@ -122,9 +120,3 @@ def test_a_scheme_without_a_certificate_leaves_the_rows_alone_to_bound_curators(
     other = TwoSidedRelease(scheme=scheme_of("wr", population=9, sample=4), noise=noise)
     bound = of(bounds_together([release_of(9, 9, (2, 2)), other], Decimal("1e-6")), Coalition.ANALYST_AND_CURATORS)
     assert (bound.epsilon, bound.per_row) == (2 * other.row_epsilon, True)
-
-
-def test_an_own_table_is_seen_as_randomised_response_of_two_values() -> None:
-    view = own_table(1000, Decimal(1)).seen_by(Coalition.DESK)
-    assert view is not None
-    assert view.delta(0.5) == pytest.approx((exp(1) - exp(0.5)) / (exp(1) + 1))

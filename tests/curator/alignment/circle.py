@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -16,9 +16,10 @@ from veiltab.common.errors import NotReadyError
 from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment.alignment import Alignment
 from veiltab.curator.alignment.intersection import Lacking
+from veiltab.curator.alignment.joining.id_join import IdJoin
+from veiltab.curator.alignment.joining.join_exchange import JoinExchange
 from veiltab.curator.alignment.joining.join_messages import JoinKind, Message, message_from_proto
 from veiltab.curator.alignment.joining.legs import Legs
-from veiltab.curator.alignment.joining.oblivious_exchange import ObliviousExchange
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.coins import Coins
@@ -93,11 +94,17 @@ class Seat:
     folder: Path
     table: Table
     circle: Mapping[str, "Seat"]
-    exchange: Any
+    exchange: JoinExchange
     alignment: Alignment
     store: CuratorStore
     received: dict[tuple[str, Message], bytes]
     tampering: Tampering
+
+    @property
+    def column(self) -> list[int]:
+        """The symbols of the rows, in the order of all curators."""
+        aligned = self.alignment.table(self.alignment.result()[1])
+        return [int(symbol) for symbol in aligned.column("length")]
 
     def close(self) -> None:
         self.exchange.close()
@@ -128,7 +135,6 @@ class Seat:
 class Curator(Seat):
     """One curator; `received` is all that others sent it, and `tampering` changes what it sends."""
 
-    exchange: ObliviousExchange
     circle: Mapping[str, "Curator"]
 
     def __init__(
@@ -159,7 +165,7 @@ class Curator(Seat):
             maximum=10**9,
         )
         lacking = {"length": Lacking(categories=ABSENT, parts=1, says_so=True)}
-        self.exchange = ObliviousExchange(legs, folder / "alignments", folder, lacking)
+        self.exchange = JoinExchange(legs, IdJoin(legs), folder / "alignments", folder, lacking)
         self.alignment = Alignment(
             name,
             folder,
@@ -176,12 +182,6 @@ class Curator(Seat):
     def message(self, kind: JoinKind, sender: str) -> bytes:
         """Return a message that it received."""
         return self.received[sender, Message(kind=kind)]
-
-    @property
-    def column(self) -> list[int]:
-        """The symbols of the rows, in the order of all curators."""
-        aligned = self.alignment.table(self.alignment.result()[1])
-        return [int(symbol) for symbol in aligned.column("length")]
 
 
 @contextmanager

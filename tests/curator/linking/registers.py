@@ -1,16 +1,14 @@
 """Two registers with errors in names, dates and postcodes, and curators that link them in one process."""
 
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 
-from tests.curator.alignment.circle import Seat
+from tests.curator.alignment.circle import ABSENT, Seat
 from tests.curator.made_rows import rows_of, workplace
 from veiltab.common.core.domain import Symbols
 from veiltab.common.linkage.hub_rule import accept
@@ -19,17 +17,17 @@ from veiltab.common.linkage.ladder import ladder_of
 from veiltab.common.linkage.row_keys import normal_rows, pass_keys
 from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment.alignment import Alignment
-from veiltab.curator.alignment.linking.link_exchange import LinkExchange
-from veiltab.curator.alignment.linking.link_messages import LinkMessage, message_from_proto
-from veiltab.curator.alignment.private.masking import Masking
+from veiltab.curator.alignment.intersection import Lacking
+from veiltab.curator.alignment.joining.join_exchange import JoinExchange
+from veiltab.curator.alignment.joining.legs import Legs
+from veiltab.curator.alignment.linking.link_join import LinkJoin
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.linkage.linkage_report import LinkageReport
-from veiltab.curator.linkage.linkages import Linkages, LinkedSample
+from veiltab.curator.linkage.linkages import Linkages
 from veiltab.curator.peers.coins import Coins
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.table.table import Table
 from veiltab.play.linkage.open_rule import first_candidates
-from veiltab.v1.curator_peer_pb2 import FetchLinkRequest, FetchLinkResponse
 
 FIELDS = (
     ("given", FieldKind.GIVEN),
@@ -39,9 +37,6 @@ FIELDS = (
     ("postcode", FieldKind.POSTCODE),
 )
 Person = tuple[str, str, str, str, str]
-Tampering = Callable[[LinkMessage, bytes], bytes]
-"""What a curator sends in the place of a message that it made."""
-
 _SYLLABLES = [
     "ba",
     "be",
@@ -132,7 +127,7 @@ def texts_of(rows: Sequence[Person]) -> list[str]:
 
 def symbol(person: Person) -> int:
     """Return the value of a person's attribute."""
-    return sum(map(ord, person[2])) % 251
+    return sum(map(ord, person[2])) % ABSENT
 
 
 def table_of(rows: Sequence[Person], version: str, incomplete: Collection[int] = ()) -> Table:
@@ -155,31 +150,9 @@ def wanted_links(rule: IdentityRule, hub: Sequence[Person], spoke: Sequence[Pers
     return accept(first_candidates(passes, len(spoke)))
 
 
-class Peer:
-    """Another curator of this process, as one reads it."""
-
-    def __init__(self, asker: "Curator", name: str) -> None:
-        self._asker, self._name = asker, name
-        self.stub = SimpleNamespace(FetchLink=None)
-
-    async def stream(
-        self, _: object, request: FetchLinkRequest, *, most: int, check: Callable[[FetchLinkResponse], None]
-    ) -> AsyncIterator[bytes]:
-        peer, message = self._asker.circle[self._name], message_from_proto(request)
-        path = peer.exchange.link_file(request.alignment_id, request.session, message, self._asker.name)
-        data = peer.tampering(message, path.read_bytes())
-        self._asker.fetched[message] += 1
-        check(FetchLinkResponse(total=len(data)))
-        assert len(data) <= most
-        self._asker.received[message] = data
-        for start in range(0, len(data), 10_000):
-            yield data[start : start + 10_000]
-
-
 class Curator(Seat):
     """One curator; `received` is all that others sent it, and `tampering` changes what it sends."""
 
-    exchange: LinkExchange
     circle: Mapping[str, "Curator"]
 
     def __init__(  # noqa: PLR0913 - what a curator consists of
@@ -194,77 +167,67 @@ class Curator(Seat):
     ) -> None:
         self.name, self.folder, self.rows = name, folder, list(rows)
         self._names, self._rule, self._is_private = names, rule, is_private
-        self.circle = {}
-        self.received: dict[LinkMessage, bytes] = {}
-        self.fetched = Counter[LinkMessage]()
-        self.tampering: Tampering = lambda _message, data: data
-        self.most_ids: dict[str, int] = dict.fromkeys(names, 10**6)
+        self.circle, self.received = {}, {}
+        self.tampering = lambda _message, data: data
         self.table = table_of(self.rows, f"content of {name}")
         self.open()
 
     def open(self) -> None:
         """Start it on its folder, as a process does."""
-        self.store = CuratorStore(self.folder / "curator.sqlite")
-        room = Room(self.folder)
-        self.exchange = LinkExchange(
-            self.name,
-            self._names,
-            self.folder / "alignments",
+        name, (hub, *spokes), folder = self.name, self._names, self.folder
+        self.store = CuratorStore(folder / "curator.sqlite")
+        room = Room(folder)
+        legs = Legs(
+            name,
+            spokes if name == hub else [hub],
+            is_hub=name == hub,
+            folder=folder / "alignments",
+            store=self.store,
+            room=room,
+            most_rows=dict.fromkeys(self._names, 10**6),
+            maximum=10**9,
+        )
+        join = LinkJoin(
+            legs,
+            folder / "alignments",
             self.store,
-            Masking(self.folder),
-            room,
             identity=self._rule,
             date_order="ymd",
             is_private=self._is_private,
-            most_ids=self.most_ids,
-            maximum=10**9,
         )
+        lacking = {name: Lacking(categories=ABSENT, parts=1, says_so=True) for name in ("length", "parity")}
+        self.exchange = JoinExchange(legs, join, folder / "alignments", folder, lacking)
         self.alignment = Alignment(
-            self.name,
-            self.folder,
+            name,
+            folder,
             self.store,
             Ledger(self.store.connection, Decimal(1)),
             cast("Coins", self),
             self.exchange,
             room,
-            workplace(self.folder),
+            workplace(folder),
             most_respondents=10**9,
-            id_rules="",
+            lacking=lacking,
         )
 
     @property
-    def curators(self) -> dict[str, Peer]:
-        return {name: Peer(self, name) for name in self.circle if name != self.name}
-
-    @property
-    def session_folder(self) -> Path:
-        """The folder of its session."""
-        return next(path for path in self.folder.glob("alignments/*/*") if path.is_dir())
+    def linkages(self) -> Linkages:
+        """What it keeps of its linkages."""
+        return Linkages(self.store.connection, self.store.audit)
 
     @property
     def report(self) -> LinkageReport:
         """What it knows of the linkage."""
-        report = Linkages(self.store.connection, self.store.audit).latest_report()
+        report = self.linkages.latest_report()
         assert report is not None
         return report
-
-    @property
-    def sample(self) -> LinkedSample:
-        """Where some linked rows are in its table."""
-        return Linkages(self.store.connection, self.store.audit).latest_sample()
-
-    @property
-    def column(self) -> list[int]:
-        """The symbols of the linked rows, in the order of all curators."""
-        aligned = self.alignment.table(self.alignment.result()[1])
-        return [int(symbol) for symbol in aligned.column("length")]
 
 
 @contextmanager
 def registers(
     folder: Path, tables: Sequence[Sequence[Person]], rule: IdentityRule, *, is_private: bool
 ) -> Iterator[list[Curator]]:
-    """Make curators with these tables; the first is called alice."""
+    """Make curators with these tables; the first is called alice, and is the hub."""
     names = ("alice", "bob", "carol")[: len(tables)]
     made = [
         Curator(name, folder / name, rows, names=names, rule=rule, is_private=is_private)

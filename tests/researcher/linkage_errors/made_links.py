@@ -1,6 +1,5 @@
 """Releases of linked people of whom a known share of links is wrong, drawn person by person or cell by cell."""
 
-from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -8,11 +7,9 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.linkage.match_rates import MatchRates
 from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign, TableEstimate
 from veiltab.researcher.linkage_errors.corrected import corrected
 from veiltab.researcher.linkage_errors.linkage_error import LinkageErrors, LinkError
-from veiltab.researcher.linkage_errors.weighted import WeightedEstimate, Weighting, pooled_categories
 
 Floats = NDArray[np.float64]
 
@@ -65,33 +62,3 @@ def undone(estimate: TableEstimate, share: float, sd: float = 0.0, least: float 
     """Return an estimate whose wrong links are undone."""
     errors = LinkageErrors(of=LinkError(share=share, sd=sd, least=least))
     return corrected(estimate, errors, OWNERS)
-
-
-def rates_by_age(
-    linked: NDArray[np.int64], every: NDArray[np.int64], epsilon: str, rng: np.random.Generator | None = None
-) -> MatchRates:
-    """Return the registry's match rates by age, with noise if there is a generator."""
-    ratio, size = np.exp(-float(epsilon) / 2), len(linked)
-    noise = np.zeros((2, size), np.int64)
-    if rng is not None:
-        noise = rng.geometric(1 - ratio, (2, size)) - rng.geometric(1 - ratio, (2, size))
-    return MatchRates(
-        study="s",
-        curator="registry",
-        attribute="age",
-        categories=AGE.categories,
-        linked=tuple((linked + noise[0]).tolist()),
-        unlinked=tuple((every - linked + noise[1]).tolist()),
-        epsilon=Decimal(epsilon),
-    )
-
-
-def weighed(estimate: TableEstimate, rates: MatchRates) -> WeightedEstimate:
-    """Return an estimate that is weighted."""
-    return WeightedEstimate(
-        domain=estimate.domain,
-        design=estimate.design,
-        confidence=estimate.confidence,
-        observed=estimate,
-        weighting=Weighting(observed=estimate, rates=rates, groups=pooled_categories(estimate, rates)),
-    )

@@ -11,7 +11,6 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.linkage_errors.linkage_error import (
     LinkageErrors,
     LinkError,
-    links_of,
     parse_linkage_error,
     read_report,
 )
@@ -92,21 +91,21 @@ def test_the_files_of_several_curators_make_one_report(tmp_path: Path) -> None:
     for path in files:
         path.write_text(json.dumps({path.stem: record}))
     known = LinkError(share=0.02, sd=0.001, least=0.005)
-    assert links_of("estimated", files) == LinkageErrors(of={"bank": known, "hospital": known})
-    assert links_of("estimated", str(files[0])) == LinkageErrors(of={"bank": known})
+    assert parse_linkage_error("estimated", files) == LinkageErrors(of={"bank": known, "hospital": known})
+    assert parse_linkage_error("estimated", str(files[0])) == LinkageErrors(of={"bank": known})
     assert parse_linkage_error("estimated", files[:1]) == parse_linkage_error("estimated", files[0])
     with pytest.raises(InvalidInputError, match="or one that another names"):
-        links_of("estimated", [*files, files[0]])
+        parse_linkage_error("estimated", [*files, files[0]])
     files[1].write_text(json.dumps(record))
     with pytest.raises(InvalidInputError, match="names no curator"):
-        links_of("estimated", files)
+        parse_linkage_error("estimated", files)
 
 
 def test_a_report_may_have_a_row_for_each_category(tmp_path: Path) -> None:
     rows = {"f": {"lambda": 0.01, "sd": 0.002}, "m": {"lambda": 0.04, "sd": 0}}
     report = tmp_path / "links.json"
     report.write_text(json.dumps({"bank": {"by": "sex", "rows": rows}}))
-    found = links_of("estimated", report)
+    found = parse_linkage_error("estimated", report)
     assert found is not None
     assert found.attributes == ("sex",)
     sex = Attribute(name="sex", categories=("m", "f"))

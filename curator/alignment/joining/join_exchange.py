@@ -1,0 +1,206 @@
+"""The joins by numbers of the hub's rows; docs/join.md says who learns what, and why."""
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from veiltab.common.errors import DeniedError, NotReadyError, UnavailableError
+from veiltab.common.oblivious import ristretto
+from veiltab.common.oblivious.store import slots_for
+from veiltab.common.storage.files import written_whole
+from veiltab.curator.alignment.exchange import Exchange
+from veiltab.curator.alignment.intersection import Lacking
+from veiltab.curator.alignment.joining.join_messages import PART_BYTES, SessionFiles, Standing
+from veiltab.curator.alignment.joining.legs import Legs
+from veiltab.curator.alignment.joining.row_numbers import NOBODY, Numbers, commitment_to, rows_by_number
+from veiltab.curator.alignment.joining.spoke_leg import LostStoreError
+from veiltab.curator.peers.calls import Peers
+from veiltab.curator.records.join_sessions import JoinSession
+from veiltab.curator.table.table import Table
+from veiltab.curator.table.workplace import Workplace
+
+_KEY_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a spoke knows after a session, of its respondents.
+
+    Args:
+        numbers: of the hub's row of each of them, or NOBODY.
+        rows: of every table.
+        bound: what commits to the order of the hub's rows, 16 bytes.
+    """
+
+    numbers: Numbers
+    rows: int
+    bound: bytes
+
+
+class Join(Protocol):
+    """How hub and spoke find, in one session, which rows of the hub are of people of the spoke."""
+
+    def most_bytes(self, table: Table, legs: int) -> int:
+        """Return what an alignment writes at most, if no other table is larger.
+
+        Args:
+            legs: sessions of this curator.
+        """
+
+    def rows(self, table: Table) -> int:
+        """Return how many rows of a table take part."""
+
+    async def numbers(self, name: str, table: Table, order_key: bytes) -> tuple[Numbers, bytes]:
+        """Return at the hub the numbers of the rows that take part, and what commits to their order.
+
+        Args:
+            order_key: a secret of the alignment `name`.
+        """
+
+    async def show(  # noqa: PLR0913, PLR0917 - what a session consists of
+        self, table: Table, numbers: Numbers, key: bytes, own: JoinSession, files: SessionFiles, said: Standing
+    ) -> None:
+        """Take part as the hub, until all that the spoke may fetch is there.
+
+        Args:
+            numbers: of the hub's rows.
+            key: of the alignment, which all curators tossed.
+            said: the spoke's part.
+
+        Raises:
+            NotReadyError, UnavailableError: the spoke has not made what is needed; repeat this.
+            IntegrityError: the spoke sent what no honest spoke sends.
+        """
+
+    async def find(self, table: Table, key: bytes, own: JoinSession, files: SessionFiles, said: Standing) -> Found:
+        """Take part as the spoke, until the rows of the hub are known; see `show`."""
+
+
+class JoinExchange(Exchange):
+    """One curator's part in joins by numbers of the hub's rows; see `Exchange`.
+
+    Args:
+        legs: its sessions.
+        join: how the two find rows in one of them.
+        folder: where the alignments lie, each in a folder of its name.
+        state: the curator's folder, from which libsodium may be loaded.
+        lacking: attribute -> what people of the hub have who are not in one's own table.
+    """
+
+    needs_order = False
+
+    def __init__(self, legs: Legs, join: Join, folder: Path, state: Path, lacking: Mapping[str, Lacking]) -> None:
+        self.legs, self.join, self._lacking = legs, join, lacking
+        self._folder = folder
+        self._state = state
+        # Of the alignment that was prepared last: its name, the table that led to it, and the numbered one.
+        self._prepared: tuple[str, Table, Table] | None = None
+        self._bound = b""
+
+    @property
+    def progress(self) -> str:
+        """What is done, for people."""
+        return str(self.legs.stage)
+
+    def most_bytes(self, table: Table) -> int:
+        """Return what an alignment writes at most, if no other table is larger."""
+        return self.join.most_bytes(table, len(self.legs.others))
+
+    def check_tokens_are_shared(self) -> None:
+        """Refuse: anyone who has tokens of all ids can test ids that it guesses."""
+        raise DeniedError("the study joins by numbers of rows: no tokens are shared", where=f"curator {self.legs.name}")
+
+    async def prepared(self, name: str, table: Table, key: bytes, workplace: Workplace, peers: Peers) -> Table:
+        """Return the rows of the hub, under their numbers, with one's own symbols.
+
+        Raises:
+            NotReadyError, UnavailableError: another curator has not made what is needed; repeat this.
+            IntegrityError: a session has failed, or somebody sent what no honest curator sends.
+        """
+        await asyncio.to_thread(ristretto.load, self._state)
+        numbers = await (self._shown if self.legs.is_hub else self._found)(name, table, key, peers)
+        if self._prepared is None or self._prepared[0] != name or self._prepared[1] is not table:
+            rows = table.rows if self.legs.is_hub else self._kept(name).rows
+            made = await asyncio.to_thread(rows_by_number, table.respondents, numbers, rows, self._lacking, workplace)
+            self.matched = int(np.count_nonzero(numbers != NOBODY))
+            self._prepared = name, table, replace(table, respondents=made)
+        return self._prepared[2]
+
+    def bound(self, name: str) -> bytes:
+        """Return what commits to the order of the hub's rows."""
+        return self._bound if self.legs.is_hub else self._kept(name).bound
+
+    async def is_wanted(self, name: str, table: Table, peers: Peers) -> bool:
+        """At the hub, whether a spoke has lost what it needs, and is in another session."""
+        self._begin(name, table)
+        wanted = [await self.legs.is_wanted(name, peer, peers) for peer in self.legs.others]
+        return self.legs.is_hub and any(wanted)
+
+    def finish(self, name: str, folder: Path) -> None:  # noqa: ARG002 - an Exchange
+        """Let go of the rows."""
+        self._prepared = None
+
+    def close(self) -> None:
+        """Do nothing: nothing goes on."""
+
+    def _begin(self, name: str, table: Table) -> None:
+        rows = self.join.rows(table)
+        if self.legs.is_hub:
+            self.legs.begin(name, table, rows, commitment_to(self._order_key(name)))
+        else:  # by the slots of its store, as nobody else may count its people
+            self.legs.begin(name, table, slots_for(rows))
+
+    async def _shown(self, name: str, table: Table, key: bytes, peers: Peers) -> Numbers:
+        """Show every spoke the rows of the hub; return the numbers of its respondents."""
+        numbers, self._bound = await self.join.numbers(name, table, self._order_key(name))
+        self._begin(name, table)
+        refusal: NotReadyError | UnavailableError | None = None
+        for spoke in self.legs.others:  # none of them waits for another
+            try:
+                own, files, said = await self.legs.entered(spoke, peers)
+                if not own.finished:
+                    await self.join.show(table, numbers, key, own, files, said)
+                    self.legs.finish(name, spoke)
+            except (NotReadyError, UnavailableError) as error:
+                refusal = refusal or error
+        if refusal is not None:
+            raise refusal
+        return numbers if len(numbers) == table.rows else numbers[table.respondents.kept()]
+
+    async def _found(self, name: str, table: Table, key: bytes, peers: Peers) -> Numbers:
+        """Return the number of the hub's row of each of a spoke's own respondents."""
+        (hub,) = self.legs.others
+        self._begin(name, table)
+        path = self._path(name)
+        session = self.legs.sessions.session(name, hub)
+        if session is not None and session.finished:
+            if path.exists():
+                return self._kept(name).numbers
+            self.legs.renew(name, hub)
+        own, files, said = await self.legs.entered(hub, peers)
+        try:
+            found = await self.join.find(table, key, own, files, said)
+        except LostStoreError:
+            self.legs.renew(name, hub)
+            raise
+        with written_whole(path) as file:
+            file.write(found.bound + found.rows.to_bytes(8, "little") + found.numbers.tobytes())
+        self.legs.finish(name, hub)
+        return found.numbers
+
+    def _order_key(self, name: str) -> bytes:
+        return self.legs.sessions.order_key(name, secrets.token_bytes(_KEY_BYTES))
+
+    def _path(self, name: str) -> Path:
+        return self._folder / name / "numbers.bin"
+
+    def _kept(self, name: str) -> Found:
+        """Return what a spoke keeps of a session."""
+        with self._path(name).open("rb") as file:
+            bound, rows = file.read(PART_BYTES), int.from_bytes(file.read(8), "little")
+            return Found(numbers=np.fromfile(file, np.int64), rows=rows, bound=bound)
