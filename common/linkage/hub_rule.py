@@ -15,7 +15,10 @@ So rows of the hub stay in every pass, linked or not: if linked ones left, one r
 the next pass, and with it any number of links.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
 
 from veiltab.common.linkage.row_keys import Keys
 
@@ -33,19 +36,20 @@ def only_rows(hub_keys: Iterable[Keys]) -> Mapping[bytes, int]:
     return rows
 
 
-def accept(proposals: Sequence[tuple[int, int] | None]) -> dict[int, int]:
-    """Return the links: hub row -> spoke row, in the order of the hub's rows.
+def accept(passes: NDArray[np.uint8], candidates: NDArray[np.int64]) -> tuple[NDArray[np.int64], tuple[int, int]]:
+    """Return whom the hub rule links, in the order of their candidates, and (rows that tie, candidates where they tie).
 
     Args:
-        proposals: of each row of the spoke, (pass number, hub row) or None; smaller numbers are earlier passes.
+        passes: of each row, the pass in which it has its candidate, or 0.
+        candidates: of each row, the number of that row of the hub.
     """
-    best: dict[int, tuple[int, int]] = {}
-    for row, proposal in enumerate(proposals):
-        if proposal is not None:
-            number, hub_row = proposal
-            before = best.get(hub_row)
-            if before is None or number < before[0]:
-                best[hub_row] = (number, row)
-            elif number == before[0]:
-                best[hub_row] = (number, _MANY)
-    return {hub_row: row for hub_row, (_, row) in sorted(best.items()) if row != _MANY}
+    rows = np.flatnonzero(passes)
+    if not len(rows):
+        return rows, (0, 0)
+    rows = rows[np.lexsort((passes[rows], candidates[rows]))]
+    hub, numbers = candidates[rows], passes[rows]
+    starts = np.flatnonzero(np.append(True, hub[1:] != hub[:-1]))
+    is_earliest = numbers == np.repeat(numbers[starts], np.diff(starts, append=len(rows)))
+    proposers = np.add.reduceat(is_earliest, starts, dtype=np.int64)
+    many = proposers[proposers > 1]
+    return rows[starts[proposers == 1]], (int(many.sum()), len(many))

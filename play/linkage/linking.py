@@ -256,10 +256,9 @@ def linkage_report(local: LocalStudy, curator: str) -> dict[str, Any]:
 
 def known_links(local: LocalStudy, registers: Registers) -> dict[int, int]:
     """Return the links that the rule makes of two tables that are in one place: hub row -> the other one's row."""
-    from veiltab.common.linkage.hub_rule import accept  # noqa: PLC0415 - not for other demonstrations
     from veiltab.common.linkage.row_keys import normal_rows, pass_keys  # noqa: PLC0415 - not for other demonstrations
     from veiltab.common.linkage.self_match import running, self_matches  # noqa: PLC0415 - not for other demonstrations
-    from veiltab.play.linkage.open_rule import first_candidates  # noqa: PLC0415 - not for other demonstrations
+    from veiltab.play.linkage.open_rule import first_candidates, resolve  # noqa: PLC0415 - not for other demonstrations
 
     identity = local.study.identity
     if identity is None:
@@ -269,7 +268,7 @@ def known_links(local: LocalStudy, registers: Registers) -> dict[int, int]:
     )
     steps = running(self_matches(identity, hub))
     passes = ((step.number, pass_keys(step, hub), pass_keys(step, spoke)) for step in steps)
-    return accept(first_candidates(passes, len(spoke)))
+    return resolve(first_candidates(passes, len(spoke)))
 
 
 def _written(folder: Path, name: str, rows: Sequence[Row], attribute: str, values: Sequence[str]) -> Path:

@@ -47,6 +47,24 @@ def first_candidates(
     return proposals
 
 
+def resolve(proposals: Sequence[tuple[int, int] | None]) -> dict[int, int]:
+    """Return the links: hub row -> spoke row, in the order of the hub's rows.
+
+    Args:
+        proposals: of each row of the spoke, (pass number, hub row) or None; smaller numbers are earlier passes.
+    """
+    best: dict[int, tuple[int, int]] = {}
+    for row, proposal in enumerate(proposals):
+        if proposal is not None:
+            number, hub_row = proposal
+            before = best.get(hub_row)
+            if before is None or number < before[0]:
+                best[hub_row] = (number, row)
+            elif number == before[0]:
+                best[hub_row] = (number, -1)
+    return {hub_row: row for hub_row, (_, row) in sorted(best.items()) if row >= 0}
+
+
 def _only(rows: Mapping[bytes, int], keys: Keys) -> int | None:
     found = {rows[key] for key in keys if key in rows}
     if len(found) != 1:

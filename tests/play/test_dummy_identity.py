@@ -6,13 +6,12 @@ import numpy as np
 
 from tests.curator.made_rows import columns_in, ids_in
 from tests.play.rehearsed_study import STUDY
-from veiltab.common.linkage.hub_rule import accept
 from veiltab.common.linkage.row_keys import NormalRows, identity_columns, normal_rows, pass_keys
 from veiltab.common.linkage.self_match import running, self_matches
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.check.inspection import inspect_table
 from veiltab.curator.reading.table_reading import load_table
-from veiltab.play.linkage.open_rule import first_candidates
+from veiltab.play.linkage.open_rule import first_candidates, resolve
 from veiltab.play.studies.dummy_tables import dummy_tables
 from veiltab.play.studies.registers import among_present
 
@@ -49,7 +48,7 @@ def test_all_whom_both_hold_are_linked(tmp_path: Path) -> None:
     steps = running(self_matches(study.identity, rows["bob"]))
     assert steps == study.identity.ladder
     passes = [(step.number, pass_keys(step, rows["bob"]), pass_keys(step, rows["alice"])) for step in steps]
-    links = accept(first_candidates(passes, len(rows["alice"])))
+    links = resolve(first_candidates(passes, len(rows["alice"])))
     truth = made.truth(["wage", "age"])
     assert len(links) == truth.sum()
     alice, bob = (columns_in(tables[name]) for name in ("alice", "bob"))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.errors import IntegrityError
+from veiltab.common.linkage.hub_rule import accept
 from veiltab.common.linkage.ladder import Pass
 from veiltab.common.linkage.placebo import moved_fields
 from veiltab.common.linkage.row_keys import most_variants
@@ -97,7 +98,7 @@ class SpokeWork:
     def _resolve(self, line: HubLine) -> Numbers:
         """Return of each row the number of the hub's row that it is linked with."""
         leg = self._leg
-        rows, self.ties = resolved(self.passes, self._candidates)
+        rows, self.ties = accept(self.passes, self._candidates)
         complete = leg.table.respondents.kept()[rows] & (self._candidates[rows] < line.complete)
         self.incomplete, self.accepted = int(np.count_nonzero(~complete)), rows[complete]
         running = line.running(leg.identity)
@@ -215,25 +216,6 @@ class SpokeWork:
     def _forget(self, number: int) -> None:
         """Delete what the hub showed in a pass."""
         (self._leg.files.folder / Message(kind=JoinKind.TABLE, number=number).received_name).unlink()
-
-
-def resolved(passes: NDArray[np.uint8], candidates: Numbers) -> tuple[Rows, tuple[int, int]]:
-    """Return whom the hub rule links, in the order of their candidates, and (rows that tie, candidates where they tie).
-
-    Args:
-        passes: of each row, the pass in which it has its candidate, or 0.
-        candidates: of each row, the number of that row of the hub.
-    """
-    rows = np.flatnonzero(passes)
-    if not len(rows):
-        return rows, (0, 0)
-    rows = rows[np.lexsort((passes[rows], candidates[rows]))]
-    hub, numbers = candidates[rows], passes[rows]
-    starts = np.flatnonzero(np.append(True, hub[1:] != hub[:-1]))
-    is_earliest = numbers == np.repeat(numbers[starts], np.diff(starts, append=len(rows)))
-    proposers = np.add.reduceat(is_earliest, starts, dtype=np.int64)
-    many = proposers[proposers > 1]
-    return rows[starts[proposers == 1]], (int(many.sum()), len(many))
 
 
 def check_table(curator: str, path: Path) -> None:

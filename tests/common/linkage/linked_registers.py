@@ -6,7 +6,6 @@ from functools import cached_property
 
 import numpy as np
 
-from veiltab.common.linkage.hub_rule import accept
 from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.ladder import FieldKind, Pass, default_ladder, ladder_of
 from veiltab.common.linkage.placebo import placebo_keys
@@ -22,7 +21,7 @@ from veiltab.common.linkage.quality import (
 )
 from veiltab.common.linkage.row_keys import Keys, NormalRows, normal_rows, pass_keys
 from veiltab.common.linkage.self_match import SelfMatch, running, self_matches
-from veiltab.play.linkage.open_rule import first_candidates
+from veiltab.play.linkage.open_rule import first_candidates, resolve
 from veiltab.play.registers.people import FIELDS, Registers, Row
 
 
@@ -49,7 +48,7 @@ class Linked:
         return first_candidates(steps, len(self.spoke))
 
     def links(self) -> dict[int, int]:
-        return accept(self.proposals)
+        return resolve(self.proposals)
 
     def wrong(self, links: dict[int, int]) -> int:
         people, others = self.registers.hub_people, self.registers.spoke_people

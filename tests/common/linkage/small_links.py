@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from veiltab.common.linkage.hub_rule import accept
 from veiltab.common.linkage.row_keys import Keys
-from veiltab.play.linkage.open_rule import first_candidates
+from veiltab.play.linkage.open_rule import first_candidates, resolve
 
 Row = tuple[int | None, ...]
 """A row's value in each pass; None is missing."""
@@ -19,4 +18,4 @@ def hub_links(spoke: Sequence[Row], hub: Sequence[Row]) -> dict[int, int]:
     """Return spoke row -> hub row by the product's own rule."""
     passes = len(next(iter([*spoke, *hub]), ()))
     steps = [(number, keys_of(hub, number), keys_of(spoke, number)) for number in range(passes)]
-    return {row: hub_row for hub_row, row in accept(first_candidates(steps, len(spoke))).items()}
+    return {row: hub_row for hub_row, row in resolve(first_candidates(steps, len(spoke))).items()}

@@ -9,7 +9,7 @@ import pytest
 
 from tests.common.linkage.small_links import Row, hub_links, keys_of
 from veiltab.common.linkage.hub_rule import accept
-from veiltab.play.linkage.open_rule import candidates, first_candidates
+from veiltab.play.linkage.open_rule import candidates, first_candidates, resolve
 
 Rule = Callable[[Sequence[Row], Sequence[Row]], dict[int, int]]
 
@@ -96,6 +96,19 @@ def test_other_identifiers_of_a_row_replace_one_row_of_the_only_spoke() -> None:
     assert replaced == {"with the hub's attributes": {0, 1, 2}, "without": {0, 1}}
 
 
+def test_a_spoke_accepts_by_the_rule_whatever_its_rows_propose() -> None:
+    """So that what is enumerated here holds for the resolver of the product, which sees no other row of the hub."""
+    for rows in product([None, *product((1, 2, 3), (0, 1, 2))], repeat=4):
+        passes = np.array([0 if one is None else one[0] for one in rows], np.uint8)
+        numbers = np.array([-1 if one is None else one[1] for one in rows])
+        linked, (ties, tied) = accept(passes, numbers)
+        links = resolve(rows)
+        assert dict(zip(numbers[linked].tolist(), linked.tolist(), strict=True)) == links
+        proposed = {one[1]: min(other[0] for other in rows if other and other[1] == one[1]) for one in rows if one}
+        earliest = [one[1] for one in rows if one and one[0] == proposed[one[1]] and one[1] not in links]
+        assert (ties, tied) == (len(earliest), len(set(earliest)))
+
+
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_one_row_of_a_spoke_changes_one_link_in_all_small_tables() -> None:
@@ -144,7 +157,7 @@ def wide_keys(rows: Sequence[Row], number: int) -> list[tuple[bytes, ...]]:
 
 def linked(spoke: Sequence[Row], hub: Sequence[Row]) -> set[tuple[int, int]]:
     steps = [(n, wide_keys(hub, n), wide_keys(spoke, n)) for n in range(len(hub[0]))]
-    return set(accept(first_candidates(steps, len(spoke))).items())
+    return set(resolve(first_candidates(steps, len(spoke))).items())
 
 
 @pytest.mark.parametrize(("passes", "rows"), [(1, 1), (2, 4), (3, 13), (4, 40)])
@@ -164,10 +177,10 @@ def test_a_row_of_the_hub_changes_as_many_links_as_there_are_passes() -> None:
 
 
 def test_the_earliest_pass_wins_and_a_tie_links_nobody() -> None:
-    assert accept([(2, 7), (1, 7), None, (3, 7)]) == {7: 1}
-    assert accept([(1, 7), (1, 7), (2, 7), (2, 8)]) == {8: 3}
-    assert accept([(1, 7), (1, 7), (1, 7)]) == {}
-    assert accept([(2, 7), (2, 7), (1, 7)]) == {7: 2}
+    assert resolve([(2, 7), (1, 7), None, (3, 7)]) == {7: 1}
+    assert resolve([(1, 7), (1, 7), (2, 7), (2, 8)]) == {8: 3}
+    assert resolve([(1, 7), (1, 7), (1, 7)]) == {}
+    assert resolve([(2, 7), (2, 7), (1, 7)]) == {7: 2}
 
 
 def test_a_candidate_is_the_only_row_of_the_whole_hub() -> None:

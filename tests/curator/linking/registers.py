@@ -11,7 +11,6 @@ import numpy as np
 from tests.curator.alignment.circle import ABSENT, Seat
 from tests.curator.made_rows import rows_of, workplace
 from veiltab.common.core.domain import Symbols
-from veiltab.common.linkage.hub_rule import accept
 from veiltab.common.linkage.identity_rule import FieldKind, IdentityRule
 from veiltab.common.linkage.ladder import ladder_of
 from veiltab.common.linkage.row_keys import normal_rows, pass_keys
@@ -27,7 +26,7 @@ from veiltab.curator.linkage.linkages import Linkages
 from veiltab.curator.peers.coins import Coins
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.table.table import Table
-from veiltab.play.linkage.open_rule import first_candidates
+from veiltab.play.linkage.open_rule import first_candidates, resolve
 
 FIELDS = (
     ("given", FieldKind.GIVEN),
@@ -147,7 +146,7 @@ def wanted_links(rule: IdentityRule, hub: Sequence[Person], spoke: Sequence[Pers
     """Return the links of the rule itself: hub row -> spoke row."""
     mine, theirs = (normal_rows(rule, "ymd", list(zip(*rows, strict=True))) for rows in (hub, spoke))
     passes = [(step.number, pass_keys(step, mine), pass_keys(step, theirs)) for step in rule.ladder]
-    return accept(first_candidates(passes, len(spoke)))
+    return resolve(first_candidates(passes, len(spoke)))
 
 
 class Curator(Seat):
