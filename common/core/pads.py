@@ -1,11 +1,12 @@
 """Pads over a whole column: encryption and decryption. The server never imports this module."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from veiltab.common.core.domain import Symbols, symbol_dtype
-from veiltab.common.core.randomness import ByteSource
+from veiltab.common.core.randomness import ByteSource, CipherStream
 from veiltab.common.core.symbols import CHUNK, add, check_symbols, fill_uniform, row_slices, subtract
 from veiltab.common.errors import InvalidInputError
 
@@ -33,13 +34,36 @@ def encrypt(column: Symbols, size: int, source: ByteSource, out: Symbols, *, fir
         add(here, pad, size, there)
 
 
-def decrypt(column: Symbols, size: int, source: ByteSource, out: Symbols) -> None:
+def decrypt(column: Symbols, size: int, source: ByteSource, out: Symbols, *, first_chunk: int = 0) -> None:
     """Write symbol = (ciphertext - pad) mod size; arguments as for encrypt.
 
     Source: Lin, Wang, Rane, Section 3.1, whose text adds where it must subtract.
     """
-    for here, there, pad in _padded(column, size, source, out, 0):
+    for here, there, pad in _padded(column, size, source, out, first_chunk):
         subtract(here, pad, size, there)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZeroShare:
+    """One holder's share of 0 in each row of a column of several holders.
+
+    Each two of them have a key. The earlier one adds its stream and the later one takes it off, so the shares of all
+    add up to 0, and a part whose pad is known is uniform to all who lack a key of its holder's.
+
+    Args:
+        added: keys shared with later holders, 32 bytes each, for this column alone.
+        taken: keys shared with earlier ones.
+    """
+
+    added: tuple[bytes, ...] = field(default=(), repr=False)
+    taken: tuple[bytes, ...] = field(default=(), repr=False)
+
+    def add_to(self, column: Symbols, size: int, *, first_chunk: int = 0) -> None:
+        """Add the share to a part of a column; arguments as for encrypt."""
+        for key in self.added:
+            encrypt(column, size, CipherStream(key), column, first_chunk=first_chunk)
+        for key in self.taken:
+            decrypt(column, size, CipherStream(key), column, first_chunk=first_chunk)
 
 
 def _padded(

@@ -1,6 +1,6 @@
 """Symbols modulo the size of an alphabet: exactly uniform ones, their sum and difference, and pads over a column."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import numpy as np
@@ -103,6 +103,21 @@ def subtract(a: Symbols, b: Symbols, size: int, out: Symbols) -> None:
         borrow = (a < b) * out.dtype.type(size)
         np.subtract(a, b, out=out)
         np.add(out, borrow, out=out)
+
+
+def add_holders(parts: Sequence[Symbols], size: int) -> Symbols:
+    """Return the column of several holders: s_1 + (s_2 + 1) + .. + (s_H + 1) mod size.
+
+    The last symbol is "absent", -1 mod size: it adds nothing, so where one holder has a value, that is the sum.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    total = np.full(len(parts[0]), len(parts) - 1, np.uint32)
+    for part in parts:
+        total += part
+    summed: Symbols = np.empty_like(parts[0])
+    summed[:] = total % np.uint32(size)
+    return summed
 
 
 def row_slices(rows: int, chunks: slice = slice(None)) -> Iterator[slice]:

@@ -32,19 +32,48 @@ MAX_CANARIES = 2**32
 """Most canaries of a release."""
 
 
+PART = "+"
+"""Between attribute and holder in the name of a part; neither of them can have it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column of a release: attribute, the curator that holds it, alphabet size K_a."""
+    """One column of a release: attribute, the curator that holds it, alphabet size K_a.
+
+    A column of several holders is the sum of theirs mod K_a (see `symbols.add_holders`): each uploads a part of it.
+
+    Args:
+        owner: the curator that holds it, or the first of its holders, which has its canaries.
+        others: the other holders, in study order; None of a column of one holder.
+    """
 
     attribute: str
     owner: str
     size: int
+    others: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        # Both become file names and appear in reports; a spec may come from another party.
+        # They become file names and appear in reports; a spec may come from another party.
         check_attribute_name(self.attribute)
-        check_name("owner", self.owner)
+        for holder in self.holders:
+            check_name("owner", holder)
+        if len(set(self.holders)) != len(self.holders):
+            raise InvalidInputError("a holder is listed twice", where=f"attribute {self.attribute}")
         symbol_dtype(self.size)
+
+    @property
+    def holders(self) -> tuple[str, ...]:
+        """The curators that each upload a part of it: its owner, then the others."""
+        return (self.owner, *(self.others or ()))
+
+    def part_of(self, holder: str) -> str:
+        """Return the name of a holder's part: the attribute, and for others than the owner `+` and the holder."""
+        return self.attribute if holder == self.owner else f"{self.attribute}{PART}{holder}"
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of all parts, in order of the holders."""
+        return tuple(map(self.part_of, self.holders))
 
     def byte_length(self, rows: int) -> int:
         """Length of `rows` symbols of this column, in bytes."""
@@ -86,6 +115,11 @@ class Spec:
     deadline: int
     delta: Decimal | None = None
     stage: int | None = None
+
+    @property
+    def owners(self) -> frozenset[str]:
+        """The curators with columns in it."""
+        return frozenset(holder for column in self.columns for holder in column.holders)
 
     @property
     def alike(self) -> dict[str, Any]:
@@ -183,6 +217,11 @@ class TableSpec(Spec):
         return self.data_rows + self.canaries
 
     @property
+    def ciphertext_bytes(self) -> int:
+        """Length of all that the curators upload."""
+        return sum(column.byte_length(self.uploaded_rows) * len(column.holders) for column in self.columns)
+
+    @property
     def published_rows(self) -> int:
         """Rows that the server publishes: all that were uploaded, or m of them if it samples.
 
@@ -206,9 +245,18 @@ class TableSpec(Spec):
                 return column
         raise InvalidInputError(f"attribute {attribute!r} is not in this release", where="attribute")
 
-    def columns_of(self, owner: str) -> tuple[Column, ...]:
-        """Return the columns of one curator."""
-        return tuple(column for column in self.columns if column.owner == owner)
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of the parts of all columns; a column of one holder has one."""
+        return tuple(part for column in self.columns for part in column.parts)
+
+    def column_of_part(self, part: str) -> Column:
+        """Return the column that a part belongs to."""
+        return self.column(part.partition(PART)[0])
+
+    def columns_of(self, curator: str) -> tuple[Column, ...]:
+        """Return the columns that a curator holds, alone or with others."""
+        return tuple(column for column in self.columns if curator in column.holders)
 
     @classmethod
     def from_json(cls, text: str) -> "TableSpec":
@@ -225,7 +273,7 @@ def _read_spec(text: str) -> TableSpec:
 def requested_columns(request: ReleaseRequest, study: Study) -> tuple[Column, ...]:
     """Return the columns that a request asks for, in study order."""
     return tuple(
-        Column(attribute=rule.name, owner=rule.owner, size=rule.attribute.size)
+        Column(attribute=rule.name, owner=rule.owner, size=rule.attribute.size, others=rule.others or None)
         for rule in study.attributes
         if rule.name in request.attributes
     )

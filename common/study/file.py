@@ -203,9 +203,9 @@ class Study:
         return Fraction(self.nodes.budget_epsilon) / len(self.researchers)
 
     def attributes_of(self, owner: str) -> tuple[AttributeRule, ...]:
-        """Return the attributes that a curator owns, in study order."""
+        """Return the attributes that a curator holds, alone or with others, in study order."""
         name = self.curator(owner).name
-        return tuple(rule for rule in self.attributes if rule.owner == name)
+        return tuple(rule for rule in self.attributes if name in rule.holders)
 
     def domain(self, names: Iterable[str]) -> Domain:
         """Return the domain of some attributes, always in study order; C order of its cells is thus agreed."""
@@ -391,12 +391,23 @@ def _check_attributes(study: Study) -> None:
     if study.curators and not study.attributes:
         raise InvalidInputError("no attribute", remedy="Add an [[attribute]] table for each.")
     check_once("attributes are named", [rule.name for rule in study.attributes], "Give each attribute its own name.")
-    curators = [curator.name for curator in study.curators]
+    curators = {curator.name: curator for curator in study.curators}
     for rule in study.attributes:
-        if rule.owner not in curators:
+        for holder in rule.holders:
+            if holder not in curators:
+                raise InvalidInputError(
+                    f"attribute {rule.name} has the owner {holder[:60]!r}, who is no curator",
+                    remedy=known_names("Curators", list(curators), holder),
+                )
+            if rule.others and not study.may_lack(holder):
+                raise InvalidInputError(
+                    f"attribute {rule.name} has the holder {holder}, who lacks nobody of the hub",
+                    remedy="Give it an owner, or leave `complete` out of its [[curator]] table.",
+                )
+        if rule.others and study.identity is not None:
             raise InvalidInputError(
-                f"attribute {rule.name} has the owner {rule.owner[:60]!r}, who is no curator",
-                remedy=known_names("Curators", curators, rule.owner),
+                f"attribute {rule.name} has several holders, and people are linked without a common number",
+                remedy="Holders need a common number: leave [identity] out, or give the attribute an owner.",
             )
 
 

@@ -17,12 +17,13 @@ import numpy as np
 
 from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.core.domain import Symbols, symbol_dtype
-from veiltab.common.core.pads import PAD, encrypt
+from veiltab.common.core.pads import PAD, ZeroShare, encrypt
 from veiltab.common.core.randomness import CipherStream, SystemSource
 from veiltab.common.core.symbols import CHUNK, add, check_symbols, fill_uniform, row_slices
 from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.modes import Pad
+from veiltab.common.release.table_spec import PART
 from veiltab.common.storage.database import transaction
 from veiltab.common.storage.files import file_digest, sync_folder, written_whole
 from veiltab.curator.columns.noise_and_canaries import Column, CuratorsNoise
@@ -38,11 +39,15 @@ class PlainColumn:
 
     Args:
         symbols: (m,) symbols 0..size-1 in sample order.
+        share: of zero, if several curators hold it.
+        has_canaries: as in `with_noise_and_canaries`.
     """
 
     attribute: str
     symbols: Column = field(repr=False)
     size: int
+    share: ZeroShare = field(default=ZeroShare(), repr=False)
+    has_canaries: bool = True
 
 
 class ColumnEncryption:
@@ -66,9 +71,13 @@ class ColumnEncryption:
         """Return where the one-time pad of a column is kept until its grant ends."""
         return self._folder / f"{attribute}.pad"
 
-    def canaries(self, attribute: str) -> Path:
-        """Return where the ciphertext of a column's canaries is kept until the server is tested."""
-        return self._folder / f"{attribute}.canaries"
+    def canaries(self, attribute: str, holder: str = "") -> Path:
+        """Return where the ciphertext of a column's canaries is kept until the server is tested.
+
+        Args:
+            holder: the other curator whose part of the column it is; this one's own without.
+        """
+        return self._folder / f"{attribute}{PART if holder else ''}{holder}.canaries"
 
     def encrypt(  # noqa: PLR0913, PLR0917 - what an encryption consists of
         self,
@@ -93,7 +102,7 @@ class ColumnEncryption:
     ) -> None:
         """Encrypt columns, but for those that are; what is recorded of them becomes durable together.
 
-        ciphertext = (column with the curators' noise, and canaries among its rows) + pad mod size
+        ciphertext = (column with the curators' noise, and canaries among its rows) + pad + share of zero mod size
 
         Args:
             columns: the columns, of the same length.
@@ -150,12 +159,14 @@ class ColumnEncryption:
         from veiltab.curator.columns.draw_tasks import DrawnColumn  # noqa: PLC0415 - not for tables that fit in memory
         from veiltab.curator.columns.encryption_tasks import encrypted_in_tasks  # noqa: PLC0415 - not for tables that fit in memory
 
-        attribute, symbols, size = column.attribute, column.symbols, column.size
+        symbols, size = column.symbols, column.size
         source = CipherStream(key) if pad is Pad.CHACHA20 else None
         if source is not None and isinstance(symbols, DrawnColumn):
-            return encrypted_in_tasks(attribute, symbols, size, key, replacement_key, noise)
-        rows = noise.with_noise_and_canaries(attribute, symbols, size, replacement_key)
-        return (self._encrypted(attribute, chunk, size, source, number) for number, chunk in enumerate(rows))
+            return encrypted_in_tasks(column, symbols, key, replacement_key, noise)
+        rows = noise.with_noise_and_canaries(
+            column.attribute, symbols, size, replacement_key, has_canaries=column.has_canaries
+        )
+        return (self._encrypted(column, chunk, source, number) for number, chunk in enumerate(rows))
 
     def forget_ciphertext(self) -> None:
         """Delete the ciphertexts: the server has them."""
@@ -204,19 +215,19 @@ class ColumnEncryption:
                 advance(len(ciphertext))
         return digest.digest()
 
-    def _encrypted(
-        self, attribute: str, chunk: Symbols, size: int, source: CipherStream | None, number: int
-    ) -> Symbols:
+    def _encrypted(self, column: PlainColumn, chunk: Symbols, source: CipherStream | None, number: int) -> Symbols:
+        size = column.size
         out: Symbols = np.empty(len(chunk), symbol_dtype(size))
         if source is None:
             check_symbols(chunk, size)
             drawn: Symbols = np.empty_like(out)
-            with self.pad_file(attribute).open("rb") as file:
+            with self.pad_file(column.attribute).open("rb") as file:
                 file.seek(number * CHUNK * out.itemsize)
                 file.readinto(drawn.data)
             add(chunk, drawn, size, out)
         else:
             encrypt(chunk, size, source, out, first_chunk=number)
+        column.share.add_to(out, size, first_chunk=number)
         return out
 
     def _draw_one_time_pad(self, attribute: str, rows: int, size: int) -> None:

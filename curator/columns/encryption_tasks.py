@@ -6,7 +6,7 @@ same chunks under the same keys give the same ciphertext, however often a task r
 
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from veiltab.common.core.symbols import CHUNK
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.tasks.engine import in_order
 from veiltab.curator.columns.draw_tasks import DrawnColumn, DrawnField
+from veiltab.curator.columns.encryption import PlainColumn
 from veiltab.curator.columns.noise_and_canaries import CuratorsNoise
 
 CHUNKS = 4
@@ -29,15 +30,13 @@ class _Encrypt:
     """Encrypts some chunks of a column.
 
     Args:
-        column: symbols of the drawn rows, at least those of the chunks.
+        column: its symbols are those of the drawn rows, at least those of the chunks.
         noise: the coins and the canaries.
         replacement_key: of replaced symbols.
         name: of the file to write.
     """
 
-    attribute: str
-    column: DrawnField
-    size: int
+    column: PlainColumn
     noise: CuratorsNoise
     replacement_key: bytes = field(repr=False)
     key: bytes = field(repr=False)
@@ -48,35 +47,43 @@ class _Encrypt:
     def perform(self) -> tuple[tuple[int, int], ...]:
         """Write the chunks; return where each begins, and how many symbols it has."""
         chunks = self.noise.with_noise_and_canaries(
-            self.attribute, self.column, self.size, self.replacement_key, chunks=slice(self.first, self.first + CHUNKS)
+            self.column.attribute,
+            self.column.symbols,
+            self.column.size,
+            self.replacement_key,
+            chunks=slice(self.first, self.first + CHUNKS),
+            has_canaries=self.column.has_canaries,
         )
+        size = self.column.size
         made, source = list[tuple[int, int]](), CipherStream(self.key)
         with self.run.written(self.name) as file:
             for number, chunk in enumerate(chunks, self.first):
-                ciphertext: Symbols = np.empty(len(chunk), symbol_dtype(self.size))
-                encrypt(chunk, self.size, source, ciphertext, first_chunk=number)
+                ciphertext: Symbols = np.empty(len(chunk), symbol_dtype(size))
+                encrypt(chunk, size, source, ciphertext, first_chunk=number)
+                self.column.share.add_to(ciphertext, size, first_chunk=number)
                 made.append((file.append(ciphertext), len(ciphertext)))
         return tuple(made)
 
 
-def encrypted_in_tasks(  # noqa: PLR0913, PLR0917 - what a column's encryption consists of
-    attribute: str, column: DrawnColumn, size: int, key: bytes, replacement_key: bytes, noise: CuratorsNoise
+def encrypted_in_tasks(
+    column: PlainColumn, drawn: DrawnColumn, key: bytes, replacement_key: bytes, noise: CuratorsNoise
 ) -> Iterator[Symbols]:
     """Yield the ciphertext of a column chunk by chunk.
 
     Args:
-        column: symbols of the drawn rows.
+        drawn: its symbols, of the drawn rows.
         key: of the pad; spent.
         replacement_key: of replaced symbols; spent.
         noise: the coins and the canaries.
     """
-    run, name = column.symbols.run, f"{secrets.token_hex(8)}-encrypted"
-    rows = len(column) + len(noise.places)
+    run, name = drawn.symbols.run, f"{secrets.token_hex(8)}-encrypted"
+    rows = len(drawn) + len(noise.places)
     tasks = (
         _Encrypt(
-            attribute=attribute,
-            column=_needed(column.symbols, slice(first * CHUNK, min((first + CHUNKS) * CHUNK, rows)), noise.places),
-            size=size,
+            column=replace(
+                column,
+                symbols=_needed(drawn.symbols, slice(first * CHUNK, min((first + CHUNKS) * CHUNK, rows)), noise.places),
+            ),
             noise=noise,
             replacement_key=replacement_key,
             key=key,
@@ -87,10 +94,10 @@ def encrypted_in_tasks(  # noqa: PLR0913, PLR0917 - what a column's encryption c
         for number, first in enumerate(range(0, -(-rows // CHUNK), CHUNKS))
     )
     try:
-        for number, made in enumerate(in_order(column.sample.engine.perform(tasks))):
+        for number, made in enumerate(in_order(drawn.sample.engine.perform(tasks))):
             with run.file(f"{name}-{number}").opened() as file:
                 for start, length in made:
-                    type_ = symbol_dtype(size)
+                    type_ = symbol_dtype(column.size)
                     yield file.read(start, length * type_.itemsize).view(type_)
             run.delete(f"{name}-{number}")
     finally:

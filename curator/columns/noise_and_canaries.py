@@ -59,8 +59,15 @@ class CuratorsNoise:
         for chunk, part in enumerate(row_slices(rows, slice(first, None)), first):
             yield part, replaced_rows(part.stop - part.start, self.mechanism, source, chunk=chunk)
 
-    def with_noise_and_canaries(
-        self, attribute: str, column: Column, size: int, key: bytes, *, chunks: slice = slice(None)
+    def with_noise_and_canaries(  # noqa: PLR0913 - what a column consists of, and which part of it is made
+        self,
+        attribute: str,
+        column: Column,
+        size: int,
+        key: bytes,
+        *,
+        chunks: slice = slice(None),
+        has_canaries: bool = True,
     ) -> Iterator[Symbols]:
         """Yield a column with this curator's noise, then with the canaries among its rows, which keep their order.
 
@@ -70,6 +77,8 @@ class CuratorsNoise:
             column: (data rows,) symbols 0..size-1.
             key: 32 bytes of this curator's own, fresh for this column: the replaced symbols come from it.
             chunks: which of the chunks; those of a column may be made by several calls.
+            has_canaries: whether the canaries have their symbols; else "absent", which adds nothing to those of the
+                first holder.
 
         Raises:
             IntegrityError: a symbol lies outside the alphabet.
@@ -85,6 +94,8 @@ class CuratorsNoise:
             places, earlier = self.places.within(part), self.places.before(part.start)
             known = slice(earlier, earlier + len(places))
             symbols = canary_symbols(self.canary_key, attribute, size, len(self.places), known)
+            if not has_canaries:
+                symbols = np.full_like(symbols, size - 1)
             rows = data.take(part.stop - part.start - len(places))
             yield with_canaries(rows, places - part.start, symbols)
 

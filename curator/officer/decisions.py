@@ -148,7 +148,7 @@ class Decider:
         try:
             if self._study.month_share is not None:
                 self._ledger.check_month_share(planned.release_id, charge, self._study.month_share)
-            if self._name not in {column.owner for column in planned.columns}:
+            if self._name not in planned.owners:
                 most = self.policy.others_share
                 self._ledger.check_others_share(planned.release_id, charge, self.own_attributes, most)
         except (NotReadyError, BudgetExceededError) as error:

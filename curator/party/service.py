@@ -105,6 +105,13 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
         async for total, chunk in streamed(file_chunks(path, request.offset), path.stat().st_size, request.offset):
             yield curator_peer_pb2.FetchIndicesResponse(total=total, chunk=chunk)
 
+    async def FetchCanaryPart(
+        self, request: curator_peer_pb2.FetchCanaryPartRequest, context: Context
+    ) -> AsyncIterator[curator_peer_pb2.FetchCanaryPartResponse]:
+        path = self._own.canary_part(request.release_id, request.attribute, caller(context).name)
+        async for total, chunk in streamed(file_chunks(path, request.offset), path.stat().st_size, request.offset):
+            yield curator_peer_pb2.FetchCanaryPartResponse(total=total, chunk=chunk)
+
     async def GetCanaryChanges(
         self, request: curator_peer_pb2.GetCanaryChangesRequest, context: Context
     ) -> curator_peer_pb2.GetCanaryChangesResponse:

@@ -15,6 +15,7 @@ from veiltab.common.core.texts.message_fields import text_from_proto, words_from
 from veiltab.common.errors import InvalidInputError, NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.release.messages.release_messages import MAX_COLUMNS, state_from_proto
 from veiltab.common.release.messages.witness import NONE_SEEN, check_head
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import ASK_SECONDS, STREAM_SECONDS, Peer
 from veiltab.common.rpc.statuses import refusal_of
@@ -166,6 +167,12 @@ class Peers:
         request = curator_peer_pb2.GetCanaryChangesRequest(release_id=release_id)
         answer = await peer.ask(peer.stub.GetCanaryChanges, request)
         return answer.changes
+
+    def canary_part(self, curator: str, spec: TableSpec, column: Column) -> AsyncIterator[bytes]:
+        """Stream the ciphertext of the canaries in a peer's part of a column."""
+        peer = self.curators[curator]
+        request = curator_peer_pb2.FetchCanaryPartRequest(release_id=spec.release_id, attribute=column.attribute)
+        return peer.stream(peer.stub.FetchCanaryPart, request, column.byte_length(spec.canaries))
 
     def indices(self, curator: str, release_id: str, sample: int) -> AsyncIterator[bytes]:
         """Stream the row indices of a release that shares them explicitly: 8 bytes for each row of its sample."""

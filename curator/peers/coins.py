@@ -43,11 +43,16 @@ def release_coin(release_id: str) -> str:
     return f"{_RELEASE}/{release_id}"
 
 
+def pair_coin(release_id: str, one: str, other: str) -> str:
+    """Return the id of the coin of a release that two curators alone toss: their shares of zero follow from it."""
+    return "/".join((release_coin(release_id), *sorted((one, other))))
+
+
 class Coins:
     """The coins of one curator.
 
     Args:
-        curators: names of all curators of the study; each of them has a share of every coin.
+        curators: names of all curators of the study; each of them has a share of every coin but those of two.
         store: keeps shares, commitments and values.
         ledger: says whether a release is charged.
     """
@@ -68,7 +73,7 @@ class Coins:
         return self._store.coins.commitments(release_coin(release_id)).get(self._name, b"")
 
     async def toss(self, coin_id: str, peers: Peers, shown: Mapping[str, bytes] = NONE_SHOWN) -> bytes:
-        """Toss a coin with all other curators, or return its value if it was tossed.
+        """Toss a coin with all others that have a share of it, or return its value if it was tossed.
 
         Args:
             shown: commitments of other curators that they have shown; the rest of them are asked for theirs.
@@ -88,18 +93,19 @@ class Coins:
             mine = self._commit(coin_id, own)
             for name, committed in shown.items():
                 self._take(coin_id, name, committed)
-        for name in peers.curators:
+        others = [name for name in peers.curators if name in self._tossers(coin_id)]
+        for name in others:
             if name not in shown:
                 self._take(coin_id, name, await peers.commitment(name, coin_id, mine))
         commitments = self._store.coins.commitments(coin_id)
         shares = {self._name: own}
         refusal: NotReadyError | UnavailableError | None = None
-        for name in peers.curators:  # all of them, so that none passes for one that withholds
+        for name in others:  # all of them, so that none passes for one that withholds
             try:
                 share = await peers.opening(name, coin_id, transcript(commitments), mine)
             except ConflictError as error:
                 # Which of the others committed to two things cannot be told here.
-                raise ConflictError(error.problem, where=", ".join(map("curator {}".format, peers.curators))) from None
+                raise ConflictError(error.problem, where=", ".join(map("curator {}".format, others))) from None
             except (NotReadyError, UnavailableError) as error:
                 refusal = refusal or error
                 continue
@@ -116,7 +122,7 @@ class Coins:
         """Return the curators whose part of a coin is missing here: a commitment or, once all are there, a share."""
         if self._store.coins.coin_value(coin_id) is not None:
             return frozenset()
-        others = self._curators - {self._name}
+        others = self._tossers(coin_id) - {self._name}
         uncommitted = others - set(self._store.coins.commitments(coin_id))
         return uncommitted or others - self._store.coins.openings_received(coin_id)
 
@@ -143,7 +149,7 @@ class Coins:
             ConflictError: the peer committed to something else before.
         """
         with transaction(self._store.connection):
-            own = self._share_for_peer(coin_id)
+            own = self._share_for_peer(coin_id, peer)
             self._take(coin_id, peer, committed)
             return self._commit(coin_id, own)
 
@@ -160,11 +166,11 @@ class Coins:
             ConflictError: the peer holds other commitments, or committed to something else before.
         """
         with transaction(self._store.connection):
-            own = self._share_for_peer(coin_id)
+            own = self._share_for_peer(coin_id, peer)
             if committed:
                 self._take(coin_id, peer, committed)
             commitments = self._store.coins.commitments(coin_id)
-            if set(commitments) != self._curators:
+            if set(commitments) != self._tossers(coin_id):
                 raise NotReadyError("does not hold every commitment yet", where=f"curator {self._name}")
             if transcript(commitments) != seen:
                 raise ConflictError("the curators hold different commitments", where="coin toss")
@@ -179,19 +185,26 @@ class Coins:
             ConflictError: the coin was tossed and is forgotten.
             InvalidInputError: there is no such coin.
         """
-        kind, _, name = coin_id.partition("/")
-        if kind == _RELEASE:
+        kind, name, *pair = coin_id.split("/")[:4]
+        is_known = not pair or (self._name in pair and coin_id == pair_coin(name, *pair))
+        if kind == _RELEASE and is_known:
             if not self._ledger.chain.is_charged(name):
                 raise NotReadyError("has not charged the release yet", where=f"curator {self._name}")
-        elif kind != _ALIGNMENT or not ALIGNMENT_ID.fullmatch(name):
+        elif kind != _ALIGNMENT or not ALIGNMENT_ID.fullmatch(name) or pair:
             raise InvalidInputError("there is no such coin", where="coin toss")
         share = self._store.coins.own_share(coin_id, secrets.token_bytes(SHARE_LENGTH))
         if not share:
             raise ConflictError("this coin was tossed and is forgotten", where="coin toss")
         return share
 
-    def _share_for_peer(self, coin_id: str) -> bytes:
+    def _tossers(self, coin_id: str) -> frozenset[str]:
+        """Return the curators that have a share of a coin."""
+        return frozenset(coin_id.split("/")[2:]) or self._curators
+
+    def _share_for_peer(self, coin_id: str, peer: str) -> bytes:
         """Return `share` to a peer, who could else name any number of alignments for which one would be kept."""
+        if peer not in self._tossers(coin_id):
+            raise InvalidInputError("there is no such coin of this curator's", where=f"curator {peer}")
         if coin_id.startswith(f"{_ALIGNMENT}/") and not self._store.coins.knows_coin(coin_id):
             raise NotReadyError("has not begun this alignment yet", where=f"curator {self._name}")
         return self.share(coin_id)

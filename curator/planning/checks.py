@@ -270,11 +270,11 @@ def joint_decision(everyone: Iterable[Progress], study: Study) -> tuple[frozense
     """Return the granted and the denied attributes, from every curator's progress.
 
     A curator decides about its own attributes only, whatever it says about others'; what it both grants and denies is
-    denied.
+    denied. An attribute of several holders is granted by all of them, and denied by any.
     """
-    granted, denied = set[str](), set[str]()
-    for curator in everyone:
-        own = {rule.name for rule in study.attributes_of(curator.curator)}
-        granted |= own & curator.granted
-        denied |= own & curator.denied
-    return frozenset(granted - denied), frozenset(denied)
+    said = tuple(everyone)
+    granting = {(one.curator, name) for one in said for name in one.granted}
+    denying = {(one.curator, name) for one in said for name in one.denied}
+    pairs = {rule.name: {(holder, rule.name) for holder in rule.holders} for rule in study.attributes}
+    denied = frozenset(name for name, of in pairs.items() if of & denying)
+    return frozenset(name for name, of in pairs.items() if of <= granting) - denied, denied

@@ -15,7 +15,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.curator.progress.release_record import CuratorRelease, End, Progress, Review, Step, Wait
 
 _PARTY = re.compile(r"\b(?:curator|server) [a-z0-9-]+")
-_ATTRIBUTE = re.compile(r"\battribute ([a-z0-9_-]+)")
+_PART = re.compile(r"\battribute ([a-z0-9_+-]+)")
 _TABLE = re.compile(r"table [^:]*: ")
 _CLOCKS_DIFFER = 300
 """Seconds before the deadline from which a release may be over at a curator whose clock is ahead."""
@@ -31,8 +31,9 @@ def named_in(refusal: str, stored: CuratorRelease, curator: str) -> frozenset[st
     where, _, problem = refusal.partition(": ")
     parties, own = set(_PARTY.findall(where)), {f"curator {curator}"}
     if where.startswith("server ") and stored.spec is not None:
-        named = set(_ATTRIBUTE.findall(f"{where} {problem}"))
-        owners = {f"curator {column.owner}" for column in stored.spec.columns if column.attribute in named} - own
+        named = set(_PART.findall(f"{where} {problem}"))
+        holders = ((one, holder) for one in stored.spec.columns for holder in one.holders)
+        owners = {f"curator {holder}" for one, holder in holders if one.part_of(holder) in named} - own
         parties = owners or parties
     return frozenset(parties - own)
 

@@ -94,7 +94,7 @@ def awaited(stored: CuratorRelease) -> frozenset[str] | None:
     """
     if stored.spec is None or not stored.sample_check:
         return None
-    return frozenset(column.owner for column in stored.spec.columns)
+    return stored.spec.owners
 
 
 def decides_alone(stored: CuratorRelease, own: Review) -> bool:

@@ -76,12 +76,16 @@ class CoinShares:
         self._connection.execute_unsynced("UPDATE coin SET value = ? WHERE id = ?", [value, coin_id])
 
     def forget_coin(self, coin_id: str) -> None:
-        """Erase a coin that nobody needs any more; its commitments stay, so that it is never tossed again.
+        """Erase a coin that nobody needs any more, and those of two curators that are named after it.
+
+        Their commitments stay, so that they are never tossed again.
 
         Its traces are there until `erase_traces`.
         """
         self.has_traces = True
-        self._connection.execute_unsynced("UPDATE coin SET share = x'', value = x'' WHERE id = ?", [coin_id])
+        self._connection.execute_unsynced(
+            "UPDATE coin SET share = x'', value = x'' WHERE id = ? OR id LIKE ?", [coin_id, f"{coin_id}/%"]
+        )
 
     def is_forgotten(self, coin_id: str) -> bool:
         """Whether a coin was tossed and is erased."""

@@ -179,6 +179,24 @@ class Answers:
             ),
         )
 
+    def canary_part(self, release_id: str, attribute: str, holder: str) -> Path:
+        """Return the ciphertext of the canaries in this curator's part of a column, for another holder of it.
+
+        Raises:
+            NotFoundError: the release is not known here, or over.
+            DeniedError: the curator that asks does not hold the column.
+            NotReadyError: what the server published is not recorded here.
+        """
+        stored = self.store.releases.release(release_id)
+        if holder not in stored.planned_spec.column(attribute).holders:
+            raise DeniedError("this is for those who hold the column", where=f"curator {holder}")
+        if not self.store.tests.published_digests(release_id):
+            raise NotReadyError("has not heard what the server published yet", where=f"curator {self.name}")
+        path = self.parts.encryption(release_id).canaries(attribute)
+        if not path.exists():
+            raise NotFoundError("the ciphertext of the canaries is deleted", where=f"curator {self.name}")
+        return path
+
     def changes_of_canaries(self, release_id: str, owner: str) -> bytes:
         """Return the list of changed canaries of one's own columns, for another owner of columns of the release.
 

@@ -11,7 +11,7 @@ canaries, and each of them tests all columns together, before a key leaves.
 import asyncio
 import hashlib
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.core.domain import Symbols, symbol_dtype
-from veiltab.common.core.symbols import check_symbols, row_slices
+from veiltab.common.core.symbols import add_holders, check_symbols, row_slices
 from veiltab.common.errors import IntegrityError, NotReadyError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.release.receipts.canary_changes import ChangesCollector, most_changes
@@ -112,7 +112,7 @@ def changed_canaries(
     """
     columns = spec.columns_of(curator)
     collected = ChangesCollector(columns, most=most_changes(columns))
-    sent = [_sent(spec, column.attribute, encryption) for column in columns] if spec.canaries else []
+    sent = [_sent(spec, curator, column, encryption) for column in columns] if spec.canaries else []
     for part in row_slices(published.count):
         rows = part if published.numbers is None else published.numbers[part]
         symbols = [published.symbols[column.attribute][part] for column in columns]
@@ -131,13 +131,17 @@ def canary_orders(spec: TableSpec, canary_key: bytes, numbers: NDArray[np.int64]
     return CanaryOrders.of(places, numbers, partial(mapped_rows, folder=folder))
 
 
-def _sent(spec: TableSpec, attribute: str, encryption: ColumnEncryption) -> Symbols:
-    """Return the ciphertext of a column's canaries that the server was sent, mapped from disk."""
-    path, column = encryption.canaries(attribute), spec.column(attribute)
-    if not path.exists() or path.stat().st_size != column.byte_length(spec.canaries):
-        raise IntegrityError("the ciphertext of the canaries is gone or cut off", where=f"attribute {attribute}")
-    sent: Symbols = mapped_array(path, symbol_dtype(column.size))
-    return sent
+def _sent(spec: TableSpec, curator: str, column: Column, encryption: ColumnEncryption) -> Symbols:
+    """Return the ciphertext of a column's canaries that the server was sent, mapped from disk, or its parts' sum."""
+    parts: list[Symbols] = []
+    for holder in column.holders:
+        path = encryption.canaries(column.attribute, "" if holder == curator else holder)
+        if not path.exists() or path.stat().st_size != column.byte_length(spec.canaries):
+            raise IntegrityError(
+                "the ciphertext of the canaries is gone or cut off", where=f"attribute {column.attribute}"
+            )
+        parts.append(mapped_array(path, symbol_dtype(column.size)))
+    return add_holders(parts, column.size)
 
 
 class ServerCheck:
@@ -151,12 +155,13 @@ class ServerCheck:
         # Where the canaries stand, from one's own test to that of all columns; a process that lacks it asks again.
         self._orders: dict[str, CanaryOrders] = {}
 
-    async def run(
+    async def run(  # noqa: PLR0913 - what is tested, and what was done before
         self,
         spec: TableSpec,
         server: ServerUnderTest,
         encryption: ColumnEncryption,
         stage: Stage | None = None,
+        fetch_parts: Callable[[], Awaitable[None]] | None = None,
         *,
         is_published: bool = False,
     ) -> None:
@@ -164,8 +169,11 @@ class ServerCheck:
 
         Args:
             spec: of a release whose columns every curator has sent.
-            encryption: has the ciphertext of the canaries, which is deleted once the result is recorded.
+            encryption: has the ciphertext of the canaries, which is deleted once the result is recorded; that of
+                columns with other holders stays until they have it.
             stage: says that it tests, if anybody asks.
+            fetch_parts: fetches the ciphertext of the canaries in other holders' parts of one's columns. They give it
+                once they have heard what the server published.
             is_published: whether what the server published is recorded; else the server is asked.
 
         Raises:
@@ -180,10 +188,13 @@ class ServerCheck:
             # What it published is durable before the server can learn which rows are tested.
             if not is_published:
                 self._store.tests.record_publication(spec.release_id, await server.publication(spec))
+            if fetch_parts is not None:
+                await fetch_parts()
             with (stage or Stage()).of("testing the server", None):
                 data = await self._sent_by(server, spec, encryption.folder)
                 await asyncio.to_thread(self._test, spec, data, server.name, encryption)
-        encryption.forget_canaries()
+        if not any(column.others for column in spec.columns_of(self._name)):
+            encryption.forget_canaries()
         self._check(spec, server.name)
 
     async def run_together(

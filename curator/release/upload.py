@@ -173,8 +173,8 @@ class ServerLink:
         answer = await self._server.ask(method, request, within=within, once=True)
         published = self._published(answer, spec)
         if published is None:
-            missing = (c.attribute for c in spec.columns if c.attribute in answer.waiting_for)
-            words = ("has not published the release yet", *(f"attribute {name} is missing" for name in missing))
+            missing = (part for part in spec.parts if part in answer.waiting_for)
+            words = ("has not published the release yet", *(f"attribute {part} is missing" for part in missing))
             raise NotReadyError("; ".join(words), where=self.name)
         return published
 
@@ -199,7 +199,7 @@ class ServerLink:
         def check(answer: ingest_pb2.FetchCanariesResponse) -> None:
             if not answer.other_places_key:
                 return
-            others = {column.owner for column in spec.columns} - {self._name}
+            others = spec.owners - {self._name}
             if answer.other_places_key == places_key or answer.other_sender not in others:
                 raise IntegrityError("refuses the key of the canaries' places without a reason", where=self.name)
             raise IntegrityError(

@@ -73,7 +73,7 @@ def agreed_table(table: TableSpec, study: Study, published: TableSpec, planned: 
 
 def _check_published(published: TableSpec, release_id: str, study: Study, planned: Mapping[str, TableSpec]) -> None:
     """Refuse a publication that is of another release, or not the one that its curators planned."""
-    _check_all_planned({column.owner for column in published.columns}, planned)
+    _check_all_planned(published.owners, planned)
     if published.release_id != release_id:
         raise FailedReleaseError("it answered about another release", where=f"server {study.server.name}")
     for name, other in planned.items():

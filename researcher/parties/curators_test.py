@@ -52,7 +52,7 @@ def curators_test_from_proto(message: curator_pb2.GetReceiptResponse, spec: Tabl
         places_digest=message.places_digest,
     )
     fits = (own.tester, together.tester) == (curator, "") and all(is_right(one, spec) for one in said.receipts)
-    fits = fits and set(said.changes) == {column.owner for column in spec.columns}
+    fits = fits and set(said.changes) == spec.owners
     fits = fits and set(said.digests) == {column.attribute for column in spec.columns}
     fits = fits and {len(digest) for digest in said.digests.values()} == {_DIGEST_BYTES}
     fits = fits and len(said.places_digest) == (_DIGEST_BYTES if spec.sampling.is_by_server else 0)

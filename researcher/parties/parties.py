@@ -184,8 +184,8 @@ class PartyLinks:
             raise FailedReleaseError("it gave other keys than it was asked for", where=f"curator {curator}")
         return keys
 
-    async def fetch_pad(self, spec: TableSpec, column: Column, digests: ColumnDigests, path: Path) -> None:
-        """Fetch the one-time pad of a column into a file.
+    async def fetch_pad(self, spec: TableSpec, column: Column, name: str, digests: ColumnDigests, path: Path) -> None:
+        """Fetch a curator's one-time pad of a column into a file.
 
         Raises:
             DeniedError: the attribute is not granted, or the grant has expired.
@@ -197,7 +197,7 @@ class PartyLinks:
             published_digest=digests.published,
             canary_digest=digests.canaries,
         )
-        curator = self.curators[column.owner]
+        curator = self.curators[name]
         total = column.byte_length(spec.uploaded_rows)
         await _write(curator.stream(curator.stub.FetchPad, request, total), path)
 

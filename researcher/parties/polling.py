@@ -279,7 +279,8 @@ def _of_all_owners(answers: Answers) -> dict[str, curator_pb2.GetProposalRespons
     It is ready at a curator once each has tested the server, so nothing is waited for that another one says.
     """
     ready = {name: one for name, one in answers.items() if state_from_proto(one.state) is ReleaseState.READY}
-    owners = {column.owner for one in ready.values() for column in (*one.table.columns, *one.spec.columns)}
+    columns = [column for one in ready.values() for column in (*one.table.columns, *one.spec.columns)]
+    owners = {holder for column in columns for holder in (column.owner, *column.others)}
     return ready if owners and owners <= ready.keys() else {}
 
 
@@ -319,11 +320,10 @@ def tests_of(answers: Answers, spec: TableSpec) -> dict[str, CuratorsTest]:
     Raises:
         InvalidInputError: no test of the release can have shown it.
     """
-    owners = {column.owner for column in spec.columns}
     return {
         name: curators_test_from_proto(answer.receipt, spec, name)
         for name, answer in answers.items()
-        if name in owners and answer.HasField("receipt")
+        if name in spec.owners and answer.HasField("receipt")
     }
 
 

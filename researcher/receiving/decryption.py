@@ -42,16 +42,23 @@ class EncryptedColumn:
     Args:
         column: its attribute and alphabet size.
         key: 32 bytes of a stream cipher, or the file of a one-time pad.
+        others: the keys of the column's other holders, in their order.
     """
 
     column: Column
     noisy: Ciphertext = field(repr=False)
     key: bytes | Path = field(repr=False)
+    others: tuple[bytes | Path, ...] = field(default=(), repr=False)
 
     @property
-    def key_length(self) -> int:
-        """Length of the key in bytes."""
-        return self.key.stat().st_size if isinstance(self.key, Path) else len(self.key)
+    def keys(self) -> tuple[bytes | Path, ...]:
+        """The keys of all holders, in their order."""
+        return (self.key, *self.others)
+
+    @property
+    def key_lengths(self) -> tuple[int, ...]:
+        """Lengths of the keys in bytes."""
+        return tuple(key.stat().st_size if isinstance(key, Path) else len(key) for key in self.keys)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +107,7 @@ def count_rows(
 ) -> NDArray[np.int64]:
     """Decrypt the columns of a release and count its rows of data.
 
-    symbol = perturbed ciphertext - pad mod K_a
+    symbol = perturbed ciphertext - pads of all holders mod K_a
 
     Args:
         columns: those whose keys were given, in order of the histogram.
@@ -174,15 +181,16 @@ class _Reader:
         self._noisy = _opened(encrypted.noisy, column, rows.count, files)
         self._symbols: Symbols = np.empty(min(rows.count, CHUNK), symbol_dtype(column.size))
         self._pad: Symbols = np.empty(min(rows.uploaded, CHUNK), symbol_dtype(column.size))
-        self._fill_pad = self._pads(encrypted.key, rows, files)
+        self._fill_pads = [self._pads(key, rows, files) for key in encrypted.keys]
 
     def decrypted(self, part: _Part) -> Symbols:
         """Return the symbols of the published rows of the next chunk; they last until the one after it."""
         pad = self._pad[: part.length]
-        self._fill_pad(pad, part.number)
         symbols = self._symbols[: len(part.is_data)]
         _read(self._noisy, symbols, self._column)
-        subtract(symbols, pad if part.published is None else pad[part.published], self._column.size, symbols)
+        for fill_pad in self._fill_pads:
+            fill_pad(pad, part.number)
+            subtract(symbols, pad if part.published is None else pad[part.published], self._column.size, symbols)
         return symbols
 
     def _pads(self, key: bytes | Path, rows: PublishedRows, files: ExitStack) -> Callable[[Symbols, int], None]:

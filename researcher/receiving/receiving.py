@@ -173,7 +173,7 @@ class Receiver:
         Raises:
             DeniedError: there are none.
         """
-        curators = tuple(dict.fromkeys(column.owner for column in spec.columns))
+        curators = tuple(dict.fromkeys(holder for column in spec.columns for holder in column.holders))
         asked = [one for one in curators if one not in known]
         fetches = [partial(_or_denial, partial(parties.fetch_test, spec, one)) for one in asked]
         answers = dict(zip(asked, await together(self._room, fetches), strict=True)) | dict(known)
@@ -202,7 +202,7 @@ class Receiver:
         rows = PublishedRows(uploaded=spec.uploaded_rows, canaries=found, sampled=drawn, many=many)
         digests, canary_rows = {}, rows.published_canaries.rows
         for column, ciphertext in noisy.items():
-            if column.owner not in tests:
+            if not tests.keys() >= set(column.holders):
                 continue
             symbols, canaries = symbols_of(ciphertext, column), hashlib.sha256()
             for part in row_slices(len(canary_rows)):
@@ -227,24 +227,32 @@ class Receiver:
             case Pad.CHACHA20:
                 of_curators: dict[str, dict[str, ColumnDigests]] = {}
                 for attribute, held in digests.items():
-                    of_curators.setdefault(spec.column(attribute).owner, {})[attribute] = held
+                    for holder in spec.column(attribute).holders:
+                        of_curators.setdefault(holder, {})[attribute] = held
                 fetches = [partial(self._fetch_keys_of, spec, *one, parties) for one in of_curators.items()]
             case Pad.OTP:
-                fetches = [partial(self._fetch_pad, spec, *one, parties) for one in digests.items()]
+                fetches = [
+                    partial(self._fetch_pad, spec, attribute, holder, held, parties)
+                    for attribute, held in digests.items()
+                    for holder in spec.column(attribute).holders
+                ]
             case _:
                 assert_never(spec.pad)
         answers = await together(self._room, [partial(_or_denial, fetch) for fetch in fetches])
-        keys = {attribute: key for _, given in _granted(enumerate(answers), spec) for attribute, key in given.items()}
-        return [
-            EncryptedColumn(column=column, noisy=noisy[column], key=keys[column.attribute])
-            for column in spec.columns
-            if column.attribute in keys
-        ]
+        keys = {part: key for _, given in _granted(enumerate(answers), spec) for part, key in given.items()}
+        encrypted = []
+        for column in spec.columns:
+            if keys.keys() >= set(column.parts):
+                key, *others = (keys[part] for part in column.parts)
+                encrypted.append(EncryptedColumn(column=column, noisy=noisy[column], key=key, others=tuple(others)))
+        if not encrypted:
+            raise DeniedError("no column has the keys of all its holders", where=f"release {spec.release_id}")
+        return encrypted
 
     async def _fetch_keys_of(
         self, spec: TableSpec, curator: str, digests: Mapping[str, ColumnDigests], parties: PartyLinks
     ) -> dict[str, bytes]:
-        """Fetch the keys of a curator's columns."""
+        """Fetch the keys of a curator's columns, or of its parts of them."""
         with ExitStack() as steps:
             measured = {
                 attribute: steps.enter_context(step("fetch key", release_id=spec.release_id, attribute=attribute))
@@ -253,17 +261,18 @@ class Receiver:
             keys = await parties.fetch_keys(spec, curator, digests)
             for attribute, one in measured.items():
                 one.bytes = len(keys.get(attribute, b""))
-        return keys
+        return {spec.column(attribute).part_of(curator): key for attribute, key in keys.items()}
 
     async def _fetch_pad(
-        self, spec: TableSpec, attribute: str, digests: ColumnDigests, parties: PartyLinks
+        self, spec: TableSpec, attribute: str, curator: str, digests: ColumnDigests, parties: PartyLinks
     ) -> dict[str, Path]:
-        """Fetch the one-time pad of a column."""
-        path = self._store.files.one_time_pad(spec.release_id, attribute)
-        with step("fetch key", release_id=spec.release_id, attribute=attribute) as measured:
-            await parties.fetch_pad(spec, spec.column(attribute), digests, path)
+        """Fetch the one-time pad of a column, or of a holder's part of it."""
+        column = spec.column(attribute)
+        path = self._store.files.one_time_pad(spec.release_id, part := column.part_of(curator))
+        with step("fetch key", release_id=spec.release_id, attribute=part) as measured:
+            await parties.fetch_pad(spec, column, curator, digests, path)
             measured.bytes = path.stat().st_size
-        return {attribute: path}
+        return {part: path}
 
     def _test(
         self,
@@ -290,8 +299,9 @@ class Receiver:
         fetched = sum(column.byte_length(spec.published_rows) for column in spec.columns)
         by_link = {f"server {self._server} -> researcher {self._name}": fetched}
         for one in columns:
-            link = f"curator {one.column.owner} -> researcher {self._name}"
-            by_link[link] = by_link.get(link, 0) + one.key_length
+            for holder, length in zip(one.column.holders, one.key_lengths, strict=True):
+                link = f"curator {holder} -> researcher {self._name}"
+                by_link[link] = by_link.get(link, 0) + length
         return by_link
 
 

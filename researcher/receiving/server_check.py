@@ -214,8 +214,10 @@ class DecryptedCanaries:
         for owner, collected in self._collected.items():
             seen = collected.changes()
             if seen is None or not self._lists[owner].of(seen.columns).has_same_offsets(seen):
+                holders = (holder for one in self._of(owner, self._columns) for holder in one.holders)
+                names = " or ".join(f"curator {name}" for name in dict.fromkeys(holders))
                 raise FailedReleaseError(
-                    f"curator {owner} stated other changes of canaries than this desk decrypts: the curator, or the"
+                    f"{names} stated other changes of canaries than this desk decrypts: the curator, or the"
                     " key that it gave, is wrong",
                     where="canaries",
                 )

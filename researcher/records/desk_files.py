@@ -70,10 +70,9 @@ class DeskFiles:
     def bytes_to_come(self, spec: TableSpec) -> int:
         """Return the bytes that a release has still to write here at most: columns, pads, places and counts."""
         missing = [c for c in spec.columns if not self.noisy_column(spec.release_id, c.attribute).exists()]
-        pads = spec.columns if spec.pad is Pad.OTP else ()
         return (
             sum(column.byte_length(spec.published_rows) for column in missing)
-            + sum(column.byte_length(spec.uploaded_rows) for column in pads)
+            + (spec.ciphertext_bytes if spec.pad is Pad.OTP else 0)
             + 8 * spec.cells
             + spec.place_bytes
         )

@@ -35,7 +35,7 @@ class Session:
 
     Args:
         state: uploading, perturbing, ready, expired or failed.
-        complete: attributes whose column is here whole.
+        complete: names of the parts of columns that are here whole.
         failure: why it failed; empty otherwise.
         publication: fence under which it was published; 0 before, and where one process has the state to itself.
         noise_digest: of the secret of its noise.
@@ -73,7 +73,7 @@ class Session:
             DeniedError: the column is another curator's.
         """
         column = self.spec.column(attribute)
-        if column.owner != curator:
+        if curator not in column.holders:
             raise DeniedError("this column is another curator's", where=f"attribute {attribute}")
         return column
 
@@ -84,11 +84,11 @@ class Session:
         if self.state is not ReleaseState.UPLOADING:
             raise ConflictError("the release takes no more data", where=f"release {self.spec.release_id}")
 
-    def with_complete(self, attribute: str) -> "Session":
-        """Return the session with one more complete column; perturbation begins with the last."""
+    def with_complete(self, part: str) -> "Session":
+        """Return the session with one more complete part of a column; perturbation begins with the last."""
         self.check_open()
-        complete = self.complete | {attribute}
-        done = complete == {column.attribute for column in self.spec.columns}
+        complete = self.complete | {part}
+        done = complete == set(self.spec.parts)
         return replace(self, complete=complete, state=ReleaseState.PERTURBING if done else self.state)
 
     def published(self, fence: int = 0) -> "Session":
@@ -130,8 +130,8 @@ class Session:
 
     @property
     def waiting_for(self) -> tuple[str, ...]:
-        """Attributes whose column is not complete."""
-        return tuple(c.attribute for c in self.spec.columns if c.attribute not in self.complete)
+        """Names of the parts of columns that are not complete."""
+        return tuple(part for part in self.spec.parts if part not in self.complete)
 
 
 def check_owner(spec: TableSpec, curator: str) -> None:

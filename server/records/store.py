@@ -76,7 +76,7 @@ class ServerStore(SessionFiles):
             raise NotFoundError("no such release here", where=f"release {release_id[:32]}")
         if ReleaseState(row["state"]) in {ReleaseState.PERTURBING, ReleaseState.READY}:
             spec = TableSpec.from_json(row["spec"])
-            return _session(row, frozenset(column.attribute for column in spec.columns))
+            return _session(row, frozenset(spec.parts))
         complete = self.connection.execute("SELECT attribute FROM complete_column WHERE release_id = ?", [release_id])
         return _session(row, frozenset(row["attribute"] for row in complete))
 
@@ -126,7 +126,7 @@ class ServerStore(SessionFiles):
                     *(spec.release_id, spec.to_json(), ReleaseState.UPLOADING.value, now, now),
                     *(secret, noise_digest(secret)),
                     announced_by,
-                    sum(column.byte_length(spec.uploaded_rows) for column in spec.columns),
+                    spec.ciphertext_bytes,
                     room_of(spec),
                 ],
             ).rowcount
@@ -329,8 +329,8 @@ class ServerStore(SessionFiles):
 
 def room_of(spec: TableSpec) -> int:
     """Return the bytes that a release takes at most: ciphertext, what is published, and lists of places."""
-    rows = spec.uploaded_rows + spec.published_rows
-    return sum(column.byte_length(rows) for column in spec.columns) + spec.place_bytes
+    published = sum(column.byte_length(spec.published_rows) for column in spec.columns)
+    return spec.ciphertext_bytes + published + spec.place_bytes
 
 
 def _session(row: Any, complete: frozenset[str]) -> Session:  # noqa: ANN401 - a row of either database

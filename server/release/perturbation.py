@@ -20,7 +20,7 @@ from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import perturb_chunk
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.sampling import ascending_pieces
-from veiltab.common.core.symbols import check_symbols, row_slices
+from veiltab.common.core.symbols import add_holders, check_symbols, row_slices
 from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
@@ -91,7 +91,10 @@ def _perturb(store: ServerStore, spec: TableSpec, lease: Lease, stage: Stage) ->
 def _write_columns(store: ServerStore, spec: TableSpec, working: os.PathLike[str], stage: Stage) -> Mapping[str, bytes]:
     """Write the perturbed columns; return attribute -> SHA-256 of salt and what was written."""
     files_held = store.complete_files(spec.release_id)
-    sources = [mapped_column(files_held[column.attribute], column, spec.uploaded_rows) for column in spec.columns]
+    sources = [
+        [mapped_column(files_held[part], column, spec.uploaded_rows) for part in column.parts]
+        for column in spec.columns
+    ]
     sizes = [column.size for column in spec.columns]
     secret = store.noise_secret(spec)
     stream = CipherStream(derive(secret, "noise"))
@@ -106,7 +109,10 @@ def _write_columns(store: ServerStore, spec: TableSpec, working: os.PathLike[str
         with stage.of("perturbing columns", spec.published_rows) as progress:
             for number, rows in enumerate(row_slices(spec.published_rows)):
                 taken = rows if places is None else places[rows]
-                inputs = [source[taken] for source in sources]
+                inputs = [
+                    add_holders([part[taken] for part in source], size)
+                    for source, size in zip(sources, sizes, strict=True)
+                ]
                 outputs = [np.empty_like(part) for part in inputs]
                 perturb_chunk(inputs, sizes, spec.server_mechanism, stream, outputs, chunk=number)
                 for file, digest, part in zip(files[1:], digests, outputs, strict=True):
@@ -147,13 +153,13 @@ def mapped_column(path: Path, column: Column, rows: int) -> Symbols:
     return mapped_array(path, symbol_dtype(column.size))
 
 
-def check_column(path: Path, spec: TableSpec, attribute: str) -> None:
-    """Refuse a column with a symbol outside its alphabet.
+def check_column(path: Path, spec: TableSpec, part: str) -> None:
+    """Refuse a part of a column with a symbol outside its alphabet.
 
     Raises:
         IntegrityError: says how many symbols are outside, never which.
     """
-    column = spec.column(attribute)
+    column = spec.column_of_part(part)
     source = mapped_column(path, column, spec.uploaded_rows)
     for rows in row_slices(spec.uploaded_rows):
         check_symbols(source[rows], column.size)

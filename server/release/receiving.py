@@ -10,7 +10,6 @@ from weakref import WeakValueDictionary
 from veiltab.common.errors import IntegrityError, InvalidInputError, UnavailableError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.table_spec import Column
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.files import sync_folder
 from veiltab.server.records.session import Session
@@ -57,66 +56,64 @@ class Receiver:
 
     async def take(self, announced: Announced, chunks: Chunks) -> tuple[int, bool]:
         """Take the chunks of one column; return the bytes held and whether it is complete."""
-        release_id, attribute = announced.release_id, announced.attribute
+        release_id = announced.release_id
         # Check first, so that invented releases and columns allocate nothing, and nobody waits for a complete one.
-        session, column = await self._session(announced)
-        if attribute in session.complete:
-            return await self._check_again(session, column, announced)
+        session, part = await self._session(announced)
+        if part in session.complete:
+            return await self._check_again(session, part, announced)
         session.check_open()
-        async with self._turn(release_id, attribute) as lease:
+        async with self._turn(release_id, part) as lease:
             # Another call, or another process, may have received more before this one got the lease.
-            session, column = await self._session(announced)
-            if attribute in session.complete:
-                return await self._check_again(session, column, announced)
+            session, part = await self._session(announced)
+            if part in session.complete:
+                return await self._check_again(session, part, announced)
             session.check_open()
-            async with self._under({attribute: lease}, release_id):
-                path = await self._store.look_up(self._begin, release_id, attribute, lease)
-                return await self._receive(path, announced, session, chunks, lease)
+            async with self._under({part: lease}, release_id):
+                path = await self._store.look_up(self._begin, release_id, part, lease)
+                return await self._receive(path, part, announced, session, chunks, lease)
 
     async def take_whole(self, session: Session, curator: str, columns: Mapping[str, tuple[bytes, bytes]]) -> None:
         """Take whole columns of a curator's; what is recorded of them becomes durable together.
 
         Args:
-            columns: attribute -> the column and its SHA-256.
+            columns: attribute -> the curator's part of the column and its SHA-256.
         """
         release_id = session.spec.release_id
+        parts = {session.column_of(name, curator).part_of(curator): whole for name, whole in columns.items()}
         async with AsyncExitStack() as turns:
             leases = {}
             # In one order everywhere, so that no two calls wait for each other.
-            for attribute in await self._incomplete(session, curator, columns):
-                leases[attribute] = await turns.enter_async_context(self._turn(release_id, attribute))
+            for part in await self._incomplete(session, parts):
+                leases[part] = await turns.enter_async_context(self._turn(release_id, part))
             # Another call, or another process, may have received some of them before.
             session = await self._store.look_up(self._store.session, release_id)
-            left = {name: leases[name] for name in await self._incomplete(session, curator, columns)}
+            left = {name: leases[name] for name in await self._incomplete(session, parts)}
             if not left:
                 return
             session.check_open()
             async with self._under(left, release_id):
-                session = await asyncio.to_thread(self._taken, session, columns, left)
+                session = await asyncio.to_thread(self._taken, session, parts, left)
         self._completed(session)
 
-    async def _incomplete(
-        self, session: Session, curator: str, columns: Mapping[str, tuple[bytes, bytes]]
-    ) -> list[str]:
-        """Return which columns of a curator's are not whole here, by name; refuse other bytes of those that are."""
-        for attribute, (_, digest) in columns.items():
-            session.column_of(attribute, curator)
-            if attribute in session.complete:
-                await self._store.look_up(self._store.check_column_digest, session.spec.release_id, attribute, digest)
-        return sorted(columns.keys() - session.complete)
+    async def _incomplete(self, session: Session, parts: Mapping[str, tuple[bytes, bytes]]) -> list[str]:
+        """Return which parts of columns are not whole here, by name; refuse other bytes of those that are."""
+        for part, (_, digest) in parts.items():
+            if part in session.complete:
+                await self._store.look_up(self._store.check_column_digest, session.spec.release_id, part, digest)
+        return sorted(parts.keys() - session.complete)
 
     def _taken(
-        self, session: Session, columns: Mapping[str, tuple[bytes, bytes]], leases: Mapping[str, Lease]
+        self, session: Session, parts: Mapping[str, tuple[bytes, bytes]], leases: Mapping[str, Lease]
     ) -> Session:
-        """Write whole columns under their leases; return the session with them."""
+        """Write whole parts of columns under their leases; return the session with them."""
         spec, whole = session.spec, dict[str, tuple[bytes, Lease]]()
-        for attribute, lease in leases.items():
-            data, digest = columns[attribute]
-            path = self._begin(spec.release_id, attribute, lease)
+        for part, lease in leases.items():
+            data, digest = parts[part]
+            path = self._begin(spec.release_id, part, lease)
             with (
                 named_in_errors(path),
-                step("take column", release_id=spec.release_id, attribute=attribute) as measured,
-                closing(ColumnUpload(path, spec.column(attribute).byte_length(spec.uploaded_rows))) as upload,
+                step("take column", release_id=spec.release_id, attribute=part) as measured,
+                closing(ColumnUpload(path, spec.column_of_part(part).byte_length(spec.uploaded_rows))) as upload,
             ):
                 # If a failing power damaged what is here of it, the column's digest shows that.
                 held = upload.received
@@ -124,17 +121,17 @@ class Receiver:
                 measured.bytes = upload.received - held
                 if not upload.finish(digest):
                     problem = f"the column has more than {upload.received} bytes"
-                    raise InvalidInputError(problem, where=f"attribute {attribute}")
-                self._check(path, session, attribute, lease)
-            whole[attribute] = digest, lease
+                    raise InvalidInputError(problem, where=f"attribute {part}")
+                self._check(path, session, part, lease)
+            whole[part] = digest, lease
         sync_folder(self._store.ciphertext_folder(spec.release_id))
         return self._store.complete_columns(spec.release_id, whole)
 
     @asynccontextmanager
-    async def _turn(self, release_id: str, attribute: str) -> AsyncIterator[Lease]:
-        """Hold a column, which one call of one process receives at a time."""
-        lock = self._columns.setdefault((release_id, attribute), asyncio.Lock())
-        async with lock, self._store.leases.hold(f"{release_id}/{attribute}") as lease:
+    async def _turn(self, release_id: str, part: str) -> AsyncIterator[Lease]:
+        """Hold a part of a column, which one call of one process receives at a time."""
+        lock = self._columns.setdefault((release_id, part), asyncio.Lock())
+        async with lock, self._store.leases.hold(f"{release_id}/{part}") as lease:
             yield lease
 
     @asynccontextmanager
@@ -147,26 +144,25 @@ class Receiver:
             raise
         except LostLeaseError:
             # No other process reads files of these fences.
-            for attribute, lease in leases.items():
-                self._store.folder(release_id).column(attribute, lease.fence).unlink(missing_ok=True)
+            for part, lease in leases.items():
+                self._store.folder(release_id).column(part, lease.fence).unlink(missing_ok=True)
             raise
 
-    def _begin(self, release_id: str, attribute: str, lease: Lease) -> Path:
-        return self._store.folder(release_id).begin_column(attribute, lease.fence)
+    def _begin(self, release_id: str, part: str, lease: Lease) -> Path:
+        return self._store.folder(release_id).begin_column(part, lease.fence)
 
-    async def _session(self, announced: Announced) -> tuple[Session, Column]:
+    async def _session(self, announced: Announced) -> tuple[Session, str]:
         session = await self._store.look_up(self._store.session, announced.release_id)
         if session.spec.digest() != announced.spec_digest:
             raise InvalidInputError("the column belongs to another spec", where=f"release {announced.release_id}")
         session.check_same_noise(announced.noise_digest)
-        return session, session.column_of(announced.attribute, announced.curator)
+        column = session.column_of(announced.attribute, announced.curator)
+        return session, column.part_of(announced.curator)
 
-    async def _check_again(self, session: Session, column: Column, announced: Announced) -> tuple[int, bool]:
-        """Answer an upload of a complete column: accept the same bytes, refuse others."""
-        await self._store.look_up(
-            self._store.check_column_digest, announced.release_id, column.attribute, announced.column_digest
-        )
-        return column.byte_length(session.spec.uploaded_rows), True
+    async def _check_again(self, session: Session, part: str, announced: Announced) -> tuple[int, bool]:
+        """Answer an upload of a complete part of a column: accept the same bytes, refuse others."""
+        await self._store.look_up(self._store.check_column_digest, announced.release_id, part, announced.column_digest)
+        return session.spec.column_of_part(part).byte_length(session.spec.uploaded_rows), True
 
     def _say_why_gone(self, release_id: str, leases: Iterable[Lease]) -> None:
         """Raise the reason for a missing file: another process took over, or the release ended."""
@@ -174,48 +170,48 @@ class Receiver:
             self._store.check_current(lease)
         self._store.session(release_id).check_open()
 
-    async def _receive(
-        self, path: Path, announced: Announced, session: Session, chunks: Chunks, lease: Lease
+    async def _receive(  # noqa: PLR0913, PLR0917 - what comes, where it goes, and under what
+        self, path: Path, part: str, announced: Announced, session: Session, chunks: Chunks, lease: Lease
     ) -> tuple[int, bool]:
-        spec, attribute = session.spec, announced.attribute
-        upload = ColumnUpload(path, spec.column(attribute).byte_length(spec.uploaded_rows))
+        spec = session.spec
+        upload = ColumnUpload(path, spec.column_of_part(part).byte_length(spec.uploaded_rows))
         held = upload.received
         try:
             with (
                 named_in_errors(path),
-                step("take column", release_id=spec.release_id, attribute=attribute) as measured,
+                step("take column", release_id=spec.release_id, attribute=part) as measured,
             ):
                 async for offset, data in chunks:
                     self._check_held(offset, upload.received)
                     upload.write(offset, data)
                 measured.bytes = upload.received - held
-                session = await asyncio.to_thread(self._finished, upload, path, announced, session, lease)
-            if is_complete := attribute in session.complete:
+                whole = part, announced.column_digest, lease
+                session = await asyncio.to_thread(self._finished, upload, path, session, *whole)
+            if is_complete := part in session.complete:
                 self._completed(session)
             return upload.received, is_complete
         finally:
             upload.close()
 
-    def _finished(
-        self, upload: ColumnUpload, path: Path, announced: Announced, session: Session, lease: Lease
+    def _finished(  # noqa: PLR0913, PLR0917 - what came, where it lies, and under what
+        self, upload: ColumnUpload, path: Path, session: Session, part: str, digest: bytes, lease: Lease
     ) -> Session:
-        """Make what came durable; return the session with the column complete, if it is."""
-        if not upload.finish(announced.column_digest):
+        """Make what came durable; return the session with the part complete, if it is."""
+        if not upload.finish(digest):
             return session
         sync_folder(path.parent)
-        self._check(path, session, announced.attribute, lease)
-        whole = {announced.attribute: (announced.column_digest, lease)}
-        return self._store.complete_columns(announced.release_id, whole)
+        self._check(path, session, part, lease)
+        return self._store.complete_columns(session.spec.release_id, {part: (digest, lease)})
 
     def _check_held(self, offset: int, held: int) -> None:
         """Ask a curator to start again if this process could not take over all bytes of another."""
         if offset > held and self._store.connection.shared:
             raise UnavailableError("the server holds less of the column than it said before", remedy="Ask again.")
 
-    def _check(self, path: Path, session: Session, attribute: str, lease: Lease) -> None:
-        """End the release if a whole column is not as its alphabet says."""
+    def _check(self, path: Path, session: Session, part: str, lease: Lease) -> None:
+        """End the release if a whole part of a column is not as its alphabet says."""
         try:
-            check_column(path, session.spec, attribute)
+            check_column(path, session.spec, part)
         except IntegrityError as error:
-            end(self._store, session, ReleaseState.FAILED, f"attribute {attribute}: {error.problem}", lease)
+            end(self._store, session, ReleaseState.FAILED, f"attribute {part}: {error.problem}", lease)
             raise

@@ -101,7 +101,7 @@ class Releases(Publications):
         folder = self._store.folder(spec.release_id)
         columns = spec.columns_of(curator)
         if session.state is ReleaseState.UPLOADING:
-            return session, {c.attribute: folder.received(c.attribute) for c in columns}
+            return session, {c.attribute: folder.received(c.part_of(curator)) for c in columns}
         return session, {c.attribute: c.byte_length(spec.uploaded_rows) for c in columns}
 
     async def upload(self, announced: Announced, chunks: Chunks) -> tuple[int, bool]:

@@ -31,7 +31,7 @@ def check_spec(spec: TableSpec, curator: str, study: Study) -> None:
         )
     for column in spec.columns:
         rule = next((rule for rule in study.attributes if rule.name == column.attribute), None)
-        if rule is None or (rule.owner, rule.attribute.size) != (column.owner, column.size):
+        if rule is None or (rule.holders, rule.attribute.size) != (column.holders, column.size):
             raise InvalidInputError("a column is not as the study says", where=f"attribute {column.attribute}")
     if spec.cells > study.maximum_cells:
         raise InvalidInputError(f"the study allows {study.maximum_cells} cells", where="cells")

@@ -235,9 +235,11 @@ def test_noise_and_canaries_lie_under_the_pad(
     keys: list[bytes] = []
     applied = CuratorsNoise.with_noise_and_canaries
 
-    def observed(noise: CuratorsNoise, attribute: str, column: Column, size: int, key: bytes) -> Iterator[Symbols]:
+    def observed(
+        noise: CuratorsNoise, attribute: str, column: Column, size: int, key: bytes, **which: bool
+    ) -> Iterator[Symbols]:
         keys.append(key)
-        return applied(noise, attribute, column, size, key)
+        return applied(noise, attribute, column, size, key, has_canaries=which["has_canaries"])
 
     monkeypatch.setattr(CuratorsNoise, "with_noise_and_canaries", observed)
     digest = encryption.encrypt("sex", SYMBOLS, 5, pad, NOISE)

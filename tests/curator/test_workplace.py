@@ -44,7 +44,7 @@ from veiltab.curator.alignment.intersection import AlignedTable, Joined, Lacking
 from veiltab.curator.alignment.token_order import TokenOrder
 from veiltab.curator.columns import draw_tasks, encryption_tasks, noise_and_canaries
 from veiltab.curator.columns.draw_tasks import DrawnSample
-from veiltab.curator.columns.encryption import ColumnEncryption
+from veiltab.curator.columns.encryption import ColumnEncryption, PlainColumn
 from veiltab.curator.columns.encryption_tasks import encrypted_in_tasks
 from veiltab.curator.columns.sample_rows import SampleRows, gathering_on, grouping_on
 from veiltab.curator.officer.work_options import WorkOptions
@@ -190,7 +190,9 @@ def test_ciphertext_that_was_read_takes_no_room_any_more(tmp_path: Path) -> None
     table, place = aligned_table(tmp_path, 5000), Workplace(run=new_run(tmp_path), engine=InProcess())
     drawn = DrawnSample(table, 5000, KEY, ("sex",), place)
     noise = noise_with(population=5000, sample=5000, canaries=0)
-    chunks = encrypted_in_tasks("sex", drawn.column(table, "sex"), 2, KEY, KEY, noise)
+    column = drawn.column(table, "sex")
+    plain = PlainColumn(attribute="sex", symbols=column, size=2)
+    chunks = encrypted_in_tasks(plain, column, KEY, KEY, noise)
     found = [len(list(place.run.folder.glob("*-encrypted-*"))) for _ in chunks]
     assert found == [1] * 10
 

@@ -171,7 +171,9 @@ class MadeRelease:
         assert digests.keys() <= {column.attribute for column in self.spec.columns_of(curator)}
         return {attribute: self._key(attribute, digests[attribute]) for attribute in digests if attribute in granted}
 
-    async def fetch_pad(self, _spec: TableSpec, column: Column, digests: ColumnDigests, path: Path) -> None:
+    async def fetch_pad(
+        self, _spec: TableSpec, column: Column, _curator: str, digests: ColumnDigests, path: Path
+    ) -> None:
         if column.attribute in self.denied:
             raise DeniedError("the grant has expired")
         path.write_bytes(self._key(column.attribute, digests))

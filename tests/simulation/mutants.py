@@ -70,10 +70,10 @@ def rows_in_another_order() -> Iterator[None]:
     """Encrypt one curator's rows beside other people's."""
     known = Steps._encrypt_columns
 
-    def turned(steps: Steps, spec: Any, sample: SharedSample, stage: Any) -> None:  # noqa: ANN401 - its own
+    def turned(steps: Steps, spec: Any, sample: SharedSample, *rest: Any) -> None:  # noqa: ANN401 - its own
         parts = steps.parts
         rows = SampleRows([np.roll(sample.rows[:], 1)], parts.folder) if parts.name == "bob" else sample.rows
-        known(steps, spec, replace(sample, rows=rows), stage)
+        known(steps, spec, replace(sample, rows=rows), *rest)
 
     with patch.object(Steps, "_encrypt_columns", turned):
         yield

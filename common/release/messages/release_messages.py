@@ -238,7 +238,7 @@ def _units_from_proto(data: bytes) -> int:
 
 
 def _column_to_proto(column: Column) -> release_pb2.Column:
-    return release_pb2.Column(attribute=column.attribute, owner=column.owner, size=column.size)
+    return release_pb2.Column(attribute=column.attribute, owner=column.owner, size=column.size, others=column.others)
 
 
 def _columns_from_proto(messages: Collection[release_pb2.Column]) -> tuple[Column, ...]:
@@ -248,6 +248,7 @@ def _columns_from_proto(messages: Collection[release_pb2.Column]) -> tuple[Colum
             attribute=text_from_proto(message.attribute, "attribute"),
             owner=text_from_proto(message.owner, "owner"),
             size=message.size,
+            others=tuple(text_from_proto(name, "others") for name in message.others) or None,
         )
         for message in messages
     )

@@ -61,6 +61,10 @@ class CanaryChanges:
         """Return whether the same canaries changed by the same offsets, whatever was sent."""
         return np.array_equal(self.numbers, other.numbers) and np.array_equal(self.offsets, other.offsets)
 
+    def is_same(self, other: "CanaryChanges") -> bool:
+        """Return whether the same canaries changed by the same offsets, and the same was sent."""
+        return self.has_same_offsets(other) and np.array_equal(self.sent, other.sent)
+
     def to_bytes(self) -> bytes:
         """Return the list: all numbers, then the offsets of each column, then the symbols that each was sent."""
         kinds = [symbol_dtype(column.size) for column in self.columns]

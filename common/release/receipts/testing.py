@@ -64,16 +64,24 @@ def read_lists(spec: TableSpec, lists: Mapping[str, bytes], canaries: int) -> di
         canaries: how many were published.
 
     Raises:
-        FailedReleaseError: a list is none; it says whose.
+        FailedReleaseError: a list is none, or two holders of a column have different ones; it says whose.
     """
     changes = {}
-    for owner in sorted({column.owner for column in spec.columns}):
+    for owner in sorted(spec.owners):
         try:
             changes[owner] = CanaryChanges.from_bytes(lists[owner], spec.columns_of(owner), canaries)
         except (KeyError, InvalidInputError):
             raise FailedReleaseError(
                 "its list of changed canaries is not one of this release", where=f"curator {owner}"
             ) from None
+    for column in spec.columns:
+        first = changes[column.owner].of([column])
+        for holder in column.holders[1:]:
+            if not first.is_same(changes[holder].of([column])):
+                raise FailedReleaseError(
+                    f"they state different changes of the canaries in {column.attribute}",
+                    where=f"curator {column.owner} or curator {holder}",
+                )
     return changes
 
 
@@ -101,7 +109,7 @@ def change_probability(spec: TableSpec, columns: Sequence[Column]) -> Fraction:
 
 def level_of(spec: TableSpec, tester: str) -> Decimal:
     """Return the false alarm of a curator's own tests, or of those of all columns for ""."""
-    return OWN_LEVEL / len({column.owner for column in spec.columns}) if tester else JOINT_LEVEL
+    return OWN_LEVEL / len(spec.owners) if tester else JOINT_LEVEL
 
 
 def is_right(receipt: Receipt, spec: TableSpec) -> bool:

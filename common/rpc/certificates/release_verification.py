@@ -240,7 +240,7 @@ def _table(spec: TableSpec, signed: Iterable[SignedText], study: Study, authorit
     yield from _signatures(spec.digest(), signed, signers(study), authority, statements)
     if any(stated.tables for stated in statements.values()):
         yield Finding(what="statements", detail="they list tables of a release that has one", holds=False)
-    owners = {column.owner for column in spec.columns}
+    owners = spec.owners
     by_party = {
         stated.published for party, stated in statements.items() if party.role is Role.SERVER or party.name in owners
     }
@@ -321,7 +321,7 @@ def _signed(party: Party, stated: Statement) -> Finding:
 
 
 def _receipts(spec: TableSpec, statements: Mapping[Party, Statement]) -> Iterator[Finding]:
-    owners = {column.owner for column in spec.columns}
+    owners = spec.owners
     joint = set()
     for party, stated in statements.items():
         what = f"receipts of {party}"

@@ -20,12 +20,18 @@ _MISSING = "missing"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttributeRule:
-    """One attribute of the study: its alphabet, who owns it, and how the owner's column is coded."""
+    """One attribute of the study: its alphabet, who owns it, and how the owner's column is coded.
+
+    Args:
+        owner: the curator that holds it, or the first of its holders.
+        others: the other holders; each has the same column, coded alike.
+    """
 
     attribute: Attribute
     owner: str
     column: str
     coding: Coding
+    others: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check_alphabet(self.attribute)
@@ -36,6 +42,11 @@ class AttributeRule:
     def name(self) -> str:
         """Name of the attribute."""
         return self.attribute.name
+
+    @property
+    def holders(self) -> tuple[str, ...]:
+        """The curators that hold it: its owner, then the others."""
+        return (self.owner, *self.others)
 
     def with_absent(self, *, absent: bool) -> "AttributeRule":
         """Return the rule with or without a last category for people of the hub who are not in the owner's table."""
@@ -64,7 +75,20 @@ class WrittenRule:
     """An [[attribute]] table as it is written; a [[question]] is one without owner and column."""
 
     name: str = field(metadata=key("a-z, 0-9, inner hyphens and underscores"))
-    owner: str = field(metadata=key("the curator whose column it is"))
+    owner: str = optional_key("", "the curator whose column it is", "its `holders`")
+    holders: tuple[str, ...] = optional_key(
+        (),
+        "in place of `owner`, two or more curators that each have such a column of people of their own; none of them is"
+        " the hub, or `complete`",
+        "none",
+    )
+    several: str = optional_key(
+        "",
+        'with `holders`, what becomes of a person whom several of them have: "apart" states that there is none (such a'
+        ' person gets a wrong category, and nobody notices), "sum" adds their numbers (`integers` from 1; a sum above'
+        " the last one is wrong)",
+        "must be there with `holders`",
+    )
     column: str | None = optional_key(None, "its column of the table", "the name")
     categories: tuple[str, ...] | None = optional_key(
         None,
@@ -228,7 +252,9 @@ def attribute_rule(fields: Fields) -> AttributeRule:
 
 def question_rule(fields: Fields) -> Question:
     """Read a [[question]] table."""
-    return fields.checked(lambda: _question(read_table(WrittenRule, fields, owner="", column=None)))
+    return fields.checked(
+        lambda: _question(read_table(WrittenRule, fields, owner="", holders=(), several="", column=None))
+    )
 
 
 def _attribute_rule(written: WrittenRule) -> AttributeRule:
@@ -237,13 +263,32 @@ def _attribute_rule(written: WrittenRule) -> AttributeRule:
         raise InvalidInputError(
             f'a category is named "{ABSENT}"', remedy="People who are not in a table have it: name it otherwise."
         )
-    number = f"{written.owner}/{column}" if coding.grid else ""
-    return AttributeRule(
-        attribute=Attribute(name=written.name, categories=coding.categories, number=number),
-        owner=written.owner,
-        column=column,
-        coding=coding,
-    )
+    owner, *others = _holders(written)
+    number = f"{owner}/{column}" if coding.grid else ""
+    attribute = Attribute(name=written.name, categories=coding.categories, number=number)
+    if written.several == "sum" and (coding.grid or attribute.integers is None or attribute.integers[0] != 1):
+        raise InvalidInputError(
+            'several = "sum" stands without whole numbers from 1', remedy="Write integers = [1, the largest sum]."
+        )
+    return AttributeRule(attribute=attribute, owner=owner, column=column, coding=coding, others=tuple(others))
+
+
+def _holders(written: WrittenRule) -> tuple[str, ...]:
+    if bool(written.owner) == bool(written.holders):
+        raise InvalidInputError("there is not one of owner and holders", remedy="Name its owner, or all its holders.")
+    if written.owner:
+        if written.several:
+            raise InvalidInputError("several stands without holders", remedy="Keep both, or neither.")
+        return (written.owner,)
+    if len(set(written.holders)) != len(written.holders) or len(written.holders) < 2:
+        raise InvalidInputError("holders are not two or more different curators", remedy="Name one by owner.")
+    if written.several == "first":
+        raise InvalidInputError(
+            'several = "first" is not possible: a holder would learn which of its people an earlier one has',
+            remedy='Write "apart" if no person is at two of them, or "sum".',
+        )
+    check_one_of("several", written.several, ("apart", "sum"))
+    return written.holders
 
 
 def _question(written: WrittenRule) -> Question:

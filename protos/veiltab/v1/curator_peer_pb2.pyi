@@ -160,6 +160,24 @@ class FetchIndicesResponse(_message.Message):
     chunk: _release_pb2.Chunk
     def __init__(self, total: _Optional[int] = ..., chunk: _Optional[_Union[_release_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
+class FetchCanaryPartRequest(_message.Message):
+    __slots__ = ("release_id", "attribute", "offset")
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    ATTRIBUTE_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
+    attribute: str
+    offset: int
+    def __init__(self, release_id: _Optional[str] = ..., attribute: _Optional[str] = ..., offset: _Optional[int] = ...) -> None: ...
+
+class FetchCanaryPartResponse(_message.Message):
+    __slots__ = ("total", "chunk")
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    total: int
+    chunk: _release_pb2.Chunk
+    def __init__(self, total: _Optional[int] = ..., chunk: _Optional[_Union[_release_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
 class GetCanaryChangesRequest(_message.Message):
     __slots__ = ("release_id",)
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]

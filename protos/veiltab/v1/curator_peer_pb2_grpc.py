@@ -71,6 +71,11 @@ class CuratorPeerServiceStub(object):
                 request_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchIndicesRequest.SerializeToString,
                 response_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchIndicesResponse.FromString,
                 _registered_method=True)
+        self.FetchCanaryPart = channel.unary_stream(
+                '/veiltab.v1.CuratorPeerService/FetchCanaryPart',
+                request_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchCanaryPartRequest.SerializeToString,
+                response_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchCanaryPartResponse.FromString,
+                _registered_method=True)
         self.GetCanaryChanges = channel.unary_unary(
                 '/veiltab.v1.CuratorPeerService/GetCanaryChanges',
                 request_serializer=veiltab_dot_v1_dot_curator__peer__pb2.GetCanaryChangesRequest.SerializeToString,
@@ -138,6 +143,14 @@ class CuratorPeerServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FetchCanaryPart(self, request, context):
+        """Streams the ciphertext of the canaries in this curator's part of a column that several curators hold, once this
+        curator has recorded what the server published. Callers: the other holders of the column.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetCanaryChanges(self, request, context):
         """Says which canaries the server changed in this curator's columns, once it has passed the test of them. Callers:
         curators with columns in the release.
@@ -191,6 +204,11 @@ def add_CuratorPeerServiceServicer_to_server(servicer, server):
                     servicer.FetchIndices,
                     request_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchIndicesRequest.FromString,
                     response_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchIndicesResponse.SerializeToString,
+            ),
+            'FetchCanaryPart': grpc.unary_stream_rpc_method_handler(
+                    servicer.FetchCanaryPart,
+                    request_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchCanaryPartRequest.FromString,
+                    response_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchCanaryPartResponse.SerializeToString,
             ),
             'GetCanaryChanges': grpc.unary_unary_rpc_method_handler(
                     servicer.GetCanaryChanges,
@@ -394,6 +412,33 @@ class CuratorPeerService(object):
             '/veiltab.v1.CuratorPeerService/FetchIndices',
             veiltab_dot_v1_dot_curator__peer__pb2.FetchIndicesRequest.SerializeToString,
             veiltab_dot_v1_dot_curator__peer__pb2.FetchIndicesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FetchCanaryPart(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/veiltab.v1.CuratorPeerService/FetchCanaryPart',
+            veiltab_dot_v1_dot_curator__peer__pb2.FetchCanaryPartRequest.SerializeToString,
+            veiltab_dot_v1_dot_curator__peer__pb2.FetchCanaryPartResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -51,6 +51,10 @@ class CuratorPeerServiceStub:
     """Streams one message of a session of a join with the caller. Callers: curators."""
     FetchIndices: _grpc.UnaryStreamMultiCallable[_curator_peer_pb2.FetchIndicesRequest, _curator_peer_pb2.FetchIndicesResponse]
     """Streams the row indices of a release that shares them explicitly. Callers: curators."""
+    FetchCanaryPart: _grpc.UnaryStreamMultiCallable[_curator_peer_pb2.FetchCanaryPartRequest, _curator_peer_pb2.FetchCanaryPartResponse]
+    """Streams the ciphertext of the canaries in this curator's part of a column that several curators hold, once this
+    curator has recorded what the server published. Callers: the other holders of the column.
+    """
     GetCanaryChanges: _grpc.UnaryUnaryMultiCallable[_curator_peer_pb2.GetCanaryChangesRequest, _curator_peer_pb2.GetCanaryChangesResponse]
     """Says which canaries the server changed in this curator's columns, once it has passed the test of them. Callers:
     curators with columns in the release.
@@ -83,6 +87,10 @@ class CuratorPeerServiceAsyncStub(CuratorPeerServiceStub):
     """Streams one message of a session of a join with the caller. Callers: curators."""
     FetchIndices: _aio.UnaryStreamMultiCallable[_curator_peer_pb2.FetchIndicesRequest, _curator_peer_pb2.FetchIndicesResponse]  # type: ignore[assignment]
     """Streams the row indices of a release that shares them explicitly. Callers: curators."""
+    FetchCanaryPart: _aio.UnaryStreamMultiCallable[_curator_peer_pb2.FetchCanaryPartRequest, _curator_peer_pb2.FetchCanaryPartResponse]  # type: ignore[assignment]
+    """Streams the ciphertext of the canaries in this curator's part of a column that several curators hold, once this
+    curator has recorded what the server published. Callers: the other holders of the column.
+    """
     GetCanaryChanges: _aio.UnaryUnaryMultiCallable[_curator_peer_pb2.GetCanaryChangesRequest, _curator_peer_pb2.GetCanaryChangesResponse]  # type: ignore[assignment]
     """Says which canaries the server changed in this curator's columns, once it has passed the test of them. Callers:
     curators with columns in the release.
@@ -154,6 +162,16 @@ class CuratorPeerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_curator_peer_pb2.FetchIndicesResponse], _abc.AsyncIterator[_curator_peer_pb2.FetchIndicesResponse]]:
         """Streams the row indices of a release that shares them explicitly. Callers: curators."""
+
+    @_abc_1.abstractmethod
+    def FetchCanaryPart(
+        self,
+        request: _curator_peer_pb2.FetchCanaryPartRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_curator_peer_pb2.FetchCanaryPartResponse], _abc.AsyncIterator[_curator_peer_pb2.FetchCanaryPartResponse]]:
+        """Streams the ciphertext of the canaries in this curator's part of a column that several curators hold, once this
+        curator has recorded what the server published. Callers: the other holders of the column.
+        """
 
     @_abc_1.abstractmethod
     def GetCanaryChanges(

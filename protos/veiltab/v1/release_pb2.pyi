@@ -116,14 +116,16 @@ class Table(_message.Message):
     def __init__(self, attributes: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Column(_message.Message):
-    __slots__ = ("attribute", "owner", "size")
+    __slots__ = ("attribute", "owner", "size", "others")
     ATTRIBUTE_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
+    OTHERS_FIELD_NUMBER: _ClassVar[int]
     attribute: str
     owner: str
     size: int
-    def __init__(self, attribute: _Optional[str] = ..., owner: _Optional[str] = ..., size: _Optional[int] = ...) -> None: ...
+    others: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, attribute: _Optional[str] = ..., owner: _Optional[str] = ..., size: _Optional[int] = ..., others: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class TableSpec(_message.Message):
     __slots__ = ("release_id", "study_digest", "researcher", "columns", "population", "sample", "server_replacement", "epsilon", "scheme", "sampling", "pad", "alignment", "deadline", "delta", "stage", "curator_replacement", "canaries", "part_of")

@@ -454,5 +454,5 @@ def test_nodes_and_questions_go_together() -> None:
 
 
 def test_a_key_that_is_not_there_may_be_there_misspelt() -> None:
-    with pytest.raises(InvalidInputError, match=r"owner is not there\. Did you mean it by 'onwer'\?"):
+    with pytest.raises(InvalidInputError, match=r"unknown key 'onwer'\. Did you mean 'owner'"):
         study(TEXT.replace('owner = "bob"', 'onwer = "bob"'))
