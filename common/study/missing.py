@@ -62,7 +62,8 @@ def presence_sentence(study: Study) -> str:
             f" {each} learns whether the person is in it."
         )
     each = spokes[0] if len(spokes) == 1 else f"Each of {joined(spokes)}"
-    tests = " and can test every name that it can think of" if study.alignment == "tokens" else ""
+    tests_names = study.alignment == "tokens" and study.identity is None
+    tests = " and can test every name that it can think of" if tests_names else ""
     said.append(f"{each} learns which of its own people {hub} has{tests}.")
     said.append(f"That a person is in the table of {hub} is not protected.")
     return " ".join([*said, *_several_rows(study, spokes)])

@@ -246,7 +246,7 @@ def _attribute(column: ColumnReading) -> AttributeInspection:
     return AttributeInspection(
         name=rule.name,
         column=rule.column,
-        counts=dict(zip(rule.attribute.categories, column.counts, strict=True)),
+        counts=dict(zip(rule.coding.categories, column.counts, strict=True)),
         missing=column.missing,
         clipped=column.clipped,
         missing_rule=rule.coding.missing or "drop",
@@ -276,9 +276,9 @@ def _notes(reading: Reading, study: Study) -> tuple[str, ...]:
             )
         if column.rule.coding.grid:  # that nobody is near a point matters to nobody
             continue
-        absent = [c for c, n in zip(column.rule.attribute.categories, column.counts, strict=True) if n == 0]
-        if absent:
-            notes.append(f"attribute {column.rule.name}: no row is {', '.join(absent[:_SHOWN])}")
+        empty = [c for c, n in zip(column.rule.coding.categories, column.counts, strict=True) if n == 0]
+        if empty:
+            notes.append(f"attribute {column.rule.name}: no row is {', '.join(empty[:_SHOWN])}")
     return tuple(notes)
 
 

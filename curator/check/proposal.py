@@ -84,7 +84,7 @@ class AttributeProposal:
         """Return the proposal for people."""
         lines = [
             f"{self.name} (column {self.rule.column})",
-            f"  categories: {', '.join(map(shown, self.rule.attribute.categories))}",
+            f"  categories: {', '.join(map(shown, self.rule.coding.categories))}",
         ]
         recode = self.rule.coding.recode
         lines += [f"  recode: {quoted(raw)} is {category}" for raw, category in recode[:_SHOWN]]
@@ -137,7 +137,7 @@ class AttributeProposal:
 
         A bin, or a whole number, between others is listed whether it occurs or not.
         """
-        counts = dict(zip(self.rule.attribute.categories, reading.counts, strict=True))
+        counts = dict(zip(self.rule.coding.categories, reading.counts, strict=True))
         own = [category for category in counts if category != self.rule.coding.missing]
         telling = own if "categories" in self.table else [own[0], own[-1]]
         # Points of a grid are round numbers, or a person's.

@@ -70,7 +70,7 @@ class ColumnReader:
         """Type of its symbols, or of positions on its grid."""
         self._code_dtype = np.dtype(np.int64) if is_grid else np.min_scalar_type(-rule.attribute.size)
         self._parts = PARTS if is_grid else 1
-        self._counts = np.zeros(rule.attribute.size, np.int64)
+        self._counts = np.zeros(len(rule.coding.categories), np.int64)
         self._missing = self._clipped = 0
         self._unknown_rows = 0
         self._unknown_first: list[int] = []

@@ -130,6 +130,12 @@ def read_table(
         problem = f"this seems to be the table of curator {other}, whose columns its header has"
         error = refusal(reading.errors[0].where, problem, f"Give that of {curator_name}, or --name {other}.")
         reading = replace(reading, errors=(error, *reading.errors))
+    if curator.complete and reading.rows_dropped:
+        names = ", ".join(one.rule.name for one in reading.columns if one.missing and one.rule.coding.missing is None)
+        problem = f"a complete table leaves no row out, and {rows_have(reading.rows_dropped)} no value of {names}"
+        remedy = 'Give these attributes missing = "category", or the curator no `complete`, in the study file.'
+        error = refusal(TableAddress.of(table).shown, problem, remedy)
+        reading = replace(reading, errors=(*reading.errors, error))
     return reading
 
 

@@ -46,7 +46,7 @@ def _quoted_values(column: ColumnReading) -> str:
     """Return the first unknown values with their rows, and the category that the first of them may mean."""
     shown = [f"{quoted(one.value[:_LONGEST])} in row {one.first_rows[0]}" for one in column.unknown[:_SHOWN]]
     more = ", and others" if len(column.unknown) > _SHOWN else ""
-    near = nearest(column.rule.attribute.categories, column.unknown[0].value.strip()) if column.unknown else ""
+    near = nearest(column.rule.coding.categories, column.unknown[0].value.strip()) if column.unknown else ""
     return f"{', '.join(shown)}{more}. {near}".strip()
 
 

@@ -141,3 +141,26 @@ def test_a_file_that_cannot_be_read_is_a_report_and_an_unknown_curator_is_not(tm
     assert "cannot be read" in report.problems[0]
     with pytest.raises(InvalidInputError, match="no curator"):
         inspect_table(tmp_path / "none.csv", study, "zoe")
+
+
+def test_a_complete_table_leaves_no_row_out(tmp_path: Path) -> None:
+    hub = STUDY.replace('hub = "alice"', 'hub = "bob"').replace("complete = true\n", "")
+    complete = study_from_bytes(
+        hub.replace('name = "alice"\n', 'name = "alice"\ncomplete = true\n', 1).encode(), "s.toml"
+    )
+    path, said = (
+        write(tmp_path, *hundred_rows(2)),
+        "a complete table leaves no row out, and 2 rows have no value of colour",
+    )
+    with pytest.raises(InvalidInputError, match=said):
+        load_table(path, complete, "alice")
+    assert said in inspect_table(path, complete, "alice").problems[0]
+    assert inspect_table(write(tmp_path, *hundred_rows(0)), complete, "alice").ok
+
+
+def test_absent_is_no_category_of_a_table(tmp_path: Path) -> None:
+    hub = STUDY.replace('hub = "alice"', 'hub = "bob"').replace("complete = true\n", "")
+    report = inspect_table(write(tmp_path, "1,red,s", "2,absent,l"), study_from_bytes(hub.encode(), "s.toml"), "alice")
+    assert report.attributes[0].counts == {"red": 1, "green": 0}
+    assert report.attributes[0].unknown[0].value == "absent"
+    assert "attribute colour: no row is green" in report.notes
