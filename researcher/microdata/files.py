@@ -14,7 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from veiltab.common.core.domain import Domain
+from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.texts.cells import plain_cell
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import written_whole
@@ -89,6 +89,18 @@ def write_rows(
         ) from error
 
 
+def whole_numbers(symbols: NDArray[np.integer[Any]], attribute: Attribute) -> pa.Array | None:
+    """Return the whole numbers of a column, null where a person is absent; None if its categories are no such."""
+    numbers = _integers(attribute)
+    if numbers is None:
+        return None
+    return pa.array(symbols.astype(np.int64) + numbers.start, mask=symbols >= len(numbers))
+
+
+def _integers(attribute: Attribute) -> range | None:
+    return attribute.without_absent.integers
+
+
 _Weighted = tuple[Chunk, list[pa.Array]]
 """Rows, and their weights column by column."""
 
@@ -111,7 +123,7 @@ def _write_parquet(
     text = json.dumps(provenance, ensure_ascii=False)
     categories = pa.dictionary(pa.int32(), pa.string(), ordered=True)
     kinds = [
-        pa.float64() if attribute.number else categories if attribute.integers is None else pa.int64()
+        pa.float64() if attribute.number else categories if _integers(attribute) is None else pa.int64()
         for attribute in domain.attributes
     ]
     fields = [pa.field(name, kind) for name, kind in zip(domain.names, kinds, strict=True)]
@@ -120,8 +132,8 @@ def _write_parquet(
     labels = [pa.array(attribute.categories, pa.string()) for attribute in domain.attributes]
 
     def column(symbols: NDArray[np.integer[Any]], axis: int) -> pa.Array:
-        if (numbers := domain.attributes[axis].integers) is not None:
-            return pa.array(symbols.astype(np.int64) + numbers.start)
+        if (numbers := whole_numbers(symbols, domain.attributes[axis])) is not None:
+            return numbers
         return pa.DictionaryArray.from_arrays(pa.array(symbols.astype(np.int32)), labels[axis], ordered=True)
 
     with written_whole(path) as file, pa.parquet.ParquetWriter(file, schema, compression="zstd") as writer:
@@ -138,7 +150,8 @@ def _write_csv(
     labels = [pa.array([plain_cell(text) for text in a.categories], pa.string()) for a in domain.attributes]
 
     def column(symbols: NDArray[np.integer[Any]], axis: int) -> pa.Array:
-        return labels[axis].take(pa.array(symbols))
+        numbers = whole_numbers(symbols, domain.attributes[axis])
+        return labels[axis].take(pa.array(symbols)) if numbers is None else numbers.cast(pa.string())
 
     with written_whole(provenance_path(path)) as file:
         file.write(json.dumps(provenance, ensure_ascii=False, indent=1).encode())

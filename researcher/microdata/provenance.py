@@ -16,6 +16,12 @@ DRAWN = (
 )
 """How numbers became those of a file."""
 
+ABSENT_ROWS = (
+    'Rows are those of the hub: "absent", or an empty number, is what stands there of a person whom the curator of a'
+    " column lacks. The model does not know that whoever is absent in one column is so in all of the same curator."
+)
+"""What a reader must know of a file with people who are absent from a table."""
+
 RELATION = "substitution of one respondent's whole row"
 """Neighbouring tables, as every epsilon of a release understands them."""
 
@@ -36,7 +42,7 @@ class Provenance:
         replicates: M, how often the release was played again; 0 for a file without intervals.
         copies: files that stand for the replicates; 0 for one file with weights.
         unjoined: pairs of attributes that no played truth joins directly, for want of room.
-        coarse: what is lost of numbers whose steps are long, a sentence for each number and pair.
+        coarse: what else is lost, a sentence each: of numbers whose steps are long, and of people who are absent.
         links: which wrong links were undone before the model was fitted, as sentences; empty if none were.
     """
 

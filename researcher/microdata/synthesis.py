@@ -25,8 +25,8 @@ from veiltab.common.tasks.pool import Pool
 from veiltab.researcher.estimates.table import labelled
 from veiltab.researcher.estimates.table_result import TableResult, fitted
 from veiltab.researcher.microdata.drawn_together import DrawnTogether
-from veiltab.researcher.microdata.files import Chunk, Weights, copy_paths, write_rows
-from veiltab.researcher.microdata.provenance import Provenance, weight_columns
+from veiltab.researcher.microdata.files import Chunk, Weights, copy_paths, whole_numbers, write_rows
+from veiltab.researcher.microdata.provenance import ABSENT_ROWS, Provenance, weight_columns
 from veiltab.researcher.microdata.replays import played_errors
 from veiltab.researcher.microdata.replicate_weights import Kinds, replicate_counts, signs
 from veiltab.researcher.model.fitting import Model
@@ -158,7 +158,9 @@ class Microdata:
             if attribute.number:
                 columns[attribute.name] = np.concatenate([numbers[axis] for _, numbers in chunks])
             else:
-                columns[attribute.name] = labelled(np.concatenate([rows[:, axis] for rows, _ in chunks]), attribute)
+                symbols = np.concatenate([rows[:, axis] for rows, _ in chunks])
+                whole = whole_numbers(symbols, attribute)
+                columns[attribute.name] = labelled(symbols, attribute) if whole is None else whole.to_pandas()
         if weights is not None:
             first, *others = weight_columns(self.domain, weights.shape[1])
             columns[first] = np.ones(len(weights), np.float32)
@@ -297,7 +299,7 @@ def synthesise(  # noqa: PLR0913 - one argument a choice
             replicates=count,
             copies=copies,
             links=" ".join(dict.fromkeys(remark for one in tables for remark in one.remarks)),
-            coarse=numbers.losses,
+            coarse=(*numbers.losses, *([ABSENT_ROWS] if any(one.has_absent for one in domain.attributes) else [])),
             unjoined=sum(model.wider.containing(pair) is None for pair in combinations(range(len(domain.names)), 2)),
         ),
     )

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from veiltab.common.core.domain import Attribute, Domain
+from veiltab.common.core.domain import ABSENT, Attribute, Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.microdata.files import (
     Chunk,
@@ -98,3 +98,19 @@ def test_every_file_of_every_copy_is_asked_about_before_it_is_written() -> None:
         *("wages-1.csv", "wages-1.csv.json", "wages-2.csv", "wages-2.csv.json")
     }
     assert [path.name for path in written_paths(Path("wages.csv"), 0)] == ["wages.csv", "wages.csv.json"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_numbers_of_people_who_are_absent_are_empty(tmp_path: Path, suffix: str) -> None:
+    attributes = (
+        Attribute(name="wage", categories=("0", "10", ABSENT), number="bob/wage"),
+        Attribute(name="hours", categories=("7", "8", ABSENT)),
+        Attribute(name="town", categories=("north", ABSENT)),
+    )
+    rows = np.array([[0, 1, 0], [2, 2, 1]])
+    path = tmp_path / f"rows.{suffix}"
+    write_rows(path, Domain(attributes=attributes), [(rows, {0: np.array([2.5, np.nan])})], PROVENANCE)
+    frame = pd.read_csv(path) if suffix == "csv" else pd.read_parquet(path)
+    assert frame["wage"].isna().tolist() == frame["hours"].isna().tolist() == [False, True]
+    assert (frame["wage"][0], frame["hours"][0]) == (2.5, 8)
+    assert frame["town"].tolist() == ["north", ABSENT]

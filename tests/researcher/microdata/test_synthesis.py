@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from tests.researcher.microdata.made_linked import DOMAIN, PEOPLE, RELEASE_ID, measured, people, status, workload
+from veiltab.common.core.domain import ABSENT, Domain
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
 from veiltab.common.privacy.cards.card import Bound, EpsilonCard
 from veiltab.researcher.estimates.table_result import fitted
@@ -21,7 +22,7 @@ from veiltab.researcher.microdata import synthesis
 from veiltab.researcher.microdata.comparison import distance, fractions_of, mean_distance
 from veiltab.researcher.microdata.expectation import expected_error
 from veiltab.researcher.microdata.files import provenance_path
-from veiltab.researcher.microdata.provenance import WARNING
+from veiltab.researcher.microdata.provenance import ABSENT_ROWS, WARNING
 from veiltab.researcher.microdata.redrawing import drawn_anew
 from veiltab.researcher.microdata.replicate_intervals import with_replicates
 from veiltab.researcher.microdata.synthesis import MOST_ROWS, MOST_WEIGHTS, Microdata, check_size, synthesise
@@ -254,3 +255,15 @@ def test_intervals_hold_the_truth() -> None:
         held.extend((table["low"] <= true) & (true <= table["high"]))
     # 180 intervals, three a release.
     assert np.mean(held) >= 0.90
+
+
+def test_rows_of_people_who_are_absent_are_in_the_file_and_said_to_be() -> None:
+    age, job, *others = DOMAIN.attributes
+    lacking = Domain(
+        attributes=(age, job, *(replace(one, categories=(*one.categories[:-1], ABSENT)) for one in others))
+    )
+    made = synthesise(lacking, status(), TABLES, rows=PEOPLE, seed="s")
+    share = float((made.frame()["town"] == ABSENT).mean())
+    assert share == pytest.approx(float((TRUTH[:, 3] == 1).mean()), abs=0.05)
+    assert made.provenance.coarse == (ABSENT_ROWS,)
+    assert microdata().provenance.coarse == ()
