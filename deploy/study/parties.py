@@ -10,6 +10,12 @@ from veiltab.common.command.cli import note
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.members import RELAYED, check_once
 
+HUB_MEANS = (
+    "The rows of the hub are the rows of every table: who is not in its table is in none. That a person is in it is not"
+    " protected, and every other curator learns which of its own people the hub has. Take the curator whose list of"
+    " people is no secret to the others, such as a population register."
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parties:
@@ -51,6 +57,23 @@ class Parties:
                 proposal = f"{name}.example.org:{port}"
                 endpoints[name] = self._answer(f"--curator {name}=HOST:PORT", f"Curator {name}, HOST:PORT", proposal)
         return endpoints
+
+    def hub(self, given: str | None, names: Sequence[str]) -> str:
+        """Return the hub, which a person names: there is no proposal.
+
+        Raises:
+            InvalidInputError: nobody names it, or it has no draft.
+        """
+        if given is None and (self.takes_all or not sys.stdin.isatty()):
+            raise InvalidInputError("nobody is the hub", where="--hub", remedy=f"Name it. {HUB_MEANS}")
+        if given is None:
+            note(HUB_MEANS)
+            return str(click.prompt("Hub", type=click.Choice([*names]), err=True))
+        if given not in names:
+            raise InvalidInputError(
+                f"there is no draft of {given[:60]!r}", where="--hub", remedy=f"Drafts: {', '.join(names)}."
+            )
+        return given
 
     def researchers(self, given: Sequence[str]) -> dict[str, str]:
         """Return the endpoint of each researcher."""

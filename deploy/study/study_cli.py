@@ -220,13 +220,13 @@ def _missing_texts(options: Sequence[str]) -> dict[str, set[str]]:
 @click.option("--curator", "curators", multiple=True, metavar="NAME=HOST:PORT", help="Where a curator listens.")
 @click.option("--researcher", "researchers", multiple=True, metavar="NAME=HOST:PORT", help="A researcher.")
 @click.option("--relay", metavar="HOST:PORT", help="A relay; curators without an endpoint are called through it.")
-@click.option("--hub", help="With drafts that have an identity: the curator to whose rows all others link.")
+@click.option("--hub", help="The curator whose rows are those of every table; presence in it is not protected.")
 @click.option(
     "--alignment",
-    type=click.Choice(["tokens", "psi"]),
-    default="tokens",
+    type=click.Choice(["oblivious", "tokens"]),
+    default="oblivious",
     show_default=True,
-    help="How curators find their common people; psi is slower, and guesses of people find less.",
+    help="How the others find their people among the hub's: by tokens each can test every name it can think of.",
 )
 @click.option("--yes", is_flag=True, help="Take a proposal for everything that is not given, and ask nothing.")
 @click.option("--out", type=PATH, default="study.toml", show_default=True, help="File to write.")
@@ -263,7 +263,7 @@ def merge(
         plain = [{"file": path, **asdict(problem)} for path, problem in problems]
         emit({"ok": False, "file": None, "problems": plain}, "\n".join([f"{out} is not written", *lines]))
         return InvalidInputError.exit_code
-    _check_hub(hub, drafts)
+    names = [draft.curator for draft in drafts]
     chosen_id = parties.study(study_id)
     frame = StudyFrame(
         id=chosen_id,
@@ -271,9 +271,9 @@ def merge(
         epsilon=parse_epsilon(epsilon),
         delta=None if delta is None else parse_delta(delta),
         server=parties.server(server),
-        curators=parties.curators(curators, [draft.curator for draft in drafts]),
+        curators=parties.curators(curators, names),
         researchers=parties.researchers(researchers),
-        hub=hub or "",
+        hub=parties.hub(hub, names),
         relay=relay,
         alignment=alignment,
     )
@@ -281,7 +281,7 @@ def merge(
     made = study_from_bytes(text.encode(), str(out))
     facts = _facts(made)
     _write(out, text)
-    notes = [*_linking(made), *remarks(drafts)]
+    notes = [*_joining(made), *remarks(drafts)]
     lines = [
         f"{out} is written. Every party gets the same bytes.",
         *(f"  {name}: {value}" for name, value in facts.items()),
@@ -292,18 +292,6 @@ def merge(
     ]
     emit({"ok": True, "file": out, "problems": [], **facts, "notes": notes}, "\n".join(lines))
     return 0
-
-
-def _check_hub(hub: str | None, drafts: "Sequence[Draft]") -> None:
-    """Refuse drafts with an identity and no hub, or the other way round: where presence is no secret, people say."""
-    has_identity = any(draft.identity for draft in drafts)
-    if has_identity and hub is None:
-        raise InvalidInputError(
-            "the drafts name people by identity, and nobody is the hub",
-            remedy="Add --hub NAME, the curator in whose table being present is no secret.",
-        )
-    if hub is not None and not has_identity:
-        raise InvalidInputError("--hub goes with drafts that have an identity", remedy="Leave it out.")
 
 
 def _drafts(paths: Sequence[Path], parties: "Parties") -> "tuple[list[Draft], Sequence[tuple[Path | None, Problem]]]":
@@ -332,7 +320,7 @@ def check(path: Path) -> int:
 
     data = read_file(path)
     facts: dict[str, object] = {}
-    linking: list[str] = []
+    joining: list[str] = []
     if is_draft(data):
         problems = draft_problems(data)
         if not problems:
@@ -342,12 +330,12 @@ def check(path: Path) -> int:
         problems = study_problems(data)
         if not problems:
             made = study_from_bytes(data, str(path))
-            facts, linking = _facts(made), _linking(made)
+            facts, joining = _facts(made), _joining(made)
     verdict = "ready" if not problems else f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
     lines = [f"{path}: {verdict}", *(f"  {problem}" for problem in problems)]
-    lines += [*(f"  {name}: {value}" for name, value in facts.items()), *(f"  {line}" for line in linking)]
+    lines += [*(f"  {name}: {value}" for name, value in facts.items()), *(f"  {line}" for line in joining)]
     plain = [asdict(problem) for problem in problems]
-    emit({"ok": not problems, "file": path, "problems": plain, **facts, "notes": linking}, "\n".join(lines))
+    emit({"ok": not problems, "file": path, "problems": plain, **facts, "notes": joining}, "\n".join(lines))
     return InvalidInputError.exit_code if problems else 0
 
 
@@ -356,30 +344,29 @@ def _facts(loaded: "Study") -> dict[str, object]:
     curators = {c.name: len(loaded.attributes_of(c.name)) for c in loaded.curators}
     facts: dict[str, object] = {"study": loaded.id, "digest": loaded.digest}
     facts["attributes"] = ", ".join(f"{name} has {count}" for name, count in curators.items()) or "none"
+    if loaded.curators:
+        facts |= {"hub": loaded.hub, "alignment": loaded.alignment}
     if loaded.identity is not None:
-        facts["hub"] = loaded.identity.hub
         facts["keys"] = len(loaded.identity.ladder)
-        facts["alignment"] = loaded.alignment
     if loaded.questions:
         facts["questions"] = len(loaded.questions)
     return facts
 
 
-def _linking(loaded: "Study") -> list[str]:
-    """Return, of a study that links people, what tokens show and which keys a curator lacks a field of."""
+def _joining(loaded: "Study") -> list[str]:
+    """Return who learns of whose presence, and which keys a curator lacks a field of."""
     from veiltab.common.study.identity_table import absent_fields
+    from veiltab.common.study.missing import presence_sentence
 
+    said = [presence_sentence(loaded)] if loaded.curators else []
     if loaded.identity is None:
-        return []
+        return said
     absent = absent_fields(loaded.identity, loaded.curators)
     all_keys = len(loaded.identity.ladder)
-    lines = [f"{len(keys)} of {all_keys} keys need {field}, which {name} lacks" for name, field, keys in absent]
-    if loaded.alignment == "tokens":
-        lines.append(
-            'by tokens every curator can test guesses of people at home; with alignment = "psi" under [study], which is'
-            " slower, it tests only those that it puts into its table, and others count them"
-        )
-    return lines
+    return [
+        *said,
+        *(f"{len(keys)} of {all_keys} keys need {field}, which {name} lacks" for name, field, keys in absent),
+    ]
 
 
 def _write(path: Path, text: str) -> None:

@@ -83,7 +83,7 @@ def tables(cli: Ran) -> Ran:
 
 
 MERGE = (
-    *("merge", "alice.toml", "bob.toml", "--study", "pay", "--server", "localhost:1"),
+    *("merge", "alice.toml", "bob.toml", "--study", "pay", "--server", "localhost:1", "--hub", "alice"),
     *("--curator", "alice=localhost:2", "--curator", "bob=localhost:3", "--researcher", "rosa=localhost:4"),
 )
 
@@ -179,11 +179,12 @@ def test_what_is_not_given_is_asked_proposed_or_refused(tables: Ran, monkeypatch
     code, _, err = tables("merge", "alice.toml", "bob.toml", "--study", "pay")
     assert code == 2
     assert "--server: this is not given, and nobody can be asked" in err
-    monkeypatch.setattr(sys, "stdin", Typed("pay\nhub=localhost:1\n\nlocalhost:3\n\n"))
+    monkeypatch.setattr(sys, "stdin", Typed("pay\nhub=localhost:1\n\nlocalhost:3\n\nbop\nbob\n"))
     found = as_json(tables, "merge", "alice.toml", "bob.toml")
     assert (found["ok"], found["study"]) == (True, "pay")
     merged = load_study(Path("study.toml"))
     parties = (merged.server, *merged.curators, *merged.researchers)
+    assert merged.hub == "bob"
     assert [f"{party.name}={party.endpoint}" for party in parties] == [
         "hub=localhost:1",
         "alice=alice.example.org:7401",
@@ -191,6 +192,11 @@ def test_what_is_not_given_is_asked_proposed_or_refused(tables: Ran, monkeypatch
         "rosa=rosa.example.org:7410",
     ]
     code, _, err = tables("merge", "alice.toml", "bob.toml", "--yes", "--out", "other.toml")
+    assert code == 2
+    assert "--hub: nobody is the hub. Name it. The rows of the hub are the rows of every table" in err
+    code, _, err = tables("merge", "alice.toml", "bob.toml", "--yes", "--hub", "carol", "--out", "other.toml")
+    assert "--hub: there is no draft of 'carol'. Drafts: alice, bob." in err
+    code, _, err = tables("merge", "alice.toml", "bob.toml", "--yes", "--hub", "alice", "--out", "other.toml")
     assert code == 0
     assert "--curator bob=HOST:PORT is not given: bob.example.org:7402 is taken, to be edited\n" in err
     assert load_study(Path("other.toml")).id == "study"
@@ -199,7 +205,7 @@ def test_what_is_not_given_is_asked_proposed_or_refused(tables: Ran, monkeypatch
 def test_with_a_relay_curators_without_an_endpoint_are_called_through_it(tables: Ran) -> None:
     drafted(tables)
     words = ("alice.toml", "bob.toml", "--relay", "relay.example.org:443", "--curator", "bob=localhost:3", "--yes")
-    assert tables("merge", *words)[0] == 0
+    assert tables("merge", *words, "--hub", "alice")[0] == 0
     merged = load_study(Path("study.toml"))
     assert merged.relay is not None
     assert merged.relay.endpoint == "relay.example.org:443"
