@@ -31,6 +31,12 @@ def results_with_links(
     errors = _read(asked, study)
     if errors is None:
         return tuple(results)
+    if any(study.may_lack(study.owner_of(name)) for one in results for name in one.names):
+        raise InvalidInputError(
+            "wrong links are not undone in a model of people who may be absent",
+            where="linkage error",
+            remedy="Ask for tables that were measured, or leave the linkage error out.",
+        )
     return linked_results(results, errors, _owners(study), {one.name: one.attribute.size for one in study.attributes})
 
 

@@ -18,6 +18,8 @@ from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
 from veiltab.researcher.estimates.pooling import pooled
 from veiltab.researcher.estimates.present import PresentEstimate, among_present
+from veiltab.researcher.linkage_errors.corrected import corrected
+from veiltab.researcher.linkage_errors.linkage_error import LinkageErrors, LinkError
 from veiltab.researcher.questions import question as questions
 from veiltab.researcher.questions.sentence import parse_question
 
@@ -211,3 +213,33 @@ def test_nobody_present_is_refused() -> None:
 def test_a_table_of_complete_curators_is_itself() -> None:
     table = exact(people(1.0)[:, :4, :2], PRESENT)
     assert among_present(table, STUDY) is table
+
+
+@pytest.mark.parametrize("question", ["sex, hours, salary", "share of salary by sex", "mean of hours by sex"])
+def test_wrong_links_of_those_who_are_present_are_undone(question: str) -> None:
+    share, rng, table = 0.1, np.random.default_rng(9), people(0.5)
+    present = table[:, :4, :2].reshape(2, 8)
+    true = asked(question, truth_of(0.5)).estimate
+    errors = LinkageErrors(of=LinkError(share=share, sd=0.0, least=None))
+    owners = {name: STUDY.owner_of(name) for name in NAMES}
+    inside = []
+    for _ in range(150):
+        linked = table.copy()
+        wrong = rng.binomial(present, share)
+        others = rng.multinomial(wrong.sum(axis=1), present.sum(axis=0) / present.sum())
+        linked[:, :4, :2] = (present - wrong + others).reshape(2, 4, 2)
+        design = design_for(linked, N, 0.5)
+        (counts,) = simulated_counts(linked, design, 1, rng)
+        released = Estimate(domain=DOMAIN, design=design, counts=counts)
+        found = asked(question, corrected(among_present(released, STUDY), errors, owners))
+        inside.append((found.low <= true) & (true <= found.high))
+    assert 0.92 <= np.mean(inside) <= 0.985
+
+
+def test_totals_where_links_are_undone_are_refused() -> None:
+    (released,) = releases(0.5, 1)
+    errors = LinkageErrors(of=LinkError(share=0.1, sd=0.0, least=None))
+    found = corrected(among_present(released, STUDY), errors, {name: STUDY.owner_of(name) for name in NAMES})
+    with pytest.raises(InvalidInputError, match="not corrected for wrong links where people may be absent"):
+        asked("total of salary=high", found)
+    assert "are in the table of bob" in found.remarks[0]

@@ -254,6 +254,8 @@ def test_absent_is_shown_where_it_is_asked_for(lacking: Release) -> None:
         lacking.table(["sex"], absent="counted")
     with pytest.raises(InvalidInputError, match="wrong links are undone among the people who have one"):
         lacking.table(["sex", "salary"], absent="shown", linkage_error="0.02")
+    with pytest.raises(InvalidInputError, match="not undone in a model of people who may be absent"):
+        lacking.table(["sex", "age"], linkage_error="0.02")
 
 
 def test_moments_of_several_tables_are_of_the_same_people(lacking: Release) -> None:

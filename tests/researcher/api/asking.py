@@ -61,9 +61,9 @@ class Program:
         return answer
 
 
-def made_program(folder: Path, role: Role = Role.RESEARCHER) -> Iterator[Program]:
+def made_program(folder: Path, role: Role = Role.RESEARCHER, made: MadeClient | None = None) -> Iterator[Program]:
     now = [1_900_000_000.0]
-    tokens, made = Tokens(folder, lambda: now[0]), MadeClient(role=role)
+    tokens, made = Tokens(folder, lambda: now[0]), made or MadeClient(role=role)
     api = Api(Desk(cast("Client", made)).resources, tokens, lambda der: der == OWN)
     yield Program(api=api, tokens=tokens, made=made, now=now)
     tokens.close()

@@ -5,6 +5,7 @@ import copy
 import io
 import threading
 from collections.abc import MutableMapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ import pyarrow as pa
 import pytest
 
 from tests.researcher.api.asking import OWN, Program, made_program
-from tests.researcher.made_client import WAGES, MadeClient, N
+from tests.researcher.made_client import CHARGED_STUDY, COUNTS, WAGES, MadeClient, N, statuses
 from veiltab.common.rpc.parties.identity import Role
+from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.common.web.answering import MOST_BODY
 from veiltab.researcher.api.application import DESCRIPTION, MOST_OF_A_TOKEN, MOST_UNDER_WAY, MOST_WAITING
 from veiltab.researcher.api.tokens import Scope
@@ -100,6 +102,43 @@ def test_wrong_links_are_undone_where_a_program_asks_for_it(reader: Program) -> 
     for text in ("5%", "estimated", "/etc/passwd"):
         refused = reader.ask(address, params={"linkage_error": text})
         assert (refused.status_code, refused.json()["title"]) == (400, "INVALID_INPUT")
+
+
+def test_people_who_are_absent_are_left_out_or_shown(tmp_path: Path) -> None:
+    study = study_from_bytes(CHARGED_STUDY.replace(b"complete = true\n", b""), "study.toml")
+    counts = {**COUNTS, WAGES: (5000, 2000, 3000, 2000, 4000, 4000)}
+    lacking = MadeClient(study=study, releases_known=(lacking_wages(study),), counts=counts)
+    reader = next(made_program(tmp_path, made=lacking)).with_scopes(Scope.READ)
+    left_out = reader.ask("/v1/releases/wages/table").json()
+    assert left_out["codebook"]["salary"] == ["low", "high"]
+    assert left_out["remarks"][0].startswith("n = 20,000 rows of alice; about ")
+    assert sum(row["estimate"] for row in left_out["rows"]) == pytest.approx(1)
+    shown = reader.ask("/v1/releases/wages/table?absent=shown").json()
+    assert shown["codebook"]["salary"] == ["low", "high", "absent"]
+    assert shown["remarks"] == []
+    people = sum(row["estimate"] for row in shown["rows"] if row["labels"]["salary"] != "absent")
+    for row in left_out["rows"]:
+        (same,) = (other for other in shown["rows"] if other["labels"] == row["labels"])
+        assert row["estimate"] == pytest.approx(same["estimate"] / people)
+        assert row["estimate_rows"] == pytest.approx(same["estimate_rows"])
+    asked = {"question": "share of salary by sex"}
+    rows = [
+        reader.ask("/v1/releases/wages/analysis", params=asked | more).json()["rows"]
+        for more in ({}, {"absent": "left-out"}, {"absent": "shown"})
+    ]
+    assert (rows[0], [len(some) for some in rows]) == (rows[1], [4, 4, 6])
+    refused = reader.ask("/v1/releases/wages/table?absent=counted")
+    assert (refused.status_code, refused.json()["title"]) == (400, "INVALID_INPUT")
+    assert "about " in reader.ask("/v1/releases/wages/report").text
+
+
+def lacking_wages(study: Study) -> Status:
+    """Return the release of wages where bob may lack people of alice."""
+    (wages, *_) = statuses(study)
+    assert wages.spec is not None
+    sizes = {"sex": 2, "salary": 3}
+    columns = tuple(replace(one, size=sizes[one.attribute]) for one in wages.spec.columns)
+    return replace(wages, spec=replace(wages.spec, columns=columns))
 
 
 def test_releases_come_in_pages(reader: Program) -> None:
