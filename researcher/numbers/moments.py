@@ -22,9 +22,11 @@ import numpy as np
 
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.missing import joined
 from veiltab.researcher.analysis.comparisons import Table
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.estimates.estimation import TableEstimate
+from veiltab.researcher.estimates.present import PresentEstimate
 from veiltab.researcher.numbers.points import are_numbers, covariance, numbers_of, twin_of
 
 SURE = 2.0
@@ -119,8 +121,10 @@ def moments(tables: Sequence[Table], products: Sequence[Product]) -> Moments:
             names = [*one.measures][: 1 + (one is other)] + (
                 [*other.measures][:1] if other and other is not one else []
             )
+            spokes = {spoke for table in tables if isinstance(table, PresentEstimate) for spoke in table.spokes}
+            beside = f" and an attribute of {joined(sorted(spokes))}, which says who is absent" if spokes else ""
             raise InvalidInputError(
-                f"no table has {' and '.join(names)}", remedy="Ask for a release with a table of both."
+                f"no table has {' and '.join(names)}{beside}", remedy="Ask for a release with a table of them."
             )
     inverse = np.linalg.inv(information)
     found = Moments(values=inverse @ score, errors=inverse @ spread @ inverse, parts=tuple(parts))
