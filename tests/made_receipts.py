@@ -71,7 +71,7 @@ def made_tests(spec: TableSpec, *, share: float = 1.0, canaries: int | None = No
     offsets = {c: source.integers(0, c.size, len(places)) * replaced for c in columns}
     sent = {c: source.integers(0, c.size, len(places)) for c in columns}
     lists = {}
-    for owner in dict.fromkeys(c.owner for c in columns):
+    for owner in dict.fromkeys(holder for c in columns for holder in c.holders):
         own = spec.columns_of(owner)
         rows = np.flatnonzero(np.any([offsets[c] != 0 for c in own], axis=0))
         lists[owner] = CanaryChanges(

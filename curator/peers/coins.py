@@ -199,7 +199,8 @@ class Coins:
 
     def _tossers(self, coin_id: str) -> frozenset[str]:
         """Return the curators that have a share of a coin."""
-        return frozenset(coin_id.split("/")[2:]) or self._curators
+        kind, *names = coin_id.split("/")
+        return frozenset(names[1:] if kind == _RELEASE else ()) or self._curators
 
     def _share_for_peer(self, coin_id: str, peer: str) -> bytes:
         """Return `share` to a peer, who could else name any number of alignments for which one would be kept."""

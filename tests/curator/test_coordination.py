@@ -13,6 +13,7 @@ from veiltab.common.core.coin import commitment, toss, transcript
 from veiltab.common.errors import ConflictError, IntegrityError, InvalidInputError, NotReadyError, UnavailableError
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.curator.party.service import CuratorPeerServicer
+from veiltab.curator.peers.coins import pair_coin
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.rpc_answers import Answers
 from veiltab.v1 import curator_peer_pb2
@@ -268,3 +269,40 @@ def test_a_forgotten_coin_is_not_tossed_again(village: Village) -> None:
     village.parts["bob"].store.coins.set_coin_value(ALIGNMENT, b"")
     with pytest.raises(ConflictError, match="tossed and is forgotten"):
         asyncio.run(village.tossed("bob", ALIGNMENT))
+
+
+def test_a_coin_of_two_is_tossed_by_them_alone_and_forgotten_with_the_release_s(
+    village: Village, make_spec: Make
+) -> None:
+    coin = pair_coin(ID, "bob", "alice")
+    assert coin == pair_coin(ID, "alice", "bob") != pair_coin(ID, "alice", "carol")
+    with pytest.raises(NotReadyError, match="has not charged the release yet"):
+        asyncio.run(village.tossed("alice", coin))
+    shown_with_charges(village, make_spec())
+    values = village.toss(coin, names=("alice", "bob"))
+    other = village.toss(pair_coin(ID, "alice", "carol"), names=("alice", "carol"))
+    assert len({*values.values(), *other.values()}) == 2
+    assert not village.parts["carol"].store.coins.knows_coin(coin)
+    alice = village.parts["alice"]
+    with pytest.raises(InvalidInputError, match="curator carol: there is no such coin"):
+        alice.coins.exchange_commitments(coin, "carol", bytes(32))
+    with pytest.raises(InvalidInputError, match="curator carol: there is no such coin"):
+        alice.coins.open_share(coin, "carol", b"")
+    alice.store.coins.forget_coin(RELEASE)
+    with pytest.raises(ConflictError, match="tossed and is forgotten"):
+        asyncio.run(village.tossed("alice", coin))
+
+
+@pytest.mark.parametrize(
+    "coin",
+    [
+        f"{RELEASE}/bob/carol",
+        f"{RELEASE}/bob/alice",
+        f"{RELEASE}/alice",
+        f"{RELEASE}/alice/bob/carol",
+    ],
+)
+def test_a_coin_of_others_than_two_is_none(village: Village, make_spec: Make, coin: str) -> None:
+    shown_with_charges(village, make_spec())
+    with pytest.raises(InvalidInputError, match="there is no such coin"):
+        village.parts["alice"].coins.exchange_commitments(coin, "bob", bytes(32))

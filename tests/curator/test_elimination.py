@@ -309,6 +309,14 @@ def test_who_is_named_is_who_refused_and_not_whom_it_speaks_of() -> None:
         assert named_in(refusal, stored, "alice") == parties
 
 
+def test_of_the_holders_of_a_column_the_one_is_counted_whose_part_is_missing() -> None:
+    held = (replace(SPECS[0].columns[1], others=("carol", "dan")), SPECS[0].columns[0])
+    stored = release(spec=replace(SPECS[0], columns=held))
+    for part, party in (("y", "bob"), ("y+carol", "carol"), ("y+dan", "dan")):
+        refusal = f"server cloud: has not published the release yet; attribute {part} is missing"
+        assert named_in(refusal, stored, "alice") == {f"curator {party}"}
+
+
 def test_a_curator_that_shows_a_ledger_from_before_the_release_is_counted(
     world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -225,3 +226,20 @@ def test_a_curator_decides_about_its_own_attributes_only(
 def test_a_denied_attribute_is_in_no_plan_whatever_another_curator_says(study: Study, make_request: Make) -> None:
     everyone = (says("alice", set(), {"sex"}), says("bob", {"sex", "salary"}, set()))
     assert agreed_columns(make_request(partial=True), study, *joint_decision(everyone, study)) == (SALARY,)
+
+
+@pytest.mark.parametrize(
+    ("bob", "carol", "granted", "denied"),
+    [
+        (({"stay"}, set()), ({"stay"}, set()), {"stay"}, set()),
+        (({"stay"}, set()), (set(), {"stay"}), set(), {"stay"}),
+        (({"stay"}, set()), (set(), set()), set(), set()),
+    ],
+)
+def test_an_attribute_of_several_holders_is_granted_by_all_of_them(
+    study: Study, bob: tuple[set[str], set[str]], carol: tuple[set[str], set[str]], granted: set[str], denied: set[str]
+) -> None:
+    held = replace(study.attributes[0], attribute=replace(study.attributes[0].attribute, name="stay"), owner="bob")
+    shared = SimpleNamespace(attributes=(*study.attributes, replace(held, others=("carol",))))
+    everyone = (says("alice", {"sex", "stay"}, set()), says("bob", *bob), says("carol", *carol))
+    assert [set(names) for names in joint_decision(everyone, cast("Study", shared))] == [granted | {"sex"}, denied]

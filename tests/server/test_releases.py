@@ -303,3 +303,32 @@ def test_a_ledger_is_remembered_if_it_has_no_more_entries_than_releases(
     for length in (1, 2):
         releases.witness("alice", (length, bytes(32)))
     assert releases.witness("alice", (1, bytes(32))) == (1, bytes(32))
+
+
+async def test_the_parts_of_a_column_come_from_its_holders_and_are_added_up(
+    store: ServerStore, study: Study, make_spec: Make
+) -> None:
+    bob = replace(study.curator("bob"), complete=False)
+    carol = replace(bob, name="carol", endpoint="localhost:7403")
+    *others, salary = study.attributes
+    held = replace(
+        study, curators=(study.curator("alice"), bob, carol), attributes=(*others, replace(salary, others=("carol",)))
+    )
+    column = Column(attribute="salary", owner="bob", others=("carol",), size=3)
+    spec, releases = make_spec(columns=(column,), server_replacement=1), Releases(held, store)
+    with pytest.raises(InvalidInputError, match="not as the study says"):
+        releases.open_release(make_spec(columns=(replace(column, others=None),)), "bob")
+    with pytest.raises(DeniedError, match="no column of this release is the caller's"):
+        releases.open_release(spec, "alice")
+    parts = {"bob": bytes([0, 1, 2, 2] * 100), "carol": bytes([2, 2, 1, 2] * 100)}
+    await send_whole(releases, spec, "carol", whole("salary", parts["carol"]))
+    session = store.session(ID)
+    assert set(session.complete) == {"salary+carol"}
+    assert session.waiting_for == ("salary",)
+    with pytest.raises(ConflictError, match=r"attribute salary\+carol: other bytes were taken"):
+        await send_whole(releases, spec, "carol", whole("salary", parts["bob"]))
+    await send_whole(releases, spec, "bob", whole("salary", parts["bob"]))
+    await settled(releases)
+    # Who has nobody sends the last symbol, 2, which adds nothing.
+    assert (store.published_folder(ID) / "salary").read_bytes() == bytes([0, 1, 1, 2] * 100)
+    assert set(store.published_digests(ID)) == {"salary"}

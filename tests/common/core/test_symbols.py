@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.pads import PAD, decrypt, encrypt
 from veiltab.common.core.randomness import ByteSource, CipherStream, SystemSource
-from veiltab.common.core.symbols import CHUNK, MAX_LABEL, add, check_symbols, fill_uniform, subtract
+from veiltab.common.core.symbols import CHUNK, MAX_LABEL, add, add_holders, check_symbols, fill_uniform, subtract
 from veiltab.common.errors import IntegrityError, InvalidInputError
 
 KEY = bytes(range(32))
@@ -252,3 +252,26 @@ def test_symbols_outside_the_alphabet_are_counted_not_shown() -> None:
         check_symbols(np.array([0, 3, 2, 99, 1], np.uint8), 3)
     with pytest.raises(IntegrityError, match="type"):
         check_symbols(np.array([0], "<u2"), 3)
+
+
+def constant(value: int, kind: np.dtype[np.uint8] | np.dtype[np.uint16]) -> Symbols:
+    column: Symbols = np.empty(3, kind)
+    column[:] = value
+    return column
+
+
+@pytest.mark.parametrize("size", [2, 3, 256, 257, 65536])
+def test_where_one_holder_has_a_value_that_is_the_sum_and_values_of_several_add_up(size: int) -> None:
+    absent, kind = size - 1, symbol_dtype(size)
+    for first, second, third, total in (
+        (0, absent, absent, 0),
+        (absent, absent, absent - 1, absent - 1),
+        (absent, absent, absent, absent),
+        (0, absent, 0, 1 % size),
+        (0, 0, 0, 2 % size),
+        (absent - 1, absent, 0, absent),
+    ):
+        parts = [constant(one, kind) for one in (first, second, third)]
+        assert add_holders(parts, size).tolist() == [total] * 3
+        assert add_holders(parts, size).dtype == kind
+    assert add_holders(parts[:1], size) is parts[0]

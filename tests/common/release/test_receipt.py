@@ -202,3 +202,16 @@ def test_whose_list_is_none_is_named(garbage: bytes | str | None) -> None:
         FailedReleaseError, match="curator bob: its list of changed canaries is not one of this release"
     ):
         joint_receipt(SPEC, lists, TESTS.orders)
+
+
+def test_two_holders_of_a_column_state_the_same_changes_of_it() -> None:
+    columns = (SPEC.columns[0], replace(SPEC.columns[1], others=("carol", "dan")))
+    tests = made_tests(replace(SPEC, columns=columns))
+    assert set(tests.lists) == {"alice", "bob", "carol", "dan"}
+    assert tests.together().passed
+    changes = CanaryChanges.from_bytes(tests.lists["carol"], columns[1:], 1000)
+    other = replace(changes, sent=((changes.sent[0] + 1) % columns[1].size,)).to_bytes()
+    with pytest.raises(FailedReleaseError, match="curator bob or curator carol: they state different changes"):
+        joint_receipt(tests.spec, tests.lists | {"carol": other}, tests.orders)
+    with pytest.raises(FailedReleaseError, match="curator bob or curator dan: they state different changes"):
+        joint_receipt(tests.spec, tests.lists | {"dan": b""}, tests.orders)
