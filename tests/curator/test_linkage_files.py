@@ -19,7 +19,7 @@ COLUMNS = b'identity = { given = "g", family = "f", birth = "b", sex = "s", post
 def world_fixture(terminal: Terminal) -> Terminal:
     """A spoke of a study with identity fields, as after a linkage."""
     text = terminal.study.read_bytes()
-    text = text.replace(b'id_columns = ["id"]', COLUMNS).replace(b'hub = "alice"', b'hub = "bob"')
+    text = text.replace(b'id_columns = ["id"]', COLUMNS)
     terminal.study.write_bytes(text + IDENTITY)
     report = LinkageReport(
         is_hub=False,

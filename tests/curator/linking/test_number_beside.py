@@ -8,15 +8,14 @@ import pytest
 
 from tests.curator.alignment.circle import align
 from tests.curator.linking.registers import FIELDS, SHORT, Person, people, registers, wanted_links, with_errors
-from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.ladder import FieldKind, default_ladder, ladder_of
-from veiltab.curator.alignment.linking import hub_work, spoke_work
+from veiltab.curator.alignment.joining.join_messages import JoinKind
 from veiltab.curator.alignment.linking.leg import COMPARED
-from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessage
 from veiltab.curator.linkage.linkage_text import linkage_json, linkage_text
 
 COMMON, ALONE = people(60, 1), people(30, 2)
+COMPARISON = JoinKind.COLUMNS, COMPARED
 KEYS = ("given family birth sex", "given~ family birth sex")
 
 
@@ -70,27 +69,8 @@ def test_pairs_that_both_have_a_number_are_tested(tmp_path: Path, *, is_private:
         assert linkage_json(alice.report, {})["precision_by_number"] is None
         assert (linkage_json(report, {})["recall_estimated"] is not None) is has_all
         if is_private:
-            asked = next(d for m, d in alice.received.items() if m.kind is LinkKind.ASKED and m.number == COMPARED)
-            filled = [
-                2 * bool(spoke[theirs][-1]) + (sum(map(bool, spoke[theirs][:3])) + 2 + bool(spoke[theirs][4])) * has_all
-                for theirs in wanted_links(rule, hub, spoke).values()
-            ]
-            assert len(asked) == 32 * sum(filled)
-
-
-def test_no_more_keys_of_a_pair_are_answered_than_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight where a number is compared too."""
-    for module in (hub_work, spoke_work):
-        monkeypatch.setattr(module, "MOST_PAIRS", 10)
-    with registers(tmp_path, [HUB, SPOKE], RULE, is_private=True) as (alice, bob):
-
-        def more(message: LinkMessage, data: bytes) -> bytes:
-            is_comparison = message.kind is LinkKind.ASKED and message.number == COMPARED
-            return data[:32] * (8 * 10 + 1) if is_comparison else data
-
-        bob.tampering = more
-        with pytest.raises(InvalidInputError, match=r"sends 2,592 bytes \(asked, pass 100\), more than the 2,560"):
-            align(alice, bob)
+            sizes = [len(data) for (_, one), data in alice.received.items() if (one.kind, one.number) == COMPARISON]
+            assert sizes == [64 * (3 * 2**15 + 128)], "which no pair decides"
 
 
 def test_a_number_with_a_name_of_its_own_is_beside_the_usual_keys() -> None:

@@ -10,7 +10,7 @@ from tests.curator.check.test_identity_report import STUDY
 from tests.curator.linking.registers import registers
 from tests.curator.linking.test_number_beside import COMMON, HUB, RULE, with_number
 from veiltab.common.study.file import study_from_bytes
-from veiltab.curator.linkage.linkage_report import FormCount, LegCount, LinkageReport, PassCount
+from veiltab.curator.linkage.linkage_report import FormCount, LinkageReport, PassCount
 from veiltab.curator.linkage.linkage_text import linkage_json, linkage_text, own_words
 
 NAMES = "given family birth"
@@ -23,8 +23,7 @@ def report(*linked: tuple[str, int | None], **more: object) -> LinkageReport:
         for key, count in linked
     )
     links = sum(count or 0 for _, count in linked)
-    legs = (LegCount(curator="hub", links=links, elements=0),)
-    known: Any = {"passes": passes, "legs": legs, "links": links, "rows": 1000, "hub_rows": 1000, "is_hub": False}
+    known: Any = {"passes": passes, "links": links, "rows": 1000, "hub_rows": 1000, "is_hub": False}
     return LinkageReport(**(known | more))
 
 
