@@ -74,7 +74,7 @@ def measure(options: LinkOptions, rows: int, kill: float | None, *, truth: bool)
         found["resident_mib"] = {name: round(size / 2**20) for name, size in resident.items()}
         found["received"] = {name: _received(local, name) for name in _CURATORS}
         report = linkage_report(local, SPOKE)
-        found |= {"links": report["links"], "asked": _asked(local)}
+        found["links"] = report["links"]
     if truth:
         found |= _truth(local, registers, report["links"])
     return found
@@ -95,14 +95,7 @@ def _received(local: LocalStudy, curator: str) -> int:
     """Return the bytes of keys that a curator fetched, by its log."""
     lines = local.log(Role.CURATOR, curator).read_text("utf-8", errors="replace").splitlines()
     steps = [json.loads(line) for line in lines if line.startswith("{")]
-    return sum(one["bytes"] or 0 for one in steps if one.get("step") == "fetch masked ids")
-
-
-def _asked(local: LocalStudy) -> int:
-    """Return how many blinded keys the spoke asked for, by the hub's audit log."""
-    state = str(local.state_folder(Role.CURATOR, HUB))
-    said, _ = local.run("curator", "audit", str(local.study_path), "--state", state)
-    return sum(int(one["facts"]["elements"]) for one in said["entries"] if one["event"] == "linked")
+    return sum(one["bytes"] or 0 for one in steps if one.get("step") == "fetch join")
 
 
 def _truth(local: LocalStudy, registers: Registers, links: int) -> dict[str, Any]:

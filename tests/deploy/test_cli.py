@@ -70,7 +70,6 @@ KEEP_WHAT_IS_THERE = {
     "collect enrol --out",
     "curator evidence --out",
     "curator linkage --to",
-    "curator match-rates --out",
     "demo collect --out",
     "demo link --out",
     "demo linked --out",

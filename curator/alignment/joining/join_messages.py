@@ -32,8 +32,6 @@ class JoinKind(Enum):
     ANSWER = curator_peer_pb2.JOIN_KIND_ANSWER
     VALUES = curator_peer_pb2.JOIN_KIND_VALUES
     AGREEMENT = curator_peer_pb2.JOIN_KIND_AGREEMENT
-    ASKED = curator_peer_pb2.JOIN_KIND_ASKED
-    ANSWERED = curator_peer_pb2.JOIN_KIND_ANSWERED
     TABLE = curator_peer_pb2.JOIN_KIND_TABLE
 
 

@@ -19,8 +19,6 @@ class JoinKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     JOIN_KIND_ANSWER: _ClassVar[JoinKind]
     JOIN_KIND_VALUES: _ClassVar[JoinKind]
     JOIN_KIND_AGREEMENT: _ClassVar[JoinKind]
-    JOIN_KIND_ASKED: _ClassVar[JoinKind]
-    JOIN_KIND_ANSWERED: _ClassVar[JoinKind]
     JOIN_KIND_TABLE: _ClassVar[JoinKind]
 JOIN_KIND_UNSPECIFIED: JoinKind
 JOIN_KIND_BASE_CHOICES: JoinKind
@@ -30,8 +28,6 @@ JOIN_KIND_CHALLENGE: JoinKind
 JOIN_KIND_ANSWER: JoinKind
 JOIN_KIND_VALUES: JoinKind
 JOIN_KIND_AGREEMENT: JoinKind
-JOIN_KIND_ASKED: JoinKind
-JOIN_KIND_ANSWERED: JoinKind
 JOIN_KIND_TABLE: JoinKind
 
 class HelloRequest(_message.Message):
