@@ -1,4 +1,4 @@
-"""Synthetic tables of two curators: common respondents in different orders, and some that one curator holds alone.
+"""Synthetic tables of two curators: the people of the hub in different orders, and some whom the other holds alone.
 
 They are made and written batch by batch, so that memory does not depend on their rows.
 """
@@ -25,7 +25,7 @@ OWNERS = {"alice": ("education", "sex"), "bob": ("marital", "salary")}
 KINDS = ("csv", "parquet")
 
 OWN_SHARE = 50
-"""For this many common respondents, each table has one more of its own."""
+"""For this many people of alice, who is the hub, bob has one more of his own."""
 
 _BATCH = 2**20
 """Rows that are made and written at once, and those of a row group."""
@@ -39,7 +39,7 @@ def write_tables(folder: Path, rows: int, kind: str) -> dict[str, Path]:
 
     Args:
         folder: where to.
-        rows: common respondents n; each table has n/50 more of its own.
+        rows: n, those of alice, the hub; bob has n/50 more of his own.
         kind: "csv" or "parquet".
     """
     paths = {}
@@ -59,16 +59,14 @@ def _writer(path: Path, schema: pa.Schema) -> pa.csv.CSVWriter | pa.parquet.Parq
 
 
 def _people(rows: int, number: int) -> Iterator[NDArray[np.int64]]:
-    """Yield the people of a table in its order: 0..rows-1 are common, the others follow table by table."""
-    own, rng = rows // OWN_SHARE, np.random.default_rng(number + 1)
-    size = rows + own
+    """Yield the people of a table in its order: 0..rows-1 are the hub's, the others follow."""
+    rng = np.random.default_rng(number + 1)
+    size = rows + number * (rows // OWN_SHARE)
     stride = int(size * _STRIDES[number])
     while gcd(stride, size) > 1:
         stride += 1
     for start in range(0, size, _BATCH):
-        people = np.arange(start, min(start + _BATCH, size)) * stride % size
-        people[people >= rows] += number * own
-        yield rng.permutation(people)
+        yield rng.permutation(np.arange(start, min(start + _BATCH, size)) * stride % size)
 
 
 def _ids(people: NDArray[np.int64]) -> pa.Array:

@@ -59,7 +59,7 @@ COMMON = 2
 
 RUN = bytes([COMMON]) * 32
 ALONE = 50
-"""For so many common respondents each table has one more of its own."""
+"""For so many people of alice, who is the hub, bob has one more of his own."""
 
 _MAY_HOLD_SYMBOLS = re.compile(r"curator-\w+/alignments/[0-9a-f]+/column-\w+\.npy(\.tmp)?")
 _BATCH = 2**20
@@ -75,7 +75,7 @@ class Outcome:
 
     Args:
         seed: of the moments.
-        rows: common respondents.
+        rows: n, those of alice.
         kills: stage -> kills in it.
         differences: what is another one than without kills.
         traces: files that hold what no file of their name may.
@@ -103,16 +103,13 @@ class Outcome:
 
 
 def people_of(curator: str, rows: int) -> Iterator[NDArray[np.int64]]:
-    """Yield the people of a table in its order: 0 to rows - 1 are common, larger numbers are the curator's own."""
-    alone = rows // ALONE
-    size = rows + alone
+    """Yield the people of a table in its order: 0 to rows - 1 are alice's, larger numbers are bob's own."""
+    size = rows + (rows // ALONE if curator == "bob" else 0)
     stride = int(size * _STRIDES[curator])
     while gcd(stride, size) > 1:
         stride += 1
     for start in range(0, size, _BATCH):
-        people = np.arange(start, min(start + _BATCH, size)) * stride % size
-        people[people >= rows] += (curator == "bob") * alone
-        yield people
+        yield np.arange(start, min(start + _BATCH, size)) * stride % size
 
 
 def ids_of(people: NDArray[np.int64]) -> pa.Array:
@@ -143,7 +140,7 @@ def write_tables(folder: Path, rows: int) -> dict[str, Path]:
 
 def world_of(folder: Path, tables: dict[str, Path]) -> World:
     """Make a deployment on some tables; nothing is started."""
-    world = made_world(folder, people=100, rules=Rules(budget="1000"))
+    world = made_world(folder, people=100, rules=Rules(budget="1000", alignment="tokens"))
     world.local.tables = tables
     world.local.options = {ALICE: ("--verbose",)}
     # As for a larger table: several processes work on hers, and a kill of hers leaves them alone.
@@ -189,7 +186,7 @@ class Run:
 
     Args:
         world: its parties.
-        rows: common respondents.
+        rows: n, those of alice.
         chance: draws the moments.
         kills: how many to make.
     """
