@@ -219,8 +219,8 @@ def _print_outcome(console: "Console", outcome: "Outcome", *, verbose: bool) -> 
     spec, estimate = outcome.spec, outcome.estimate
     rows = cell_rows(estimate, outcome.fractions)
     shown = rows if verbose or len(rows) <= _PAPER_CELLS else [rows[cell] for cell in largest(estimate.raw, ROWS_SHOWN)]
-    about = "" if estimate.people == estimate.population else "about "
-    title = f"{outcome.researcher}: {', '.join(estimate.domain.names)}, of {about}{estimate.people:,.0f} people"
+    about = "" if estimate.design.people == estimate.population else "about "
+    title = f"{outcome.researcher}: {', '.join(estimate.domain.names)}, of {about}{estimate.design.people:,.0f} people"
     print_table(console, title, (*CELL_HEADINGS, "truth"), shown)
     print_more(console, len(rows) - len(shown))
     console.print(

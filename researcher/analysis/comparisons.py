@@ -16,6 +16,7 @@ from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Contrasts, Floats, Shares
 from veiltab.researcher.drawing.shown import Unit
 from veiltab.researcher.estimates.estimation import TableEstimate
+from veiltab.researcher.estimates.present import Number, PresentEstimate
 from veiltab.researcher.estimates.projection import project_to_simplex
 from veiltab.researcher.estimates.uncertainty import CovarianceTerms
 
@@ -176,6 +177,28 @@ def shares_of(ordered: Table, groups: int) -> Shares:
         whole_cells=np.full(ordered.domain.cells, float(per_group)),
         terms=terms,
     )
+
+
+def counted(table: Table, contrasts: NDArray[Number]) -> tuple[Table, NDArray[Number], float]:
+    """Return a table, contrasts of it, and the number times which these are sums over the people of a table.
+
+    Args:
+        contrasts: of the table, shape (c, K).
+
+    Raises:
+        InvalidInputError: some people are absent, and links are corrected: their number has an error of its own.
+    """
+    if isinstance(table, ModelledTable):
+        return table, contrasts, table.people
+    if isinstance(table, PresentEstimate):
+        return table.observed, table.expanded(contrasts), table.population
+    if table.design.people != table.population:
+        raise InvalidInputError(
+            "totals and sums are not corrected for wrong links where people may be absent",
+            where="linkage error",
+            remedy="Ask for shares or means, or leave the linkage error out.",
+        )
+    return table, contrasts, table.population
 
 
 def cell_labels(domain: Domain, cells: NDArray[np.intp] | None = None) -> dict[str, tuple[str, ...]]:

@@ -10,7 +10,6 @@ from veiltab.common.core.domain import Domain
 from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study
-from veiltab.researcher.estimates.estimation import Kind
 from veiltab.researcher.estimates.present import (
     cells_among_present,
     nobody_present,
@@ -62,10 +61,6 @@ class ModelledTable:
     def people(self) -> float:
         """How many people the shares are of."""
         return self.population * self.present
-
-    def counted(self, contrasts: NDArray[Kind]) -> tuple["ModelledTable", NDArray[Kind]]:
-        """Return the table itself: `people` times a contrast is a sum over them."""
-        return self, contrasts
 
     def marginal(self, names: Sequence[str]) -> "ModelledTable":
         """Return the table of a subset of the attributes, in the order of `names`.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.analysis.comparisons import Table, doubts, quantile
+from veiltab.researcher.analysis.comparisons import Table, counted, doubts, quantile
 from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.analysis.names import Reader
 from veiltab.researcher.analysis.result import Analysis
@@ -52,10 +52,10 @@ def totals(table: Table, subgroups: Sequence[Subgroup]) -> Analysis:
     Raises:
         InvalidInputError: no subgroup, or an unknown attribute or category.
     """
-    part, counted, members = _members(table, subgroups)
-    shares, z = _shares(counted, members, np.ones(members.shape, np.bool_)), quantile(table)
-    low, high = (counted.people * end for end in shares.interval(z))
-    return _analysis(part, subgroups, (counted.people * shares.estimate, low, high), title="total")
+    part, whole, members, n = _members(table, subgroups)
+    shares, z = _shares(whole, members, np.ones(members.shape, np.bool_)), quantile(table)
+    low, high = (n * end for end in shares.interval(z))
+    return _analysis(part, subgroups, (n * shares.estimate, low, high), title="total")
 
 
 def total_contrasts(table: Table, kind: Contrast, subgroups: Sequence[Subgroup]) -> Analysis:
@@ -74,7 +74,7 @@ def total_contrasts(table: Table, kind: Contrast, subgroups: Sequence[Subgroup])
     """
     if len(subgroups) < 2:
         raise InvalidInputError("two totals are needed for a comparison", where="subgroup")
-    part, counted, members = _members(table, subgroups)
+    part, whole, members, n = _members(table, subgroups)
     first, others = members[0], members[1:]
     if (first & others).any():
         raise InvalidInputError(
@@ -83,9 +83,9 @@ def total_contrasts(table: Table, kind: Contrast, subgroups: Sequence[Subgroup])
     z = quantile(table)
     match kind:
         case Contrast.DIFFERENCE:
-            value, low, high = (counted.people * end for end in _difference(counted, others, first, z))
+            value, low, high = (n * end for end in _difference(whole, others, first, z))
         case Contrast.RATIO:
-            shares = _shares(counted, others, others | first)
+            shares = _shares(whole, others, others | first)
             said = shares.is_said(z)
             ends = (shares.estimate, *shares.interval(z))
             value, low, high = (np.where(said, _odds(share), np.nan) for share in ends)
@@ -122,8 +122,8 @@ def _analysis(
     )
 
 
-def _members(table: Table, subgroups: Sequence[Subgroup]) -> tuple[Table, Table, NDArray[np.bool_]]:
-    """Return the marginal over the attributes that are named, the table that counts them, and its cells of each."""
+def _members(table: Table, subgroups: Sequence[Subgroup]) -> tuple[Table, Table, NDArray[np.bool_], float]:
+    """Return the marginal over the attributes that are named, the table that counts them, its cells of each, and n."""
     named = {name for subgroup in subgroups for name in subgroup}
     unknown = sorted(named - set(table.domain.names))
     if unknown or not named:
@@ -146,7 +146,7 @@ def _members(table: Table, subgroups: Sequence[Subgroup]) -> tuple[Table, Table,
                     remedy=f"Categories: {', '.join(attribute.categories)}.",
                 )
             np.logical_and(row, np.isin(code, [attribute.categories.index(one) for one in wanted]), out=row)
-    return part, *part.counted(members)
+    return part, *counted(part, members)
 
 
 def _shares(part: Table, inner: NDArray[np.bool_], outer: NDArray[np.bool_]) -> Shares:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from veiltab.common.study.file import Study
     from veiltab.researcher.analysis.comparisons import Table
     from veiltab.researcher.analysis.result import Analysis
-    from veiltab.researcher.client.answers import Choices
     from veiltab.researcher.client.client import Client
     from veiltab.researcher.client.release import Release
     from veiltab.researcher.estimates.estimation import TableEstimate
@@ -72,7 +71,7 @@ def estimate(
         analysis = release.ask(question, confidence=confidence, linkage_error=linkage, absent=absent)
         _emit_analysis(client.study, release, None, analysis, out, picture)
         return
-    choices: Choices = {"confidence": confidence, "linkage_error": linkage, "absent": absent}
+    choices: dict[str, Any] = {"confidence": confidence, "linkage_error": linkage, "absent": absent}
     table = release.table(asked.attributes, **choices)
     if asked.is_plain and compare is None and isinstance(table, TableEstimate):
         _emit_table(client.study, release, table, out, picture)
@@ -192,7 +191,7 @@ def _other_table(
     name: str,
     release: "Release",
     attributes: Sequence[str],
-    choices: "Choices",
+    choices: Mapping[str, Any],
 ) -> "Table":
     """Return the table of another release, with which that of a release is compared."""
     other = client.release(name)

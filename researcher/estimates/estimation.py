@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from veiltab.researcher.drawing.style import Picture
-
-Kind = TypeVar("Kind", np.float64, np.bool_)
 
 __all__ = ["Estimate", "ReleaseDesign", "TableEstimate"]
 
@@ -122,18 +120,9 @@ class TableEstimate(ABC):
         return ()
 
     @property
-    def people(self) -> float:
-        """How many people the shares are of: n, unless some of the hub's are absent from a table."""
-        return float(self.population)
-
-    @property
     def rows(self) -> tuple[NDArray[np.float64], ...]:
         """Estimate, standard error and both ends of the interval of each cell in rows, shape (K,) each."""
-        return tuple(self.people * one for one in (self.raw, self.se, self.low, self.high))
-
-    def counted(self, contrasts: NDArray[Kind]) -> tuple["TableEstimate", NDArray[Kind]]:
-        """Return a table of all n rows and the contrasts of it, n times which are sums over the people of this one."""
-        return self, contrasts
+        return tuple(self.design.people * one for one in (self.raw, self.se, self.low, self.high))
 
     def as_measured(self, contrasts: NDArray[np.float64]) -> tuple[NDArray[np.float64], "TableEstimate"]:
         """Return contrasts of the measured table that have the errors of contrasts of this one, and that table."""

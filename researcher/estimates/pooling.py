@@ -43,6 +43,11 @@ class PooledDesign:
         return self.parts[0].population
 
     @property
+    def people(self) -> float:
+        """Respondents n."""
+        return float(self.population)
+
+    @property
     def sample(self) -> int:
         """Rows that were counted, of all releases together."""
         return sum(part.sample for part in self.parts)

@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import cached_property
 from math import sqrt
 from statistics import NormalDist
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,11 @@ from veiltab.common.core.domain import Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study
 from veiltab.common.study.missing import joined
-from veiltab.researcher.estimates.estimation import Kind, TableEstimate
+from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.uncertainty import CovarianceTerms, Design, score_interval, variances
 
 Floats = NDArray[np.float64]
+Number = TypeVar("Number", np.float64, np.bool_)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,11 @@ class PresentDesign:
     def population(self) -> int:
         """Rows n of the hub."""
         return self.observed.population
+
+    @property
+    def people(self) -> float:
+        """How many people the shares are of, an estimate."""
+        return self.population * (1.0 if self.present is None else self.present)
 
     @property
     def sample(self) -> int:
@@ -109,11 +115,6 @@ class PresentEstimate(TableEstimate):
         """W_hat, the share of the n rows that are of people who are present."""
         return float(self._kept(self.observed.raw).sum())
 
-    @property
-    def people(self) -> float:
-        """How many people are present, an estimate."""
-        return self.population * self.present
-
     @cached_property
     def rows(self) -> tuple[Floats, ...]:
         """Estimate, standard error and both ends of the interval of each cell in rows, shape (K,) each."""
@@ -142,7 +143,7 @@ class PresentEstimate(TableEstimate):
         ends = (min(max(self.present + way * half, 0.0), 1.0) * self.population for way in (-1, 1))
         return (
             *self.observed.remarks,
-            present_sentence(self.hub, self.spokes, self.population, self.people)
+            present_sentence(self.hub, self.spokes, self.population, self.design.people)
             + " Their number lies between {:,.0f} and {:,.0f} at {:g}%.".format(*ends, 100 * self.confidence),
         )
 
@@ -151,13 +152,9 @@ class PresentEstimate(TableEstimate):
         domain = self.domain.subset(names)
         return replace(self, domain=domain, design=self.design.marginal(domain.cells))
 
-    def expanded(self, contrasts: NDArray[Kind]) -> NDArray[Kind]:
+    def expanded(self, contrasts: NDArray[Number]) -> NDArray[Number]:
         """Return contrasts over the cells of the observed table that are 0 where somebody is absent."""
         return np.pad(contrasts, ((0, 0), (0, 1)))[:, self._cells]
-
-    def counted(self, contrasts: NDArray[Kind]) -> tuple[TableEstimate, NDArray[Kind]]:
-        """Return the observed table and the contrasts of it, n times which are sums over the people who are present."""
-        return self.observed, self.expanded(contrasts)
 
     def transported(self, contrasts: Floats) -> Floats:
         """Return the contrasts of the observed table that have the errors of contrasts of this one."""

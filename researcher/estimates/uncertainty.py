@@ -50,6 +50,10 @@ class Design(Protocol):
         """Respondents n, whose table is estimated."""
 
     @property
+    def people(self) -> float:
+        """How many people the shares are of: n, unless some of the hub's are absent from a table."""
+
+    @property
     def sample(self) -> int:
         """Rows that were counted, m."""
 
@@ -93,6 +97,11 @@ class ReleaseDesign:
             raise InvalidInputError(
                 "the mechanism replaces every row, so nothing can be estimated", remedy="Ask for a larger epsilon."
             )
+
+    @property
+    def people(self) -> float:
+        """Respondents n."""
+        return float(self.population)
 
     @property
     def cells(self) -> int:

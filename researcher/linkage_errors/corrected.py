@@ -113,11 +113,6 @@ class CorrectedEstimate(DerivedEstimate):
         return self._correction.transported(self.expanded(contrasts))
 
     @property
-    def plain(self) -> TableEstimate:
-        """The table as it was measured."""
-        return self.observed
-
-    @property
     def remarks(self) -> tuple[str, ...]:
         """What was corrected."""
         return (
@@ -150,7 +145,7 @@ class CorrectedEstimate(DerivedEstimate):
             if self.domain == whole
             else replace(self, domain=whole, design=self.observed.design).projected
         )
-        found += relinking_covariance(moved, table, whole.shape, drawn, self.people)
+        found += relinking_covariance(moved, table, whole.shape, drawn, self.design.people)
         return found
 
     @cached_property

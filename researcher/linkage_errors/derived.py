@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Domain
-from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.estimates.estimation import Kind, TableEstimate
+from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.uncertainty import CovarianceTerms
 from veiltab.researcher.linkage_errors.inversion import Floats
 
@@ -59,11 +58,6 @@ class DerivedEstimate(TableEstimate):
         return (self,)
 
     @property
-    @abstractmethod
-    def plain(self) -> TableEstimate:
-        """The table without any wrong link undone."""
-
-    @property
     def terms(self) -> CovarianceTerms | None:
         """None: the covariance has another form."""
         return None
@@ -81,25 +75,6 @@ class DerivedEstimate(TableEstimate):
     def root_mse(self) -> float:
         """Root of the expected squared error summed over all cells, at the projected tables (probability)."""
         return sqrt(float(self._by_cell[0].sum()))
-
-    @property
-    def people(self) -> float:
-        """As of the observed table."""
-        return self.observed.people
-
-    def counted(self, contrasts: NDArray[Kind]) -> tuple[TableEstimate, NDArray[Kind]]:
-        """Return the table itself, where nobody may be absent from the observed one.
-
-        Raises:
-            InvalidInputError: somebody may, so that the number of people has an error that depends on the links.
-        """
-        if self.people != self.population:
-            raise InvalidInputError(
-                "totals and sums are not corrected for wrong links where people may be absent",
-                where="linkage error",
-                remedy="Ask for shares or means, or leave the linkage error out.",
-            )
-        return self, contrasts
 
     @property
     def contradiction(self) -> float:

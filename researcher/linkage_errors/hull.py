@@ -63,7 +63,7 @@ def limited(widths: Floats, plain: Floats) -> tuple[str, ...]:
 
 def uncorrected(table: TableT) -> TableT | TableEstimate:
     """Return a table as it was measured."""
-    return table.plain if isinstance(table, DerivedEstimate) else table
+    return table.observed if isinstance(table, DerivedEstimate) else table
 
 
 def _ends(table: Table) -> Sequence[Table]:

@@ -24,6 +24,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import (
     Table,
     cell_labels,
+    counted,
     doubts,
     given_text,
     quantile,
@@ -159,12 +160,13 @@ def _at_ends(part: Table, name: str) -> dict[str, float]:
 
 def sums(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
     """Estimate the sum of an attribute over the respondents of each group; see `means`."""
-    raw, numbers, part, groups = _cells(table, name, given)
-    value = part.people * (raw @ numbers)
+    raw, _, part, groups = _cells(table, name, given)
+    contrasts = by_group(len(raw), np.nan_to_num(numbers_of(part.domain.attributes[-1])))
+    whole, contrasts, n = counted(part, contrasts)
+    value = n * (contrasts @ whole.raw)
     low = high = np.full(value.shape, np.nan)
-    if isinstance(part, TableEstimate):
-        contrasts = by_group(len(raw), np.nan_to_num(numbers_of(part.domain.attributes[-1])))
-        half = quantile(table) * part.population * deviations(*part.counted(contrasts))
+    if isinstance(whole, TableEstimate):
+        half = quantile(table) * n * deviations(whole, contrasts)
         low, high = value - half, value + half
     return number_analysis(part, f"sum of {name}{given_text(given)}", groups, (value, low, high))
 

@@ -46,7 +46,7 @@ def log_rank(followed: FollowUp) -> Mapping[str, float]:
     slopes = followed.through_risk(by_event, by_risk, gone_first)
     spread = np.clip(hazard * (1.0 - hazard), 0.0, None) * np.clip(all_risk, 0.0, None)
     chance = np.diag(share[:-1] @ spread) - (share[:-1] * spread) @ share[:-1].T
-    covariances = chance / followed.part.people + followed.part.contrast_covariance(followed.contrasts(*slopes))
+    covariances = chance / followed.part.design.people + followed.part.contrast_covariance(followed.contrasts(*slopes))
     try:
         statistic = quadratic_form(difference, covariances)
     except InvalidInputError:

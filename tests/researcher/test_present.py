@@ -126,7 +126,7 @@ def test_a_marginal_is_of_the_same_people() -> None:
     by_sex = found.marginal(["sex"])
     assert np.allclose(by_sex.raw, found.raw.reshape(2, -1).sum(axis=1))
     assert np.allclose(by_sex.covariance(), found.contrast_covariance(np.repeat(np.eye(2), 8, axis=1)))
-    assert np.isclose(by_sex.people, found.people)
+    assert np.isclose(by_sex.design.people, found.design.people)
     # Whoever is absent is mostly a man: among all rows of the hub the shares are others.
     assert by_sex.raw[0] - released.marginal(["sex"]).raw[0] > 0.1
 
@@ -146,10 +146,8 @@ def test_everything_says_what_n_is_and_how_many_are_present() -> None:
     (released,) = releases(0.5, 1)
     found = among_present(released, STUDY)
     (said,) = found.remarks
-    start = (
-        f"n = 50,000 rows of alice; about {found.people:,.0f} of them are in the table of bob, and this is about these."
-    )
-    assert said.startswith(start)
+    about = f"about {found.design.people:,.0f} of them are in the table of bob, and this is about these."
+    assert said.startswith(f"n = 50,000 rows of alice; {about}")
     assert said in str(found)
     assert said in asked("share of salary by sex", found).remarks
     assert said in asked("linear hours ~ sex", found).remarks
