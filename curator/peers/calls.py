@@ -60,6 +60,8 @@ class Peers:
                 )
 
         self._paces = defaultdict[str, Pace](Pace)
+        self.versions: dict[str, str] = {}
+        """The peers' table versions, as `table_versions` returned them last."""
 
     async def close(self) -> None:
         """Close the channels."""
@@ -89,6 +91,7 @@ class Peers:
             if not hello.table_version:
                 raise NotReadyError("has no table loaded yet", where=f"curator {name}")
             versions[name] = text_from_proto(hello.table_version, f"curator {name}")
+        self.versions = versions
         return versions
 
     async def commitment(self, curator: str, coin_id: str, mine: bytes) -> bytes:

@@ -74,10 +74,10 @@ class JoinSessions:
         )
         erase_traces(self._connection)
 
-    def part_of(self, peer: str) -> tuple[bytes, int]:
-        """Return (a peer's part in its last session, its sessions since a person allowed more)."""
+    def begun_by(self, peer: str) -> tuple[bytes, int]:
+        """Return (with what a peer began its last session, its sessions since a person allowed more)."""
         row = self._connection.execute("SELECT * FROM join_part WHERE curator = ?", [peer]).fetchone()
-        return (b"", 0) if row is None else (bytes(row["part"]), row["sessions"])
+        return (b"", 0) if row is None else (bytes(row["begun"]), row["sessions"])
 
     def sessions_of(self) -> dict[str, int]:
         """Return peer -> its sessions since a person allowed more."""
@@ -89,10 +89,13 @@ class JoinSessions:
         rows = self._connection.execute("SELECT DISTINCT peer FROM join_session WHERE failed ORDER BY peer")
         return tuple(row["peer"] for row in rows)
 
-    def enter(self, alignment_id: str, peer: str, name: str, secret: bytes, part: bytes) -> None:
-        """Record a session that begins, and count it for the peer if its part is another one.
+    def enter(self, alignment_id: str, peer: str, name: str, secret: bytes, begun: bytes) -> None:
+        """Record a session that begins, and count it for the peer if it began it with something else.
 
         The secret of an earlier session is erased.
+
+        Args:
+            begun: a digest of all that the peer alone decides: its part, its size and its table version.
         """
         with transaction(self._connection) as db:
             db.execute(
@@ -101,9 +104,9 @@ class JoinSessions:
             )
             db.execute("DELETE FROM join_pass WHERE session NOT IN (SELECT name FROM join_session)")
             db.execute(
-                "INSERT INTO join_part VALUES (?, ?, 1) ON CONFLICT (curator) DO UPDATE SET part = excluded.part,"
-                " sessions = sessions + (part <> excluded.part)",
-                [peer, part],
+                "INSERT INTO join_part VALUES (?, ?, 1) ON CONFLICT (curator) DO UPDATE SET begun = excluded.begun,"
+                " sessions = sessions + (begun <> excluded.begun)",
+                [peer, begun],
             )
             self._audit.record(Event.ALIGNMENT_BEGUN, curators=peer)
         erase_traces(self._connection)
@@ -132,7 +135,7 @@ class JoinSessions:
         A session that has failed is over: another one begins with a fresh part.
         """
         with transaction(self._connection) as db:
-            _, sessions = self.part_of(peer)
+            _, sessions = self.begun_by(peer)
             db.execute("UPDATE join_part SET sessions = 0 WHERE curator = ?", [peer])
             db.execute(
                 "UPDATE join_session SET part = ?, name = '', failed = 0 WHERE peer = ? AND failed",

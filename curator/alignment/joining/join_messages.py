@@ -11,7 +11,7 @@ from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.storage.disk import Room
-from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.files import sync_folder, written_whole
 from veiltab.curator.peers.calls import Peers
 from veiltab.v1 import curator_peer_pb2
 
@@ -156,6 +156,7 @@ class SessionFiles:
             self._beyond.pop(message.received_name, None)
             await asyncio.to_thread(check, unchecked)
             unchecked.rename(path)
+            sync_folder(self.folder)  # what is made next may be right for these bytes alone
         return path
 
     async def fetched_whole(self, kind: JoinKind, number: int = 0, *, size: int) -> Path:

@@ -146,9 +146,12 @@ class Legs:
                 remedy="Find out what runs here; then a person there allows it to join again.",
             )
         if name != own.name:
+            # All that a spoke may change by itself: with a part of before it would guess anew uncounted.
+            text = said.part + said.size.to_bytes(8, "big") + peers.versions[peer].encode()
+            begun = hashlib.sha256(text).digest()
             if self.is_hub:
-                self._check_may_begin(peer, said.part)
-            self.sessions.enter(alignment, peer, name, secrets.token_bytes(_SECRET_BYTES), said.part)
+                self._check_may_begin(peer, begun)
+            self.sessions.enter(alignment, peer, name, secrets.token_bytes(_SECRET_BYTES), begun)
             if own.name:
                 await asyncio.to_thread(shutil.rmtree, self.folder(alignment, own.name), ignore_errors=True)
             own = self._own(alignment, peer)
@@ -190,6 +193,7 @@ class Legs:
     def fail(self, alignment: str, peer: str) -> IntegrityError:
         """End a session for what a spoke sent, and return why this curator joins with it no more."""
         self.sessions.fail(alignment, peer)
+        shutil.rmtree(self.folder(alignment, self._own(alignment, peer).name), ignore_errors=True)
         return self._failure(peer)
 
     def _own(self, alignment: str, peer: str) -> JoinSession:
@@ -243,10 +247,10 @@ class Legs:
                 " party.",
             )
 
-    def _check_may_begin(self, spoke: str, part: bytes) -> None:
+    def _check_may_begin(self, spoke: str, begun: bytes) -> None:
         """Refuse a session of a spoke that had too many."""
-        before, sessions = self.sessions.part_of(spoke)
-        if part != before and sessions >= MOST_SESSIONS:
+        before, sessions = self.sessions.begun_by(spoke)
+        if begun != before and sessions >= MOST_SESSIONS:
             raise DeniedError(
                 f"had {MOST_SESSIONS} joins since a person here allowed more",
                 where=f"curator {spoke}",

@@ -194,19 +194,15 @@ def first_rows(own: Bits, shown: Bits) -> Numbers:
         own: (k, 10) values.
         shown: (n, 10) values.
     """
-    words, theirs = (np.ascontiguousarray(one[:, :8]).view("<u8").ravel() for one in (own, shown))
+    mine, theirs = (np.ascontiguousarray(one).view(f"S{SHOWN_BYTES}").ravel() for one in (own, shown))
     order = np.argsort(theirs, kind="stable")
-    ordered = np.append(theirs[order], np.uint64(0))
-    place, found = np.searchsorted(ordered[:-1], words), np.full(len(own), NOBODY)
-    left = np.arange(len(own))
-    while len(left):  # again only for what a hub made alike in eight bytes
-        left = left[(place[left] < len(shown)) & (ordered[place[left]] == words[left])]
-        row = order[place[left]]
-        is_same = (shown[row, 8:] == own[left, 8:]).all(axis=1)
-        found[left[is_same]] = row[is_same]
-        left = left[~is_same]
-        place[left] += 1
-    return found
+    ordered = theirs[order]
+    if repeated := np.count_nonzero(ordered[1:] == ordered[:-1]):  # by what the hub shows alone
+        _log.warning("the hub shows people in several rows, of which the first counts: %d more", repeated)
+    if not len(ordered):
+        return np.full(len(own), NOBODY)
+    place = np.searchsorted(ordered, mine).clip(max=len(ordered) - 1)
+    return np.where(ordered[place] == mine, order[place], NOBODY)
 
 
 def _write(path: Path, data: Bits) -> None:

@@ -56,6 +56,10 @@ def table_of(ids: Sequence[str], version: str) -> Table:
     )
 
 
+class Killed(BaseException):
+    """The process of the curator whose code raises it is killed here; `align` starts it again."""
+
+
 class Peer:
     """Another curator of this process, as one asks it."""
 
@@ -106,15 +110,22 @@ class Seat:
         aligned = self.alignment.table(self.alignment.result()[1])
         return [int(symbol) for symbol in aligned.column("length")]
 
+    def open(self) -> None:
+        """Start it on its folder, as a process does."""
+        raise NotImplementedError
+
     def close(self) -> None:
         self.exchange.close()
         self.store.close()
 
+    @property
+    def versions(self) -> dict[str, str]:
+        return {name: one.alignment.table_version for name, one in self.circle.items() if name != self.name}
+
     async def table_versions(self, _: Ledger) -> dict[str, str]:
-        versions = {name: one.alignment.table_version for name, one in self.circle.items() if name != self.name}
-        if not all(versions.values()):
+        if not all(self.versions.values()):
             raise NotReadyError("has no table loaded yet", where="curator peer")
-        return versions
+        return self.versions
 
     async def toss(self, _coin: str, _peers: Peers) -> bytes:
         return KEY
@@ -212,6 +223,17 @@ async def outcome(curator: Seat) -> None:
                 return
 
 
+async def process(curator: Seat) -> None:
+    """Run a curator, and start it again when it is killed."""
+    while True:
+        try:
+            await curator.alignment.run(curator.table, curator.peers)
+        except Killed:
+            curator.close()
+            curator.open()
+            curator.alignment._waiting = NotReadyError("is only beginning")
+
+
 def align(*curators: Seat, seconds: float = 120) -> None:
     """Run until every curator has its alignment; raise the first refusal."""
     for curator in curators:
@@ -219,7 +241,7 @@ def align(*curators: Seat, seconds: float = 120) -> None:
         curator.alignment._waiting = NotReadyError("is only beginning")
 
     async def together() -> None:
-        running = [asyncio.create_task(c.alignment.run(c.table, c.peers)) for c in curators]
+        running = [asyncio.create_task(process(curator)) for curator in curators]
         try:
             async with asyncio.timeout(seconds):
                 await asyncio.gather(*map(outcome, curators))
