@@ -98,11 +98,12 @@ def test_the_hub_lets_a_spoke_see_each_message_and_nobody_else(tmp_path: Path) -
 
 
 def test_a_spoke_with_more_rows_than_the_study_says_is_refused(tmp_path: Path) -> None:
-    with circle(tmp_path, [distinct(20), PEOPLE], {}) as (alice, bob):
-        with pytest.raises(InvalidInputError, match=r"shows 400 rows; it may have 40 here") as refusal:
+    many = [f"person {n}" for n in range(80_000)]  # more than the least store has room for
+    with circle(tmp_path, [distinct(20), many], {}) as (alice, bob):
+        with pytest.raises(InvalidInputError, match=r"shows more rows than the 40 that it may have here") as refusal:
             align(alice, bob)
         assert "most_ids" in (refusal.value.remedy or "")
-    with circle(tmp_path / "more", [distinct(20), PEOPLE], {"bob": 400}) as (alice, bob):
+    with circle(tmp_path / "more", [distinct(20), many], {"bob": 80_000}) as (alice, bob):
         align(alice, bob)
 
 
