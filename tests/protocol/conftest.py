@@ -12,7 +12,7 @@ from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, World, launcher,
 @pytest.fixture(scope="session")
 def village(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Two curators, the server and two researchers, all running; nobody may stop them."""
-    world = made_world(tmp_path_factory.mktemp("village") / "study")
+    world = made_world(tmp_path_factory.mktemp("village") / "study", rules=Rules(alignment="oblivious"))
     with world.local:
         world.local.start_all()
         yield world
@@ -30,7 +30,7 @@ def mortal_worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable
         def world() -> World:
             if not made or made[-1].spent("alice") > made[-1].local.study.budget_epsilon / 2:
                 running.close()
-                made.append(made_world(tmp_path_factory.mktemp("mortal") / "study", rules=Rules(alignment="tokens")))
+                made.append(made_world(tmp_path_factory.mktemp("mortal") / "study"))
                 made[-1].local.launcher = launcher(PACE)
                 running.enter_context(made[-1].local)
             return made[-1]

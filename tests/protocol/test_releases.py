@@ -1,12 +1,13 @@
 """A release from the request to the estimate, in all its variants, with the truth beside it."""
 
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
 from tests.protocol.chance import agreement, confirmed
-from tests.protocol.village import FREE
-from tests.protocol.world import World
+from tests.protocol.village import FREE, Rules
+from tests.protocol.world import World, made_world
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
@@ -69,3 +70,26 @@ def test_the_plan_is_the_planner_s_and_the_sample_what_was_asked_for(village: Wo
     assert not confirmed(lambda: release("3", 800, Sampling.SERVER))
     assert plan_release(population=N, cells=6, epsilon=Decimal(1)).sample < N
     assert not confirmed(lambda: release("1", None))
+
+
+@pytest.mark.parametrize("alignment", ["oblivious", "tokens"])
+def test_rows_are_the_hub_s_and_estimates_of_the_people_who_are_present(tmp_path: Path, alignment: str) -> None:
+    """Of alice's 1550 people bob has 1500, and 50 others; bob alone knows that."""
+    world = made_world(tmp_path / "study", rules=Rules(alignment=alignment, complete=False))
+    truth = world.people.counts(("region", "income"))
+
+    def release() -> float:
+        with world.client() as client:
+            asked = client.request(("region", "income"), epsilon="2", delta="1e-6", label=world.label())
+            spec = asked.wait(30).description().table(0)
+            assert (spec.population, spec.cells) == (N + 50, 3 * 4)
+            estimate = asked.estimate()
+            assert abs(estimate.design.people - N) < 50
+            return agreement(estimate, truth)
+
+    with world.local:
+        world.local.start_all()
+        assert not confirmed(release)
+        with world.store("alice") as alice, world.store("bob") as bob:
+            assert alice.alignments.latest_alignment() == bob.alignments.latest_alignment()
+            assert bob.alignments.matched() == N

@@ -83,14 +83,14 @@ def write_table(path: Path, people: Sequence[People], names: Sequence[str], seed
     return path
 
 
-def write_tables(folder: Path, people: People, owners: Mapping[str, str]) -> dict[str, Path]:
-    """Write every curator's table: the people of alice, who is the hub, and at the others some whom they have alone."""
+def write_tables(folder: Path, people: People, owners: Mapping[str, str], *, complete: bool = True) -> dict[str, Path]:
+    """Write every curator's table: the common people, and some whom it has alone; the hub only if none is complete."""
     folder.mkdir(parents=True)
     tables = {}
     for seed, curator in enumerate(sorted(set(owners.values())), start=1):
         alone = made_people(50, seed, prefix=f"{curator}-alone")
         names = [name for name, owner in owners.items() if owner == curator]
-        everybody = [people] if curator == "alice" else [people, alone]
+        everybody = [people] if curator == "alice" and complete else [people, alone]
         tables[curator] = write_table(folder / f"{curator}.csv", everybody, names, seed)
     return tables
 
@@ -102,8 +102,9 @@ class Rules:
     minimum_population: int = 50
     maximum_cells: int = 100
     budget: str = "1000"
-    alignment: str = "oblivious"
+    alignment: str = "tokens"
     left_out: str = "local"
+    complete: bool = True
 
 
 def study_file(owners: Mapping[str, str], endpoints: Mapping[str, str], rules: Rules) -> str:
@@ -116,7 +117,7 @@ def study_file(owners: Mapping[str, str], endpoints: Mapping[str, str], rules: R
     ]
     parts += [
         f'[[curator]]\nname = "{name}"\nendpoint = "{endpoints[name]}"\nid_columns = ["id"]'
-        + "\ncomplete = true" * (name != "alice")
+        + "\ncomplete = true" * (name != "alice" and rules.complete)
         for name in sorted(set(owners.values()))
     ]
     parts += [f'[[researcher]]\nname = "{name}"\nendpoint = "{endpoints[name]}"' for name in RESEARCHERS]

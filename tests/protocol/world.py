@@ -279,12 +279,13 @@ def made_world(  # noqa: PLR0913 - what a study consists of
     """
     folder.mkdir(parents=True, exist_ok=True)
     common = made_people(people, seed=20) if isinstance(people, int) else people
-    tables = write_tables(folder / "tables", common, owners)
+    rules = rules or Rules()
+    tables = write_tables(folder / "tables", common, owners, complete=rules.complete)
     endpoints = free_endpoints([*tables, SERVER, *RESEARCHERS, "relay"])
     if through_relay:
         more += f'\n[relay]\nendpoint = "{endpoints["relay"]}"\n'
         endpoints |= dict.fromkeys(through_relay, "relay")
-    text = (study_file(owners, endpoints, rules or Rules()) + more).encode()
+    text = (study_file(owners, endpoints, rules) + more).encode()
     (folder / "study.toml").write_bytes(text)
     init_pki(study_from_bytes(text, "study.toml"), folder / "pki")
     paths = {}

@@ -140,7 +140,7 @@ def write_tables(folder: Path, rows: int) -> dict[str, Path]:
 
 def world_of(folder: Path, tables: dict[str, Path]) -> World:
     """Make a deployment on some tables; nothing is started."""
-    world = made_world(folder, people=100, rules=Rules(budget="1000", alignment="tokens"))
+    world = made_world(folder, people=100, rules=Rules(budget="1000"))
     world.local.tables = tables
     world.local.options = {ALICE: ("--verbose",)}
     # As for a larger table: several processes work on hers, and a kill of hers leaves them alone.
