@@ -33,7 +33,7 @@ U = TypeVar("U")
     "out",
     type=NEW_FILE,
     help="Write the estimated share of wrong links there, and nothing else: `veiltab researcher estimate"
-    " --linkage-error FILE.json` takes the file.",
+    " --linkage-error FILE.json` takes the file. It follows from links, and no epsilon counts it.",
 )
 @force_option
 @click.option(

@@ -67,35 +67,6 @@ def test_of_three_passes_too() -> None:
     assert most_changed(hub_links, alphabet(1, 1, 1, missing=True), 2, 2) == (1, 2)
 
 
-def substitutions_by_other_identifiers(rows: Sequence[Row], most_spoke: int, most_hub: int) -> dict[str, set[int]]:
-    """Return how many rows of the multiset of the linked rows other identifiers of one row replace, n being equal.
-
-    Each row has a value of its own as its attribute, so equal attributes of two rows can only lower the numbers.
-    """
-    replaced: dict[str, set[int]] = {"with the hub's attributes": set(), "without": set()}
-    hubs = list(tables(rows, most_hub))
-    for spoke, n, other in product(tables(rows, most_spoke), range(most_spoke), rows):
-        if n >= len(spoke) or other == spoke[n]:
-            continue
-        changed = (*spoke[:n], other, *spoke[n + 1 :])
-        for hub in hubs:
-            before, after = (set(hub_links(one, hub).items()) for one in (spoke, changed))
-            if len(before) != len(after):
-                continue
-            replaced["with the hub's attributes"].add(len(before - after))
-            replaced["without"].add(len({row for row, _ in before} - {row for row, _ in after}))
-            if len(before - after) == 2:  # a chain: the row goes from b to b', and another comes to b
-                left, entered = ({hub: row for row, hub in links} for links in (before, after))
-                assert n in {left[place] for place in left if left[place] != entered.get(place)}
-                assert n in {entered[place] for place in entered if entered[place] != left.get(place)}
-    return replaced
-
-
-def test_other_identifiers_of_a_row_replace_one_row_of_the_only_spoke() -> None:
-    replaced = substitutions_by_other_identifiers(alphabet(3, 2, missing=False), 3, 2)
-    assert replaced == {"with the hub's attributes": {0, 1, 2}, "without": {0, 1}}
-
-
 def test_a_spoke_accepts_by_the_rule_whatever_its_rows_propose() -> None:
     """So that what is enumerated here holds for the resolver of the product, which sees no other row of the hub."""
     for rows in product([None, *product((1, 2, 3), (0, 1, 2))], repeat=4):
