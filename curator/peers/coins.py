@@ -185,9 +185,10 @@ class Coins:
             ConflictError: the coin was tossed and is forgotten.
             InvalidInputError: there is no such coin.
         """
-        kind, name, *pair = coin_id.split("/")[:4]
-        is_known = not pair or (self._name in pair and coin_id == pair_coin(name, *pair))
-        if kind == _RELEASE and is_known:
+        kind, _, names = coin_id.partition("/")
+        name, *pair = names.split("/")
+        is_of_two = len(pair) == 2 and self._name in pair and coin_id == pair_coin(name, *pair)
+        if kind == _RELEASE and (is_of_two or not pair):
             if not self._ledger.chain.is_charged(name):
                 raise NotReadyError("has not charged the release yet", where=f"curator {self._name}")
         elif kind != _ALIGNMENT or not ALIGNMENT_ID.fullmatch(name) or pair:

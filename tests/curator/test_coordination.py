@@ -296,10 +296,11 @@ def test_a_coin_of_two_is_tossed_by_them_alone_and_forgotten_with_the_release_s(
 @pytest.mark.parametrize(
     "coin",
     [
-        f"{RELEASE}/bob/carol",
-        f"{RELEASE}/bob/alice",
-        f"{RELEASE}/alice",
-        f"{RELEASE}/alice/bob/carol",
+        *(
+            f"{RELEASE}/{names}"
+            for names in ("bob/carol", "bob/alice", "bob", "alice", "alice/bob/carol", "alice/bob/")
+        ),
+        *("", "pair/alice/bob"),
     ],
 )
 def test_a_coin_of_others_than_two_is_none(village: Village, make_spec: Make, coin: str) -> None:
