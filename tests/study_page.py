@@ -10,7 +10,7 @@ from veiltab.common.study.study_tables import STUDY_TABLES, TableKeys
 PAGE = Path(__file__).parents[1] / "docs" / "study-file.md"
 
 _SAME = {
-    "question": "The keys of [an attribute](#attribute) but `owner` and `column`.",
+    "question": "The keys of [an attribute](#attribute) but `owner`, `holders`, `several` and `column`.",
     "draft attribute": "The keys of [an attribute](#attribute) of the study file.",
 }
 

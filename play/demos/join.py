@@ -1,9 +1,9 @@
-"""An insurer and two hospitals on this machine: joined obliviously, released, and the truth beside the result."""
+"""An insurer and hospitals on this machine: joined obliviously, released, and the truth beside the result."""
 
 import csv
 import json
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -28,11 +28,15 @@ from veiltab.researcher.estimates.estimation import TableEstimate
 
 HUB, SERVER, RESEARCHER = "insurer", "cloud", "rosa"
 SHARES: Mapping[str, float] = {"north": 0.9, "south": 0.4}
-"""Spoke -> share of its people whom the hub has."""
+"""Spoke -> share of its people whom the hub has, where each has an attribute of its own."""
+
+PATIENTS = 0.7
+"""Share of the hub's people who are patients, each of one hospital, where hospitals hold one attribute together."""
 
 REGIONS, ILLNESSES = ("east", "west", "centre"), ("none", "mild", "severe")
 _SECONDS = 1800.0
 _MOST_ROWS = 2_000_000
+_MOST_HOLDERS = 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +45,8 @@ class JoinOptions:
 
     Args:
         out: folder for all output; new or empty.
-        people: rows of each table.
+        people: rows of each table; of holders, of the hub's.
+        holders: so many hospitals hold one attribute together; 0 for two with an attribute each.
         alignment: "oblivious" or "tokens".
         epsilon: of each release, nats.
     """
@@ -52,10 +57,25 @@ class JoinOptions:
     epsilon: Decimal = Decimal(1)
     delta: Decimal = Decimal("1e-6")
     seed: str = "demo"
+    holders: int = 0
 
     def __post_init__(self) -> None:
+        if not 0 <= self.holders <= _MOST_HOLDERS:
+            raise InvalidInputError(f"0 to {_MOST_HOLDERS} hospitals hold one attribute", where="holders")
         if not 1000 <= self.people <= _MOST_ROWS:
             raise InvalidInputError(f"a table has 1,000 to {_MOST_ROWS:,} people", where="people")
+
+    @property
+    def attributes(self) -> Mapping[str, tuple[str, ...]]:
+        """Attribute -> the spokes that hold it."""
+        if self.holders:
+            return {"illness": tuple(f"hospital-{number:02d}" for number in range(1, self.holders + 1))}
+        return {f"illness-{spoke}": (spoke,) for spoke in SHARES}
+
+    @property
+    def spokes(self) -> tuple[str, ...]:
+        """The hospitals."""
+        return tuple(spoke for holders in self.attributes.values() for spoke in holders)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,26 +83,58 @@ class SpokeJoin:
     """What one spoke's join came to.
 
     Args:
+        rows: of its table.
         matched: rows of the hub that are of people here, as the spoke alone knows.
         matched_true: how many there are.
         hub_learns: message -> bytes that the hub received of it.
-        seconds_cpu: of the spoke's process, from its start until both releases were there; None without /proc.
-        estimate: region and illness among the people of the spoke.
-        truth: the same without noise, as shares.
+        seconds_cpu: of the spoke's process, from its start until all releases were there; None without /proc.
     """
 
     curator: str
+    rows: int
     matched: int
     matched_true: int
     hub_learns: Mapping[str, int]
     seconds_cpu: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinedTable:
+    """One release.
+
+    Args:
+        attribute: of the spokes that hold it.
+        estimate: region and this attribute among the people of those spokes.
+        truth: the same without noise, as shares.
+    """
+
+    attribute: str
     estimate: TableEstimate
     truth: NDArray[np.float64]
+
+    @property
+    def l2_error(self) -> float:
+        """Euclidean distance of the estimate from the truth."""
+        return float(np.linalg.norm(self.estimate.raw - self.truth))
 
     @property
     def covered(self) -> int:
         """How many cells have an interval that holds the truth."""
         return int(np.count_nonzero((self.estimate.low <= self.truth) & (self.truth <= self.estimate.high)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinResult:
+    """Everything that the demonstration shows.
+
+    Args:
+        spokes: what the first hospitals say of their joins.
+        seconds_cpu: of all curators; None without /proc.
+    """
+
+    spokes: list[SpokeJoin]
+    tables: list[JoinedTable]
+    seconds_cpu: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +146,8 @@ class _People:
     illness: NDArray[np.int64]
 
 
-def run_join(options: JoinOptions, say: Callable[[str], None]) -> list[SpokeJoin]:
-    """Make the tables, start every party, join, release a table for each spoke, and compare with the truth.
+def run_join(options: JoinOptions, say: Callable[[str], None]) -> JoinResult:
+    """Make the tables, start every party, join, release each attribute of the spokes, and compare with the truth.
 
     Args:
         say: called with a line about each step.
@@ -103,7 +155,7 @@ def run_join(options: JoinOptions, say: Callable[[str], None]) -> list[SpokeJoin
     Raises:
         VeiltabError: a party refused.
     """
-    say(f"making three tables of {options.people:,} people")
+    say(f"making the tables of an insurer with {options.people:,} people, and of {len(options.spokes)} hospitals")
     people = _made_people(options)
     local = _prepared(options, people)
     local.options[Role.CURATOR, HUB] = ("--verbose",)  # so that its log says what it received
@@ -111,40 +163,50 @@ def run_join(options: JoinOptions, say: Callable[[str], None]) -> list[SpokeJoin
         say("starting every party as a process of its own; the tables are joined before the first release")
         local.start_all()
         with client_of(local, RESEARCHER) as client:
-            estimates = {}
-            for spoke in SHARES:
-                say(f"{RESEARCHER} asks for region and illness of {spoke}")
+            tables = []
+            for attribute, spokes in options.attributes.items():
+                say(f"{RESEARCHER} asks for region and {attribute}")
                 release = client.request(
-                    ["region", f"illness-{spoke}"],
+                    ["region", attribute],
                     epsilon=str(options.epsilon),
                     delta=f"{options.delta:f}",
                     purpose="demonstration",
                 )
                 release.wait(_SECONDS, progress(say))
-                estimates[spoke] = release.estimate()
-        received = _received(local, options)
-        return [
+                tables.append(
+                    JoinedTable(attribute=attribute, estimate=release.estimate(), truth=_truth(people, spokes))
+                )
+        seconds = {name: local.processor_seconds(Role.CURATOR, name) for name in people.ids}
+        received = _received(local, options, people)
+        spokes_said = [
             SpokeJoin(
                 curator=spoke,
+                rows=len(people.ids[spoke]),
                 matched=_matched(local, spoke),
                 matched_true=len(np.intersect1d(people.ids[HUB], people.ids[spoke])),
-                hub_learns=received,
-                seconds_cpu=local.processor_seconds(Role.CURATOR, spoke),
-                estimate=estimate,
-                truth=_truth(people, spoke),
+                hub_learns=received.get(spoke, {}),
+                seconds_cpu=seconds[spoke],
             )
-            for spoke, estimate in estimates.items()
+            for spoke in options.spokes[: len(SHARES)]
         ]
+        known = [one for one in seconds.values() if one is not None]
+        return JoinResult(
+            spokes=spokes_said, tables=tables, seconds_cpu=sum(known) if len(known) == len(seconds) else None
+        )
 
 
 def _made_people(options: JoinOptions) -> _People:
     count, draws = options.people, Draws(f"join {options.seed}")
     ids, others = {HUB: np.arange(count)}, count
-    for spoke, share in SHARES.items():
-        common = round(share * count)
-        chosen = draws.order(f"people of {spoke}", count)[:common]
-        ids[spoke] = np.concatenate([chosen, np.arange(others, others + count - common)])
-        others += count - common
+    for number, spoke in enumerate(options.spokes):
+        if options.holders:
+            chosen = draws.order("patients", count)[: round(PATIENTS * count)][number :: options.holders]
+            alone = len(chosen) // 10
+        else:
+            chosen = draws.order(f"people of {spoke}", count)[: round(SHARES[spoke] * count)]
+            alone = count - len(chosen)
+        ids[spoke] = np.concatenate([chosen, np.arange(others, others + alone)])
+        others += alone
     region = draws.below("region", others, 3)
     illness = np.where(draws.uniform("same", others) < 0.5, region, draws.below("illness", others, 3))
     return _People(ids=ids, region=region, illness=illness)
@@ -155,20 +217,21 @@ def _prepared(options: JoinOptions, people: _People) -> LocalStudy:
     new_folder(options.out)
     (options.out / "tables").mkdir()
     paths = {HUB: _written(options.out, HUB, people.ids[HUB], "region", [REGIONS[one] for one in people.region])}
-    for spoke in SHARES:
-        values = [ILLNESSES[one] for one in people.illness]
-        paths[spoke] = _written(options.out, spoke, people.ids[spoke], f"illness-{spoke}", values)
+    values = [ILLNESSES[one] for one in people.illness]
+    attributes = []
+    for attribute, spokes in options.attributes.items():
+        several = {"holders": list(spokes), "several": "apart"} if len(spokes) > 1 else {"owner": spokes[0]}
+        attributes.append({"name": attribute, **several, "categories": list(ILLNESSES)})
+        for spoke in spokes:
+            paths[spoke] = _written(options.out, spoke, people.ids[spoke], attribute, values)
     ends = free_endpoints((*paths, SERVER, RESEARCHER))
     study: dict[str, Any] = {
-        "study": {"id": "join", "title": "An insurer and two hospitals", "hub": HUB, "alignment": options.alignment},
+        "study": {"id": "join", "title": "An insurer and hospitals", "hub": HUB, "alignment": options.alignment},
         "budget": {"epsilon": 4 * options.epsilon, "delta": min(8 * options.delta, Decimal("0.01"))},
         "server": {"name": SERVER, "endpoint": ends[SERVER]},
         "curator": [{"name": name, "endpoint": ends[name], "id_columns": ["number"]} for name in paths],
         "researcher": [{"name": RESEARCHER, "endpoint": ends[RESEARCHER]}],
-        "attribute": [
-            {"name": "region", "owner": HUB, "categories": list(REGIONS)},
-            *({"name": f"illness-{one}", "owner": one, "categories": list(ILLNESSES)} for one in SHARES),
-        ],
+        "attribute": [{"name": "region", "owner": HUB, "categories": list(REGIONS)}, *attributes],
     }
     policies = dict.fromkeys(paths, APPROVAL)
     return LocalStudy.made_in(options.out, toml_text(study).encode(), tables=paths, policies=policies)
@@ -183,9 +246,9 @@ def _written(folder: Path, name: str, ids: NDArray[np.int64], attribute: str, va
     return path
 
 
-def _truth(people: _People, spoke: str) -> NDArray[np.float64]:
-    """Return the shares of the cells of region and illness among the people whom hub and spoke have."""
-    both = np.intersect1d(people.ids[HUB], people.ids[spoke])
+def _truth(people: _People, spokes: Sequence[str]) -> NDArray[np.float64]:
+    """Return the shares of the cells of region and illness among the people whom the hub and one of the spokes have."""
+    both = np.intersect1d(people.ids[HUB], np.concatenate([people.ids[spoke] for spoke in spokes]))
     return np.bincount(3 * people.region[both] + people.illness[both], minlength=9) / len(both)
 
 
@@ -197,18 +260,20 @@ def _matched(local: LocalStudy, spoke: str) -> int:
     return next(int(one["matched"]) for one in json.loads(done.stdout)["work"] if one["kind"] == "alignment")
 
 
-def _received(local: LocalStudy, options: JoinOptions) -> dict[str, int]:
-    """Return message -> bytes that the hub received of each spoke: they follow from the spoke's rows alone.
+def _received(local: LocalStudy, options: JoinOptions, people: _People) -> dict[str, dict[str, int]]:
+    """Return spoke -> message -> bytes that the hub received of it: they follow from the spoke's rows alone.
 
     Raises:
         IntegrityError: the hub's log says otherwise.
     """
     if options.alignment == "tokens":
         return {}
-    rows = EXTRA_ROWS + slots_for(options.people)
-    sizes = {"base_answer": ANSWER_BYTES, "columns": COLUMNS * rows // 8, "answer": CHECK_BYTES}
+    sizes = {}
+    for spoke in options.spokes:
+        rows = EXTRA_ROWS + slots_for(len(people.ids[spoke]))
+        sizes[spoke] = {"base_answer": ANSWER_BYTES, "columns": COLUMNS * rows // 8, "answer": CHECK_BYTES}
     lines = local.log(Role.CURATOR, HUB).read_text("utf-8").splitlines()
     received = sum(json.loads(line)["bytes"] for line in lines if '"step": "fetch join"' in line)
-    if received != len(SHARES) * sum(sizes.values()):
+    if received != sum(sum(one.values()) for one in sizes.values()):
         raise IntegrityError(f"the hub received {received:,} bytes in joins", where="demo join")
     return sizes

@@ -1,4 +1,4 @@
-"""`veiltab demo join`: an insurer and two hospitals, joined obliviously and released, beside the truth."""
+"""`veiltab demo join`: an insurer and hospitals, joined obliviously and released, beside the truth."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +11,7 @@ from veiltab.play.local.command import end_parties_on_sigterm, out_option
 from veiltab.play.local.printing import CELL_HEADINGS, cell_rows, console_of, print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from veiltab.play.demos.join import SpokeJoin
+    from veiltab.play.demos.join import JoinResult
 
 
 @click.command(
@@ -21,6 +19,13 @@ if TYPE_CHECKING:
     epilog="Example: veiltab demo join --people 100000",
 )
 @click.option("--people", type=int, default=20_000, show_default=True, help="Rows of each table, 1,000 to 2,000,000.")
+@click.option(
+    "--holders",
+    type=click.IntRange(0, 40),
+    default=0,
+    show_default=True,
+    help="So many hospitals hold one attribute, each of patients of its own; 0: two with an attribute each.",
+)
 @click.option(
     "--alignment",
     type=click.Choice(["oblivious", "tokens"]),
@@ -32,31 +37,34 @@ if TYPE_CHECKING:
 @click.option("--delta", default="1e-6", show_default=True, help="Delta of each release.")
 @click.option("--seed", default="demo", show_default=True, help="Of the people.")
 @out_option("veiltab-demo")
-def join(people: int, alignment: str, epsilon: str, delta: str, seed: str, out: Path) -> None:
+def join(people: int, holders: int, alignment: str, epsilon: str, delta: str, seed: str, out: Path) -> None:
     """Join the patients of two hospitals to an insurer's list, release a table of each, and show the truth beside it.
 
     The insurer is the hub: its list is no secret to the hospitals. Each hospital learns which of its own people the
     insurer has, 90 and 40 in a hundred, and says nothing: the insurer learns of nobody who is a patient.
+
+    With --holders 20 the patients are spread over twenty hospitals, and one attribute is the sum of their columns.
     """
     from veiltab.play.demos.join import JoinOptions, run_join
 
     options = JoinOptions(
         out=out,
         people=people,
+        holders=holders,
         alignment=alignment,
         epsilon=parse_epsilon(epsilon),
         delta=parse_delta(delta),
         seed=seed,
     )
     end_parties_on_sigterm()
-    joins = run_join(options, note)
+    result = run_join(options, note)
     if wants_json():
-        emit(as_dict(joins, people), "")
+        emit(as_dict(result, people), "")
     else:
-        _print(joins, people, out)
+        _print(result, out)
 
 
-def as_dict(joins: "Sequence[SpokeJoin]", people: int) -> dict[str, Any]:
+def as_dict(result: "JoinResult", people: int) -> dict[str, Any]:
     """Return the result as plain data for JSON."""
     return {
         "join": {
@@ -64,27 +72,37 @@ def as_dict(joins: "Sequence[SpokeJoin]", people: int) -> dict[str, Any]:
             "spokes": [
                 {
                     "curator": one.curator,
-                    "rows": people,
+                    "rows": one.rows,
                     "matched": one.matched,
                     "matched_true": one.matched_true,
                     "hub_learns": {"bytes": sum(one.hub_learns.values()), "sizes": one.hub_learns},
                     "seconds_cpu": one.seconds_cpu,
                 }
-                for one in joins
+                for one in result.spokes
             ],
         },
-        "tables": [{"cells": one.estimate.domain.cells, "covered": one.covered} for one in joins],
+        "seconds_cpu": result.seconds_cpu,
+        "tables": [
+            {
+                "attribute": one.attribute,
+                "cells": one.estimate.domain.cells,
+                "covered": one.covered,
+                "l2_error": one.l2_error,
+            }
+            for one in result.tables
+        ],
     }
 
 
-def _print(joins: "Sequence[SpokeJoin]", people: int, out: Path) -> None:
+def _print(result: "JoinResult", out: Path) -> None:
     console = console_of()
-    for one in joins:
+    for one in result.spokes:
         console.print(
-            f"\n{one.curator}: {one.matched:,} of its {people:,} people are in the insurer's list; there are"
+            f"\n{one.curator}: {one.matched:,} of its {one.rows:,} people are in the insurer's list; there are"
             f" {one.matched_true:,}. The insurer received {sum(one.hub_learns.values()):,} bytes, whoever they are.\n"
         )
-        title = f"Region and illness of the patients of {one.curator}, as released"
-        print_table(console, title, (*CELL_HEADINGS, "truth"), cell_rows(one.estimate, one.truth))
-        console.print(f"{one.covered} of {one.estimate.domain.cells} intervals hold the truth.\n")
+    for table in result.tables:
+        title = f"Region and {table.attribute} of the patients, as released"
+        print_table(console, title, (*CELL_HEADINGS, "truth"), cell_rows(table.estimate, table.truth))
+        console.print(f"{table.covered} of {table.estimate.domain.cells} intervals hold the truth.\n")
     click.echo(f"Everything else: {out}/\nWho learns what: docs/join.md")

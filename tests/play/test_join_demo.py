@@ -12,8 +12,7 @@ from veiltab.play.demos.join_cli import as_dict
 
 def test_two_hospitals_and_an_insurer(tmp_path: Path) -> None:
     people, said = 1000, list[str]()
-    joins = run_join(JoinOptions(out=tmp_path / "demo", people=people), said.append)
-    plain = as_dict(joins, people)
+    plain = as_dict(run_join(JoinOptions(out=tmp_path / "demo", people=people), said.append), people)
     assert [one["curator"] for one in plain["join"]["spokes"]] == list(SHARES)
     for one, share in zip(plain["join"]["spokes"], SHARES.values(), strict=True):
         assert one["matched"] == one["matched_true"] == round(share * people)
@@ -27,3 +26,13 @@ def test_tables_of_nobody_and_of_too_many_are_refused(tmp_path: Path) -> None:
     for people in (999, 2_000_001):
         with pytest.raises(InvalidInputError, match="1,000 to 2,000,000 people"):
             JoinOptions(out=tmp_path, people=people)
+
+
+def test_hospitals_that_hold_one_attribute(tmp_path: Path) -> None:
+    options = JoinOptions(out=tmp_path / "demo", people=1000, holders=3, alignment="tokens")
+    plain = as_dict(run_join(options, lambda _: None), 1000)
+    assert [one["matched"] for one in plain["join"]["spokes"]] == [234, 233]
+    (table,) = plain["tables"]
+    assert (table["attribute"], table["cells"]) == ("illness", 9)
+    assert table["covered"] >= 6
+    assert table["l2_error"] < 0.1
