@@ -22,8 +22,9 @@ def respondents_sentence(study: Study, names: Collection[str], left_out: Mapping
     if left_out:
         rows = [f"{count:,} at {curator}" for curator, count in sorted(left_out.items())]
         said.append(f" Rows left out for a missing value: {joined(rows)}.")
-    if lacking := {rule.owner: None for rule in study.attributes if rule.name in names and study.may_lack(rule.owner)}:
-        said.append(f' Estimates are of those who are in the table of {joined([*lacking])}, unless "absent" is shown.')
+    lacking = [rule for rule in study.attributes if rule.name in names and rule.attribute.has_absent]
+    if spokes := [*dict.fromkeys(" or ".join(rule.holders) for rule in lacking)]:
+        said.append(f' Estimates are of those who are in the table of {joined(spokes)}, unless "absent" is shown.')
     if kept:
         said.append(f" Missing values are a category in {joined(kept)}.")
     return "".join(said)

@@ -15,7 +15,7 @@ from veiltab.researcher.client.answers import Linkage, is_shown, weighting
 from veiltab.researcher.client.connection import Connection
 from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
 from veiltab.researcher.estimates.pooling import pooled
-from veiltab.researcher.estimates.present import among_present
+from veiltab.researcher.estimates.present import among_present, spokes_of
 from veiltab.researcher.estimates.table_result import TableResult, fitted, table_result
 from veiltab.researcher.model.fitting import Model
 from veiltab.researcher.status.release_status import Status, TableStatus
@@ -125,8 +125,8 @@ class ReleasedTables:
         return found if is_shown(absent) else found.among_present(self.study)
 
     def _spokes(self, names: Sequence[str]) -> set[str]:
-        """Return the curators of some attributes from whose tables people of the hub may be absent."""
-        return {owner for name in names if self.study.may_lack(owner := self.study.owner_of(name))}
+        """Return from whose tables people of the hub may be absent, of who has some attributes."""
+        return set(spokes_of(self.study.domain(names), self.study))
 
     def present(self, found: TableEstimate, linkage_error: Linkage, absent: str) -> TableEstimate:
         """Return a table of the people who are present, unless "absent" is shown, with its wrong links undone."""

@@ -211,8 +211,9 @@ def among_present(observed: TableEstimate, study: Study) -> TableEstimate:
 
 
 def spokes_of(domain: Domain, study: Study) -> tuple[str, ...]:
-    """Return the curators from whose tables people of the hub may be absent, of those who have an attribute."""
-    return tuple(dict.fromkeys(study.owner_of(one.name) for one in domain.attributes if one.has_absent))
+    """Return from whose tables people of the hub may be absent, of who has an attribute: "bob", "north or south"."""
+    lacking = {one.name for one in domain.attributes if one.has_absent}
+    return tuple(dict.fromkeys(" or ".join(rule.holders) for rule in study.attributes if rule.name in lacking))
 
 
 def present_sentence(hub: str, spokes: Sequence[str], population: int, people: float) -> str:

@@ -31,7 +31,7 @@ def results_with_links(
     errors = _read(asked, study)
     if errors is None:
         return tuple(results)
-    if any(study.may_lack(study.owner_of(name)) for one in results for name in one.names):
+    if any(attribute.has_absent for one in results for attribute in study.domain(one.names).attributes):
         raise InvalidInputError(
             "wrong links are not undone in a model of people who may be absent",
             where="linkage error",

@@ -13,11 +13,12 @@ from tests.researcher.analysis.simulated import design_for, exact, simulated_cou
 from veiltab.common.core.domain import ABSENT
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import study_from_bytes
+from veiltab.common.study.missing import respondents_sentence
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
 from veiltab.researcher.estimates.pooling import pooled
-from veiltab.researcher.estimates.present import PresentEstimate, among_present
+from veiltab.researcher.estimates.present import PresentEstimate, among_present, spokes_of
 from veiltab.researcher.linkage_errors.corrected import corrected
 from veiltab.researcher.linkage_errors.linkage_error import LinkageErrors, LinkError
 from veiltab.researcher.questions import question as questions
@@ -271,3 +272,14 @@ def test_totals_where_links_are_undone_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="not corrected for wrong links where people may be absent"):
         asked("total of salary=high", found)
     assert "are in the table of bob" in found.remarks[0]
+
+
+def test_holders_of_one_column_are_named_together() -> None:
+    carol = b'[[curator]]\nname = "carol"\nendpoint = "localhost:7403"\nid_columns = ["id"]\n[[researcher]]'
+    owned, held = b'owner = "bob"\ncolumn = "pay"', b'holders = ["bob", "carol"]\nseveral = "apart"\ncolumn = "pay"'
+    text = FULL.replace(b"complete = true\n", b"").replace(b"[[researcher]]", carol, 1).replace(owned, held)
+    study = study_from_bytes(text, "study.toml")
+    assert spokes_of(study.domain(["sex", "salary"]), study) == ("bob or carol",)
+    assert spokes_of(study.domain(["sex", "age"]), study) == ()
+    said = respondents_sentence(study, ["sex", "hours", "salary"], {})
+    assert "who are in the table of bob and bob or carol, unless" in said

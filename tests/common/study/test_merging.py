@@ -103,7 +103,7 @@ def test_a_draft_is_read() -> None:
         (
             'owner = "alice"\n',
             "",
-            "line 6, [[attribute]] sex: owner is not there. Add it: the curator whose column it is.",
+            "line 6, [[attribute]] sex: there is not one of owner and holders. Name its owner, or all its holders.",
         ),
         ('owner = "alice"', 'owner = "bob"', "attribute sex has another owner than alice"),
         ('"9+" = 100 }', '"9+" = 100 }, b = { "9" = 1 }', "forms are not of the id columns"),
