@@ -71,6 +71,7 @@ KEEP_WHAT_IS_THERE = {
     "curator evidence --out",
     "curator linkage --to",
     "demo collect --out",
+    "demo join --out",
     "demo link --out",
     "demo linked --out",
     "demo table --out",
@@ -123,7 +124,7 @@ def test_a_demonstration_runs_though_none_is_named(
     [
         (["--nodes", "2000"], "collect --nodes"),
         (["--epsilon", "2", "--nodes=9"], "collect --nodes"),
-        (["--people", "2000"], "linked --people"),
+        (["--people", "2000"], "join --people"),
     ],
 )
 def test_an_option_of_another_demonstration_names_its_place(ran: Ran, args: list[str], command: str) -> None:
