@@ -97,7 +97,7 @@ def answer(message: bytes, session: bytes, source: ByteSource) -> tuple[bytes, B
     Raises:
         IntegrityError: the message is not 1,024 elements of the group.
     """
-    points = ristretto.elements(message, 2 * COLUMNS, where="base transfers")
+    points = check_choices(message)
     (y,) = _scalars(source, ANSWER, 1)
     own = ristretto.multiple(y)
     seeds = list[bytes]()
@@ -108,6 +108,15 @@ def answer(message: bytes, session: bytes, source: ByteSource) -> tuple[bytes, B
             # An identity is a hub's own doing, and an error would be a message: it is hashed like any other.
             seeds.append(_seed(session, own, i, bit, ristretto.multiple(y, total)))
     return own, np.frombuffer(b"".join(seeds), np.uint8).reshape(COLUMNS, 2, SEED_BYTES)
+
+
+def check_choices(message: bytes) -> list[bytes]:
+    """Return the 1,024 elements of a hub's message.
+
+    Raises:
+        IntegrityError: it has others, or something else.
+    """
+    return ristretto.elements(message, 2 * COLUMNS, where="base transfers")
 
 
 def _drawn(source: ByteSource, label: int, size: int) -> NDArray[np.uint8]:

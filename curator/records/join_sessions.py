@@ -115,9 +115,13 @@ class JoinSessions:
         """Record the challenge of a pass of a session unless there is one; return the recorded one."""
         return self._first("challenge", (session, number), challenge)
 
-    def store_digest(self, session: str, number: int, digest: bytes) -> bytes:
-        """Record SHA-256 of the spoke's store of a pass unless there is one; return the recorded one."""
-        return self._first("store", (session, number), digest)
+    def asked_digest(self, session: str, number: int, digest: bytes) -> bytes:
+        """Record SHA-256 of what a spoke asks in a pass, unless there is one; return the recorded one.
+
+        Args:
+            digest: of its store, or at the hub of its columns.
+        """
+        return self._first("asked", (session, number), digest)
 
     def fail(self, alignment_id: str, peer: str) -> None:
         """Record that a peer sent what no honest curator sends, and erase the secret of the session."""

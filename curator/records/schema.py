@@ -70,7 +70,7 @@ CREATE TABLE join_session (
     PRIMARY KEY (alignment_id, peer));
 CREATE TABLE join_pass (
     session TEXT NOT NULL, number INTEGER NOT NULL, challenge BLOB NOT NULL DEFAULT x'',
-    store BLOB NOT NULL DEFAULT x'', PRIMARY KEY (session, number));
+    asked BLOB NOT NULL DEFAULT x'', PRIMARY KEY (session, number));
 CREATE TABLE join_part (curator TEXT PRIMARY KEY, begun BLOB NOT NULL, sessions INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE row_order (alignment_id TEXT PRIMARY KEY, key BLOB NOT NULL);
 

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from secrets import token_bytes
 
@@ -25,7 +24,7 @@ from veiltab.common.oblivious.extension import (
 from veiltab.common.oblivious.function import values
 from veiltab.common.oblivious.linear_check import CHALLENGE_BYTES, CHECK_BYTES, Sums, holds
 from veiltab.common.oblivious.store import THIRD_STEP
-from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.files import file_digest, written_whole
 from veiltab.common.storage.mapped import mapped_array
 from veiltab.curator.alignment.joining.join_messages import JoinKind, SessionFiles, Standing
 from veiltab.curator.alignment.joining.legs import Legs
@@ -79,10 +78,16 @@ async def hub_pass(legs: Legs, own: JoinSession, files: SessionFiles, most: int,
     session = bytes.fromhex(own.name)
     choices = Choices(session=session, source=CipherStream(own.secret))
     await files.make(JoinKind.BASE_CHOICES, choices.message)
-    answer = await files.fetched_whole(JoinKind.BASE_ANSWER, size=ANSWER_BYTES)
-    columns = await files.fetched(
-        JoinKind.COLUMNS, number, most=COLUMNS * (EXTRA_ROWS + most) // 8, check=partial(_check_columns, files.other)
+    answer = await files.fetched_whole(
+        JoinKind.BASE_ANSWER, size=ANSWER_BYTES, check=lambda path: choices.seeds(path.read_bytes())
     )
+    columns = await files.fetched(
+        JoinKind.COLUMNS, number, most=COLUMNS * (EXTRA_ROWS + most) // 8, check=_check_columns
+    )
+    digest = await asyncio.to_thread(file_digest, columns)
+    if legs.sessions.asked_digest(own.name, number, digest) != digest:
+        # Their file was lost here, and the spoke knows the challenge.
+        raise legs.fail(files.alignment, files.other)
     rows = columns.stat().st_size * 8 // COLUMNS
     # Fresh, and only now: the columns are durable.
     challenge = legs.sessions.challenge(own.name, number, token_bytes(CHALLENGE_BYTES))
@@ -102,11 +107,11 @@ async def hub_pass(legs: Legs, own: JoinSession, files: SessionFiles, most: int,
     return made
 
 
-def _check_columns(spoke: str, path: Path) -> None:
+def _check_columns(path: Path) -> None:
     """Refuse columns of a size that no store has."""
     slots, rest = divmod(path.stat().st_size * 8, COLUMNS)
     if rest or slots <= EXTRA_ROWS or (slots - EXTRA_ROWS) % (3 * THIRD_STEP):
-        raise IntegrityError("sent columns of a size that no store has", where=f"curator {spoke}")
+        raise IntegrityError("sent columns of a size that no store has")
 
 
 async def show_rows(  # noqa: PLR0913, PLR0917 - what a leg consists of
@@ -119,6 +124,8 @@ async def show_rows(  # noqa: PLR0913, PLR0917 - what a leg consists of
         ids: of the hub's rows.
         numbers: of these rows.
     """
+    if files.path(JoinKind.VALUES).exists():
+        return
     made = await hub_pass(legs, own, files, said.size)
     with files.stage.of(f"computing values for {files.other}", len(numbers)) as progress:
 

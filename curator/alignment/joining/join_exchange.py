@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from veiltab.common.errors import DeniedError, NotReadyError, UnavailableError
+from veiltab.common.errors import DeniedError, NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.oblivious import ristretto
 from veiltab.common.oblivious.store import slots_for
 from veiltab.common.storage.files import written_whole
@@ -159,15 +159,16 @@ class JoinExchange(Exchange):
         """Show every spoke the rows of the hub; return the numbers of its respondents."""
         numbers, self._bound = await self.join.numbers(name, table, self._order_key(name))
         self._begin(name, table)
-        refusal: NotReadyError | UnavailableError | None = None
+        refusal: VeiltabError | None = None
         for spoke in self.legs.others:  # none of them waits for another
             try:
                 own, files, said = await self.legs.entered(spoke, peers)
                 if not own.finished:
                     await self.join.show(table, numbers, key, own, files, said)
                     self.legs.finish(name, spoke)
-            except (NotReadyError, UnavailableError) as error:
-                refusal = refusal or error
+            except VeiltabError as error:
+                if refusal is None or isinstance(refusal, NotReadyError | UnavailableError):
+                    refusal = error
         if refusal is not None:
             raise refusal
         return numbers if len(numbers) == table.rows else numbers[table.respondents.kept()]

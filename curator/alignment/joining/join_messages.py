@@ -154,23 +154,29 @@ class SessionFiles:
                 await self._fetch(message, unchecked, most)
                 measured.bytes = unchecked.stat().st_size
             self._beyond.pop(message.received_name, None)
-            await asyncio.to_thread(check, unchecked)
+            try:
+                await asyncio.to_thread(check, unchecked)
+            except IntegrityError as error:
+                raise IntegrityError(error.problem, where=f"curator {self.other}") from None
             unchecked.rename(path)
             sync_folder(self.folder)  # what is made next may be right for these bytes alone
         return path
 
-    async def fetched_whole(self, kind: JoinKind, number: int = 0, *, size: int) -> Path:
+    async def fetched_whole(
+        self, kind: JoinKind, number: int = 0, *, size: int, check: Callable[[Path], object] = lambda _: None
+    ) -> Path:
         """Return the file of a message that has so many bytes.
 
         Raises:
-            IntegrityError: it has fewer.
+            IntegrityError: it has fewer, or is refused.
         """
 
-        def check(path: Path) -> None:
+        def checked(path: Path) -> None:
             if path.stat().st_size != size:
-                raise IntegrityError("sent a message that is cut short", where=f"curator {self.other}")
+                raise IntegrityError("sent a message that is cut short")
+            check(path)
 
-        return await self.fetched(kind, number, most=size, check=check)
+        return await self.fetched(kind, number, most=size, check=checked)
 
     async def _fetch(self, message: Message, path: Path, most: int) -> None:
         request = curator_peer_pb2.FetchJoinRequest(

@@ -186,15 +186,20 @@ class Legs:
         self.sessions.renew(alignment, peer, secrets.token_bytes(PART_BYTES))
 
     def finish(self, alignment: str, peer: str) -> None:
-        """Erase the secret of a session that is finished here."""
+        """Erase the secret of a session that is finished here; at a spoke all that its people could be tested by."""
         self.sessions.finish(alignment, peer)
+        if not self.is_hub:  # which has made all that it shows, so it asks for nothing more
+            self._delete_files(alignment, peer)
         self._room.give_back(ROOM)
 
     def fail(self, alignment: str, peer: str) -> IntegrityError:
         """End a session for what a spoke sent, and return why this curator joins with it no more."""
         self.sessions.fail(alignment, peer)
-        shutil.rmtree(self.folder(alignment, self._own(alignment, peer).name), ignore_errors=True)
+        self._delete_files(alignment, peer)
         return self._failure(peer)
+
+    def _delete_files(self, alignment: str, peer: str) -> None:
+        shutil.rmtree(self.folder(alignment, self._own(alignment, peer).name), ignore_errors=True)
 
     def _own(self, alignment: str, peer: str) -> JoinSession:
         session = self.sessions.session(alignment, peer)

@@ -16,7 +16,7 @@ import numpy as np
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.errors import NotReadyError
-from veiltab.common.oblivious.base_transfers import CHOICES_BYTES, SEED_BYTES, answer
+from veiltab.common.oblivious.base_transfers import CHOICES_BYTES, SEED_BYTES, answer, check_choices
 from veiltab.common.oblivious.bits import transposed
 from veiltab.common.oblivious.code import COLUMNS, ROW_BYTES, WORD_BYTES, Bits
 from veiltab.common.oblivious.extension import BATCH_ROWS, EXTRA_ROWS, columns, own_columns, pass_name, pass_seeds
@@ -63,7 +63,9 @@ async def spoke_pass(legs: Legs, own: JoinSession, files: SessionFiles, ids: Dig
         IntegrityError: the hub sent what no honest hub sends.
     """
     session, source = bytes.fromhex(own.name), CipherStream(own.secret)
-    chosen = await files.fetched_whole(JoinKind.BASE_CHOICES, size=CHOICES_BYTES)
+    chosen = await files.fetched_whole(
+        JoinKind.BASE_CHOICES, size=CHOICES_BYTES, check=lambda path: check_choices(path.read_bytes())
+    )
     kept = files.folder / "seeds.bin"
     if not kept.exists():
         sent, made = await asyncio.to_thread(answer, chosen.read_bytes(), session, source)
@@ -146,7 +148,7 @@ def _check_store(legs: Legs, files: SessionFiles, stored: Path, number: int) -> 
     """
     data = stored.read_bytes() if stored.exists() else b""
     digest = hashlib.sha256(data).digest()
-    if not data or legs.sessions.store_digest(files.session, number, digest) != digest:
+    if not data or legs.sessions.asked_digest(files.session, number, digest) != digest:
         raise LostStoreError("begins another session of the join, as files are lost", where=f"curator {legs.name}")
 
 

@@ -10,13 +10,15 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from tests.curator.alignment.circle import ABSENT, Curator, align, circle, symbol_of
+from tests.curator.alignment.circle import ABSENT, Curator, Killed, align, circle, symbol_of
 from tests.curator.alignment.test_oblivious_join import distinct
 from veiltab.common.errors import DeniedError, IntegrityError, NotReadyError
 from veiltab.common.oblivious import store
 from veiltab.common.oblivious.code import COLUMNS, Bits, encode
 from veiltab.curator.alignment.intersection import alignment_id
+from veiltab.curator.alignment.joining import hub_leg, spoke_leg
 from veiltab.curator.alignment.joining.join_messages import JoinKind, Message
+from veiltab.curator.alignment.joining.legs import Legs
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.records.join_sessions import JoinSession
 from veiltab.v1 import curator_peer_pb2
@@ -24,6 +26,8 @@ from veiltab.v1 import curator_peer_pb2
 SLOTS = 12_288
 ROWS = 128 + SLOTS
 """Rows of the columns of each session here."""
+
+CHALLENGE = Message(kind=JoinKind.CHALLENGE)
 
 HUB, SPOKE = distinct(40), distinct(60)[20:]
 
@@ -41,10 +45,21 @@ def two(folder: Path) -> Iterator[tuple[Curator, Curator]]:
 
 def session(curator: Curator) -> JoinSession:
     (peer,) = curator.exchange.legs.others
-    (name,) = {row["alignment_id"] for row in curator.store.connection.execute("SELECT * FROM join_session")}
-    own = curator.store.joins.session(name, peer)
+    own = curator.store.joins.session(name_of(curator), peer)
     assert own is not None
     return own
+
+
+def name_of(curator: Curator) -> str:
+    """Return the alignment in which a curator has a session."""
+    (name,) = {row["alignment_id"] for row in curator.store.connection.execute("SELECT * FROM join_session")}
+    return str(name)
+
+
+def recorded(curator: Curator, column: str) -> bytes | None:
+    """Return what is recorded of the pass of a session."""
+    row = curator.store.connection.execute("SELECT * FROM join_pass").fetchone()
+    return None if row is None else bytes(row[column])
 
 
 def events(curator: Curator) -> list[str]:
@@ -127,6 +142,130 @@ def test_columns_that_are_not_of_code_words_end_the_session(tmp_path: Path, chan
         with pytest.raises(IntegrityError, match=r"sent columns that no honest|check of what it was sent"):
             align(alice, bob)
         assert session(alice).name == own.name
+
+
+def test_columns_that_are_cut_short_are_fetched_again(tmp_path: Path) -> None:
+    """No columns of unequal length are taken, and no challenge is drawn before all of them are here."""
+    with two(tmp_path) as (alice, bob):
+        sent = list[bytes]()
+
+        def cut(data: bytes) -> bytes:
+            with pytest.raises(NotReadyError, match="has not made this part of the join yet"):
+                alice.exchange.legs.message_file(name_of(alice), session(alice).name, CHALLENGE, "bob")
+            assert recorded(alice, "challenge") in {b"", None}
+            sent.append(data)
+            return data[: -len(data) // 512] if len(sent) == 1 else data
+
+        bob.tampering = only(JoinKind.COLUMNS, cut)
+        with pytest.raises(IntegrityError, match="curator bob: sent columns of a size that no store has"):
+            align(alice, bob)
+        align(alice, bob)
+        check_joined(alice, bob)
+        assert sent[0] == sent[1]
+
+
+def lose(curator: Curator, name: str) -> None:
+    """Delete a file of a session."""
+    (path,) = curator.folder.rglob(name)
+    path.unlink()
+
+
+@pytest.mark.parametrize("later", [bytes, between])
+def test_a_hub_that_lost_the_columns_takes_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: Callable[[bytes], bytes]
+) -> None:
+    """The spoke knows the challenge by then, and could fit other columns to it."""
+    with two(tmp_path) as (alice, bob):
+
+        def sent(message: Message, data: bytes) -> bytes:
+            if message.kind is JoinKind.ANSWER:
+                lose(alice, "from-columns-0.bin")
+            return later(data) if message.kind is JoinKind.COLUMNS and recorded(alice, "challenge") else data
+
+        bob.tampering = sent
+        monkeypatch.setattr(hub_leg, "_write_rows", once(hub_leg._write_rows, Killed()))
+        monkeypatch.setattr(hub_leg, "holds", lambda *_: True)
+        if later is bytes:
+            align(alice, bob)
+            check_joined(alice, bob)
+        else:
+            with pytest.raises(IntegrityError, match="sent columns that no honest spoke sends"):
+                align(alice, bob)
+            assert session(alice).has_failed
+
+
+def test_one_answer_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hub that is killed before it records that an answer is wrong takes no better one."""
+    with two(tmp_path) as (alice, bob):
+        answers = list[bytes]()
+
+        def wrong_once(data: bytes) -> bytes:
+            answers.append(data)
+            return bytes(len(data)) if len(answers) == 1 else data
+
+        bob.tampering = only(JoinKind.ANSWER, wrong_once)
+        monkeypatch.setattr(Legs, "fail", once(Legs.fail, Killed()))
+        with pytest.raises(IntegrityError, match="sent columns that no honest spoke sends"):
+            align(alice, bob)
+        assert len(answers) == 1
+
+
+def test_one_challenge_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A spoke that is killed between its record of a challenge and its answer answers that one."""
+    with two(tmp_path) as (alice, bob):
+        challenges = list[bytes]()
+
+        def another_later(data: bytes) -> bytes:
+            challenges.append(data)
+            return data if len(challenges) == 1 else bytes(16)
+
+        def killed_without_the_message(*_: object) -> None:
+            lose(bob, "from-challenge-0.bin")
+            monkeypatch.setattr(spoke_leg, "_sums", sums)
+            raise Killed
+
+        sums = spoke_leg._sums
+        alice.tampering = only(JoinKind.CHALLENGE, another_later)
+        monkeypatch.setattr(spoke_leg, "_sums", killed_without_the_message)
+        align(alice, bob)
+        check_joined(alice, bob)
+        assert len(challenges) == 2
+        # Nor after the session: its secrets are gone.
+        assert (session(bob).secret, [*bob.folder.rglob("seeds.bin"), *bob.folder.rglob("store-*")]) == (b"", [])
+
+
+def flip(curator: Curator, name: str) -> None:
+    """Change a bit of a file of a session."""
+    (path,) = curator.folder.rglob(name)
+    data = bytearray(path.read_bytes())
+    data[5000] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("change", [flip, lose])
+def test_another_store_than_the_recorded_one_sends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Curator, str], None]
+) -> None:
+    with two(tmp_path) as (alice, bob):
+        write, fill, begun = spoke_leg._write_columns, spoke_leg.fill, list[str]()
+
+        def another(digests: Bits, *rest: Any) -> object:  # noqa: ANN401 - those of the function
+            monkeypatch.setattr(spoke_leg, "fill", fill)
+            return fill(digests ^ 1, *rest)
+
+        def written(path: Path, *rest: Any) -> None:  # noqa: ANN401 - as above
+            begun.append(path.parent.name)
+            if len(begun) == 1:
+                change(bob, "store-0.bin")
+                monkeypatch.setattr(spoke_leg, "fill", another if change is lose else fill)
+                raise Killed
+            write(path, *rest)
+
+        monkeypatch.setattr(spoke_leg, "_write_columns", written)
+        align(alice, bob)
+        check_joined(alice, bob)
+        assert len({*begun}) == len(begun) == 2
+        assert alice.store.joins.sessions_of() == {"bob": 2}
 
 
 # Who begins sessions
