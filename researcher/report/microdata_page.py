@@ -38,6 +38,7 @@ class MicrodataReport:
         model: that the rows were drawn from.
         expected: how far the file's pairs are from the true ones.
         card: the bounds of the epsilon card; the first is that of who reads the report.
+        presence: who learns of whose presence, in words.
         dates: (what happened, when).
         truth: the true rows where they are known (a demonstration), or None.
     """
@@ -51,6 +52,7 @@ class MicrodataReport:
     tables: tuple[TableResult, ...]
     expected: ExpectedError
     card: tuple[Bound, ...]
+    presence: str
     dates: tuple[tuple[str, str], ...] = ()
     truth: Rows | None = None
 
@@ -90,7 +92,7 @@ def render(report: MicrodataReport) -> str:
         ("Which attributes depend on each other", _graph(report)),
         ("Measured pairs beside the file's", _agreement(report, pairs)),
         ("What was released", _facts(report)),
-        ("Who faces which epsilon", card_table(report.card, N_IS_EXACT)),
+        ("Who faces which epsilon", card_table(report.card, f"{N_IS_EXACT} {report.presence}")),
         ("Every pair", _listed(report, pairs)),
         ("Codebook", codebook_table(report.domain.codebook)),
     ]

@@ -14,7 +14,7 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.schemes import scheme_class
 from veiltab.common.study.file import Study
-from veiltab.common.study.missing import respondents_sentence
+from veiltab.common.study.missing import presence_sentence, respondents_sentence
 from veiltab.researcher.analysis.comparisons import Table
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.estimates.estimation import TableEstimate
@@ -46,6 +46,7 @@ def report_page(study: Study, status: Status, estimate: TableEstimate, truth: ND
             scheme=f"{scheme_class(spec.scheme).title}, {_sampling(spec.sampling)}",
             pad=_pad(spec.pad),
             respondents=respondents_sentence(study, estimate.domain.names, status.left_out),
+            presence=presence_sentence(study),
             dates=_dates(),
             card=epsilon_card(spec).bounds,
             receipts=status.receipts,
@@ -81,6 +82,7 @@ def microdata_report(
         tables=microdata.tables,
         expected=expected_error(microdata.tables, model, rows, hashlib.sha256(b"expected error").digest()),
         card=card.bounds,
+        presence=presence_sentence(study),
         dates=_dates(),
         truth=truth,
     )

@@ -55,6 +55,7 @@ class ReportInput:
         scheme: how rows were sampled, as text.
         pad: how columns were encrypted, as text.
         respondents: whom n counts, in words.
+        presence: who learns of whose presence, in words.
         dates: (what happened, when), as text.
         card: the bounds of the epsilon card; the first is that of who reads the report.
         receipts: what the tests of the server showed; empty without canaries.
@@ -71,6 +72,7 @@ class ReportInput:
     scheme: str
     pad: str
     respondents: str
+    presence: str
     dates: tuple[tuple[str, str], ...] = ()
     card: tuple[Bound, ...]
     receipts: tuple[TestResult, ...] = ()
@@ -112,7 +114,7 @@ def render(report: ReportInput) -> str:
         ("One attribute at a time", _marginals(report)),
         *_dependence(report, tests),
         ("What was released", _facts(report)),
-        ("Who faces which epsilon", card_table(report.card, N_IS_EXACT)),
+        ("Who faces which epsilon", card_table(report.card, f"{N_IS_EXACT} {report.presence}")),
         *([("Tests of the server", _results(report.receipts))] if report.receipts else []),
         ("Codebook", codebook_table(report.estimate.domain.codebook)),
         ("All cells", _cells(report)),

@@ -18,6 +18,7 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import release_of
 from veiltab.common.schemes import SCHEMES, has_stage, scheme_class
 from veiltab.common.study.file import Study
+from veiltab.common.study.missing import presence_sentence
 from veiltab.researcher.estimates.estimation import Estimate
 from veiltab.researcher.estimates.uncertainty import ReleaseDesign
 from veiltab.researcher.report.presentation import report_page
@@ -84,7 +85,7 @@ def test_a_report_says_what_was_released_and_what_it_guarantees(study: Study, st
         assert text in page
     for bound in epsilon_card(status.spec.table(0)).bounds:
         assert all(text in page for text in (bound.name, bound.limit, bound.note, bound.in_full))
-    assert N_IS_EXACT in page
+    assert f"{N_IS_EXACT} {presence_sentence(study)}" in page
 
 
 def test_the_other_ways_to_sample_and_encrypt_have_their_words(study: Study, status: Status) -> None:

@@ -51,6 +51,7 @@ def make_report(sizes: tuple[int, ...] = (3, 2, 2), *, hostile: bool = False, sa
         scheme="without replacement",
         pad="one-time pad",
         respondents="n counts <everybody>.",
+        presence="<Who> learns of presence.",
         dates=(("requested", "2026-01-02"),),
         card=(
             Bound(roles=("analyst",), epsilon=Decimal("0.5"), note="<1, 0>"),

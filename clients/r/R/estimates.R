@@ -1,5 +1,6 @@
-vt_table <- function(release, attributes = character(), confidence = 0.95) {
-  found <- ask_json(release$desk, release_path(release, "/table"), list(attributes = attributes, confidence = confidence))
+vt_table <- function(release, attributes = character(), confidence = 0.95, absent = "left-out") {
+  query <- list(attributes = attributes, confidence = confidence, absent = absent)
+  found <- ask_json(release$desk, release_path(release, "/table"), query)
   rows <- setNames(lapply(found$attributes, function(name) {
     factor(vapply(found$rows, function(row) row$labels[[name]], ""), levels = unlist(found$codebook[[name]]))
   }), found$attributes)
@@ -8,8 +9,9 @@ vt_table <- function(release, attributes = character(), confidence = 0.95) {
             title = paste("share of", paste(found$attributes, collapse = ", ")), unit = "share")
 }
 
-vt_ask <- function(release, question, confidence = 0.95) {
-  found <- ask_json(release$desk, release_path(release, "/analysis"), list(question = question, confidence = confidence))
+vt_ask <- function(release, question, confidence = 0.95, absent = "left-out") {
+  query <- list(question = question, confidence = confidence, absent = absent)
+  found <- ask_json(release$desk, release_path(release, "/analysis"), query)
   labels <- if (length(found$rows)) names(found$rows[[1]]$labels) else character()
   columns <- setNames(lapply(labels, function(name) vapply(found$rows, function(row) row$labels[[name]], "")), labels)
   numbers <- intersect(c("estimate", "low", "high", "projected"), names(found$rows[[1]]))

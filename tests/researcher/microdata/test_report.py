@@ -31,6 +31,7 @@ def report() -> MicrodataReport:
         tables=tables,
         expected=ExpectedError(pairs=0.0321, noise=0.0123),
         card=(Bound(roles=("analyst",), epsilon=Decimal("0.5"), note="<1, 0>"),),
+        presence="<Who> learns of presence.",
         dates=(("report written", "2026-01-02"),),
         truth=truth,
     )
