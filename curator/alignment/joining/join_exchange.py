@@ -159,6 +159,7 @@ class JoinExchange(Exchange):
         """Show every spoke the rows of the hub; return the numbers of its respondents."""
         numbers, self._bound = await self.join.numbers(name, table, self._order_key(name))
         self._begin(name, table)
+        await self.legs.check_all_may_begin(peers)
         refusal: VeiltabError | None = None
         for spoke in self.legs.others:  # none of them waits for another
             try:

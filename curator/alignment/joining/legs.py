@@ -10,9 +10,10 @@ import hashlib
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from veiltab.common.errors import DeniedError, IntegrityError, InvalidInputError, NotReadyError
+from veiltab.common.errors import DeniedError, IntegrityError, InvalidInputError, NotReadyError, UnavailableError
 from veiltab.common.oblivious.store import THIRD_STEP, slots_for
 from veiltab.common.observe.progress import Stage
 from veiltab.common.storage.disk import Room
@@ -71,7 +72,7 @@ class Legs:
         self._room = room
         self._most_rows, self._maximum = most_rows, maximum
         # Of the alignment that is under way: its name, the size here, and what commits to the order of the hub's rows.
-        self._begun = ("", 0, b"")
+        self._begun, self._content_digest = ("", 0, b""), ""
         self.stage = Stage()
 
     # Called by the RPCs
@@ -122,7 +123,7 @@ class Legs:
         version = self._store.alignments.table_version(table.content_digest, secrets.token_hex(16))
         for peer in self.others:
             self.sessions.begin(alignment, peer, version, secrets.token_bytes(PART_BYTES))
-        self._begun = alignment, size, order
+        self._begun, self._content_digest = (alignment, size, order), table.content_digest
 
     async def entered(self, peer: str, peers: Peers) -> tuple[JoinSession, SessionFiles, Standing]:
         """Enter the session that both enter now, unless it is entered; return it, its files and the peer's standing.
@@ -138,6 +139,9 @@ class Legs:
         own = self._own(alignment, peer)
         if own.has_failed:
             raise self._failure(peer)
+        if self.is_hub and not own.name and said.finished:  # the order of its rows was another one
+            self._store.alignments.forget_version(self._content_digest)
+            raise NotReadyError("aligns its table anew, as its state is lost", where=f"curator {self.name}")
         name = self._session_name(own, said, size, order)
         if own.name and said.failed == own.name:
             raise IntegrityError(
@@ -146,16 +150,24 @@ class Legs:
                 remedy="Find out what runs here; then a person there allows it to join again.",
             )
         if name != own.name:
-            # All that a spoke may change by itself: with a part of before it would guess anew uncounted.
-            text = said.part + said.size.to_bytes(8, "big") + peers.versions[peer].encode()
-            begun = hashlib.sha256(text).digest()
-            if self.is_hub:
-                self._check_may_begin(peer, begun)
+            begun = _begun_by(peer, said, peers)
+            self._check_may_begin(peer, begun)
             self.sessions.enter(alignment, peer, name, secrets.token_bytes(_SECRET_BYTES), begun)
             if own.name:
                 await asyncio.to_thread(shutil.rmtree, self.folder(alignment, own.name), ignore_errors=True)
             own = self._own(alignment, peer)
         return own, self._files(peer, own.name, peers), said
+
+    async def check_all_may_begin(self, peers: Peers) -> None:
+        """Refuse all sessions if one spoke had too many: its new tables would let the others test guesses again.
+
+        Raises:
+            DeniedError: a spoke began too many.
+        """
+        for peer in self.others:
+            with suppress(NotReadyError, UnavailableError):
+                said = await standing_of(peers, peer, self._begun[0])
+                self._check_may_begin(peer, _begun_by(peer, said, peers))
 
     async def is_wanted(self, alignment: str, peer: str, peers: Peers) -> bool:
         """Whether a peer is in another session than the one that this curator has finished, as it lost what it needs.
@@ -172,14 +184,6 @@ class Legs:
         if said.finished == own.finished:
             await asyncio.to_thread(shutil.rmtree, self.folder(alignment, own.name), ignore_errors=True)
         return False
-
-    async def have_finished(self, alignment: str, peers: Peers) -> bool:
-        """Whether every peer has finished the session that this curator has finished."""
-        for peer in self.others:
-            own, said = self.sessions.session(alignment, peer), await standing_of(peers, peer, alignment)
-            if own is None or not own.finished or said.finished != own.finished:
-                return False
-        return True
 
     def renew(self, alignment: str, peer: str) -> None:
         """Draw another part, as what was made in the session is lost here: another one begins."""
@@ -253,9 +257,9 @@ class Legs:
             )
 
     def _check_may_begin(self, spoke: str, begun: bytes) -> None:
-        """Refuse a session of a spoke that had too many."""
+        """At the hub, refuse a session of a spoke that had too many."""
         before, sessions = self.sessions.begun_by(spoke)
-        if begun != before and sessions >= MOST_SESSIONS:
+        if self.is_hub and begun != before and sessions >= MOST_SESSIONS:
             raise DeniedError(
                 f"had {MOST_SESSIONS} joins since a person here allowed more",
                 where=f"curator {spoke}",
@@ -270,3 +274,8 @@ class Legs:
             where=f"curator {spoke}",
             remedy=f"Find out what runs there; then `veiltab curator repair alignment {spoke}` joins with it again.",
         )
+
+
+def _begun_by(peer: str, said: Standing, peers: Peers) -> bytes:
+    """Return what a spoke may change by itself, digested: with a part of before it would guess anew uncounted."""
+    return hashlib.sha256(said.part + said.size.to_bytes(8, "big") + peers.versions[peer].encode()).digest()

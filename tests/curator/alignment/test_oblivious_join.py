@@ -212,3 +212,33 @@ def test_a_spoke_finishes_while_another_is_away(tmp_path: Path) -> None:
         align(alice, bob, carol)
         assert carol.store.alignments.matched() == 10
         assert alice.store.joins.sessions_of() == {"bob": 1, "carol": 1}
+
+
+def test_a_hub_that_lost_its_state_joins_anew(tmp_path: Path) -> None:
+    """Its new order of rows would not be that of the spoke's numbers, so the alignment has another name."""
+    with circle(tmp_path, [distinct(30), distinct(20)]) as (alice, bob):
+        align(alice, bob)
+        before = alice.alignment.result()
+        with alice.store.connection.transaction() as database:
+            for table in ("join_session", "row_order", "alignment"):
+                database.execute(f"DELETE FROM {table}")  # noqa: S608 - tables of the schema
+        align(alice, bob)
+        align(alice, bob)  # bob may have had the old one once more
+        after = alice.alignment.result()
+        assert after == bob.alignment.result()
+        assert after != before
+        people = rows_of_people(alice)
+        assert bob.column == [symbol_of(name) if name in bob.ids else ABSENT for name in people]
+
+
+def test_a_third_curator_gives_nobody_more_guesses(tmp_path: Path) -> None:
+    """Each of its tables names another alignment, with another session of everybody: after three nobody joins."""
+    with circle(tmp_path, [distinct(30), distinct(20), distinct(10)]) as (alice, bob, carol):
+        for number in range(3):
+            object.__setattr__(carol.table, "content_digest", f"content {number}")
+            align(alice, bob, carol)
+        before = alice.received["bob", Message(kind=JoinKind.COLUMNS)]
+        object.__setattr__(carol.table, "content_digest", "content 3")
+        with pytest.raises(DeniedError, match="had 3 joins"):
+            align(alice, bob, carol)
+        assert alice.received["bob", Message(kind=JoinKind.COLUMNS)] == before
