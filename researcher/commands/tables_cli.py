@@ -125,6 +125,7 @@ def _emit_test(release: "Release", test: "IndependenceTest") -> None:
         "association": test.association,
         "least_expected": test.least_expected,
         "approximate": test.approximate,
+        "remarks": list(test.remarks),
     }
     emit(data, str(test))
 

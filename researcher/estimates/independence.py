@@ -35,6 +35,7 @@ class IndependenceTest:
         level: probability of a false alarm that `verdict` accepts.
         association: Cramer's V with the expected contribution of the noise taken off, from 0 (none) to about 1.
         least_expected: smallest number of noisy rows expected in a cell under independence (rows).
+        remarks: whom the table is of, where people may be absent.
     """
 
     left: tuple[str, ...]
@@ -45,6 +46,7 @@ class IndependenceTest:
     level: float
     association: float
     least_expected: float
+    remarks: tuple[str, ...]
 
     @property
     def dependent(self) -> bool:
@@ -79,7 +81,7 @@ class IndependenceTest:
             f"W = {self.statistic:.4g} with {self.degrees} degrees of freedom, p = {self.p_value:.3g};"
             f" Cramer's V {self.association:.3f}, noise taken off."
         )
-        return f"{self.verdict}\n{facts}"
+        return "\n".join((self.verdict, facts, *self.remarks))
 
 
 def independence(
@@ -135,6 +137,7 @@ def independence(
         level=level,
         association=_association(differences, p, q, joint.design),
         least_expected=_least_expected(p, q, joint.design),
+        remarks=estimate.remarks,
     )
 
 

@@ -121,8 +121,9 @@ def render(report: ReportInput) -> str:
     ]
     estimate, reader = report.estimate, report.card[0]
     half = 50 * float(np.median(estimate.high - estimate.low))
+    people = f"{'about ' * isinstance(estimate, PresentEstimate)}{estimate.design.people:,.0f} people"
     lead = (
-        f"Joint distribution of {', '.join(estimate.domain.names)} of {estimate.design.people:,.0f} people. Half of the"
+        f"Joint distribution of {', '.join(estimate.domain.names)} of {people}. Half of the"
         f" {100 * estimate.confidence:g}% intervals of its {estimate.domain.cells:,} cells reach at most {half:.2g}"
         f" percentage points to each side.{followed} Guarantee against the {reader.name}: {reader.limit}."
     )

@@ -14,6 +14,8 @@ from veiltab.common.core.domain import ABSENT
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import study_from_bytes
 from veiltab.common.study.missing import respondents_sentence
+from veiltab.researcher.analysis.comparisons import compare
+from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
@@ -157,6 +159,8 @@ def test_everything_says_what_n_is_and_how_many_are_present() -> None:
     assert said in str(found)
     assert said in asked("share of salary by sex", found).remarks
     assert said in asked("linear hours ~ sex", found).remarks
+    independence = parse_question("independence of sex and salary", PRESENT)
+    assert said in str(questions.test_of(independence, found.marginal(["sex", "salary"]), 0.05))
     assert "salary, absent" not in str(asked("share of salary by sex", found))
 
 
@@ -194,6 +198,16 @@ def test_numbers_that_were_rounded_have_honest_intervals() -> None:
             inside[what] += ((found.low <= numbers_of) & (numbers_of <= found.high)).tolist()
     # What rounding adds is bounded and not known, so that intervals hold somewhat more often.
     assert all(0.94 <= np.mean(held) <= 0.995 for held in inside.values())
+
+
+def test_two_releases_are_compared_among_those_present() -> None:
+    pairs = zip(releases(0.5, 100, seed=1), releases(0.5, 100, seed=2), strict=True)
+    inside = []
+    for first, second in pairs:
+        one, other = (among_present(table, STUDY).marginal(["sex", "salary"]) for table in (first, second))
+        found = compare(one, other, Contrast.DIFFERENCE, ["sex"])
+        inside.append((found.low <= 0) & (found.high >= 0))
+    assert 0.88 <= np.mean(inside) <= 1
 
 
 def test_runs_are_pooled_before_those_who_are_absent_are_left_out() -> None:
