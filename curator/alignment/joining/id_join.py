@@ -48,3 +48,6 @@ class IdJoin:
         ids = DigestedIds(table.respondents, derive(key, f"join {self._legs.name}"))
         numbers = await find_rows(self._legs, own, files, said, ids)
         return Found(numbers=numbers, rows=said.size, bound=said.order)
+
+    def forget(self) -> None:
+        """Do nothing: nothing is kept."""

@@ -80,6 +80,9 @@ class Join(Protocol):
     async def find(self, table: Table, key: bytes, own: JoinSession, files: SessionFiles, said: Standing) -> Found:
         """Take part as the spoke, until the rows of the hub are known; see `show`."""
 
+    def forget(self) -> None:
+        """Let go of what an alignment that is made no longer needs."""
+
 
 class JoinExchange(Exchange):
     """One curator's part in joins by numbers of the hub's rows; see `Exchange`.
@@ -144,6 +147,7 @@ class JoinExchange(Exchange):
     def finish(self, name: str, folder: Path) -> None:  # noqa: ARG002 - an Exchange
         """Let go of the rows."""
         self._prepared = None
+        self.join.forget()
 
     def close(self) -> None:
         """Do nothing: nothing goes on."""

@@ -96,8 +96,11 @@ class LinkJoin:
         sample = LinkedSample(rows=rows, numbers=numbers[rows], content_digest=table.content_digest)
         report = await asyncio.to_thread(spoke_report, work, line, table.respondents)
         self._linkages.record(files.alignment, report, sample)
-        self._begun = None
         return Found(numbers=numbers[table.respondents.kept()], rows=line.complete, bound=_bound(said.order, line))
+
+    def forget(self) -> None:
+        """Let go of the identity fields and of the work."""
+        self._own = self._begun = None
 
     async def _leg(  # noqa: PLR0913, PLR0917 - what a session consists of
         self, table: Table, key: bytes, spoke: str, own: JoinSession, files: SessionFiles, rows: int
