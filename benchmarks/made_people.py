@@ -49,12 +49,18 @@ def _drawn(rng: np.random.Generator, chances: np.ndarray) -> np.ndarray:
 
 def _study(sizes: tuple[int, ...]) -> Study:
     text = {
-        "study": {"id": "made", "title": "made people", "minimum_population": 100, "maximum_tables": 500},
+        "study": {
+            "id": "made",
+            "title": "made people",
+            "hub": "alice",
+            "minimum_population": 100,
+            "maximum_tables": 500,
+        },
         "budget": {"epsilon": 10, "delta": Decimal("1e-5")},
         "server": {"name": "cloud", "endpoint": "localhost:1"},
         "curator": [
-            {"name": name, "endpoint": f"localhost:{port}", "id_columns": ["id"]}
-            for name, port in (("alice", 2), ("bob", 3))
+            {"name": "alice", "endpoint": "localhost:2", "id_columns": ["id"]},
+            {"name": "bob", "endpoint": "localhost:3", "id_columns": ["id"], "complete": True},
         ],
         "researcher": [{"name": "rosa", "endpoint": "localhost:4"}],
         "attribute": [

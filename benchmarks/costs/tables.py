@@ -175,7 +175,7 @@ def _study() -> Study:
     endpoints = (f"localhost:{port}" for port in range(7400, 7500))
     text = toml_text(
         {
-            "study": {"id": "scale", "title": "Scale"},
+            "study": {"id": "scale", "title": "Scale", "hub": _FEW},
             "budget": {"epsilon": 1},
             "server": {"name": "cloud", "endpoint": next(endpoints)},
             "researcher": [{"name": "rosa", "endpoint": next(endpoints)}],
