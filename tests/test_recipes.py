@@ -97,7 +97,7 @@ def test_a_field_of_a_request_is_five_files(tree: Tree) -> None:
 def test_a_study_key_is_one_place(tree: Tree) -> None:
     tree.put(
         "common/study/file.py",
-        'optional_key(100, "fewest common respondents of a release")\n',
+        'optional_key(100, "fewest rows of the hub in a release")\n',
         '    minutes: int = optional_key(7, "a new key")\n',
     )
     tree.check(

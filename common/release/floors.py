@@ -27,7 +27,7 @@ class Floors:
     """What a release gives at the least, as a study file says.
 
     Args:
-        population: common respondents.
+        population: n, rows of the hub.
         tested: how well its server is tested.
         pair_epsilon: most that its card states for the pairs, nats; None for no limit.
         row_epsilon: most that its card states for desk with curators, nats; None for no limit.

@@ -90,7 +90,7 @@ class Spec:
         release_id: 32 hexadecimal digits; of a release, chosen at random by the researcher.
         study_digest: SHA-256 of the study file, hexadecimal.
         columns: the released ones, in study order.
-        population: common respondents n.
+        population: n, rows of the hub.
         sample: sampled rows m of each table.
         epsilon: the requested one of all tables together, nats; pure unless there is a delta.
         scheme: name of the sampling scheme of each table; "wor" is uniform without replacement.

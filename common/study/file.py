@@ -91,7 +91,7 @@ class Study:
     title: str = field(metadata=key("one line for people"))
     digest: str
     source: bytes = field(repr=False, compare=False)
-    minimum_population: int = optional_key(100, "fewest common respondents of a release")
+    minimum_population: int = optional_key(100, "fewest rows of the hub in a release")
     minimum_noise_split: Decimal = optional_key(
         Decimal(0), "least part of the noise that a request may leave to the curators"
     )

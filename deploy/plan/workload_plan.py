@@ -109,7 +109,7 @@ def plan_workload(request: ReleaseRequest, study: Study, *, population: int) -> 
     """Return what every curator would plan if it granted everything.
 
     Args:
-        population: common respondents n.
+        population: n, rows of the hub.
 
     Raises:
         InvalidInputError: the study does not allow it, or the epsilon is too small for so many tables.

@@ -137,5 +137,5 @@ def _planning_hint(attributes: Sequence[str], tables: Sequence[Sequence[str]], c
     words += [f"--tables {shlex.quote(','.join(table))}" for table in tables]
     return (
         f"veiltab plan --study STUDY.toml {' '.join(words)} says the tables, the price, the foreseen error and the"
-        " bytes; N is the number of common respondents."
+        " bytes; N is the number of rows of the hub."
     )

@@ -44,7 +44,7 @@ def mean_squared_error(  # noqa: PLR0913 - one argument a quantity
     E||T_hat - T||_2^2 = (1/m) (K-1)(2 gamma + K - 2)/(gamma-1)^2 + v (1 - sum T^2)
 
     Args:
-        population: common respondents n, in rows.
+        population: n, rows of the hub.
         sample: sampled rows m.
         cells: cells K of the joint table.
         gamma: worst-case ratio of the mechanism, above 1.
@@ -70,7 +70,7 @@ def optimal_sample(*, population: int, cells: int, epsilon: Decimal, sum_of_squa
     m = (e^epsilon - 1) n sqrt( (1 - sum T^2) n / ((n-1) K (K-1)) ), at least 1 and at most n
 
     Args:
-        population: common respondents n, in rows.
+        population: n, rows of the hub.
         cells: cells K, at least 2.
         epsilon: pure epsilon, in nats.
         sum_of_squares: sum of T(x)^2; by default 1/K, which needs no knowledge of the table.
@@ -214,7 +214,7 @@ def plan_release(  # noqa: PLR0913 - one argument a quantity
     Python shows it: 0.1 is Decimal("0.1").
 
     Args:
-        population: common respondents n, in rows.
+        population: n, rows of the hub.
         cells: cells K of the joint table.
         epsilon: to keep, in nats.
         delta: to keep with it; None keeps epsilon purely.

@@ -109,7 +109,7 @@ def expected_distance(*, population: int, sample: int, cells: int, gamma: float)
     which the distance of a given v is largest.
 
     Args:
-        population: common respondents n, in rows.
+        population: n, rows of the hub.
         sample: sampled rows m.
         cells: K.
     """
