@@ -90,8 +90,8 @@ def linkage_bytes(rows: int, types: Iterable[SymbolType], identity: IdentityRule
     """Return what a linkage and the alignment after it write at most, if no other table is larger.
 
     The keys of a pass lie there up to three times: sorted, as they are asked about, and with their values; what is
-    shown of all passes stays until it was fetched, and so do the columns. Rows are written, and then put in order,
-    twice each. Rows with moved dates have keys too.
+    shown of all passes stays until it was fetched; the columns are those of a pass. Rows are written, and then put in
+    order, twice each. Rows with moved dates have keys too.
 
     Args:
         types: of the symbols of each attribute.
@@ -101,5 +101,4 @@ def linkage_bytes(rows: int, types: Iterable[SymbolType], identity: IdentityRule
     row = TOKEN_LENGTH + ROW_BYTES + sum(type_.itemsize for type_ in types)
     asked = rows + min(rows, MOST_PLACEBO_ROWS)
     key_bytes = ENTRY_BYTES * sum(keys) * legs + (3 * RECORD_BYTES + DIGEST_BYTES) * max(keys)
-    columns = sum(join_bytes(asked * each, legs) for each in keys)
-    return asked * key_bytes + columns + 4 * rows * row + FOLDERS
+    return asked * key_bytes + join_bytes(asked * max(keys), legs) + 4 * rows * row + FOLDERS

@@ -214,8 +214,10 @@ class SpokeWork:
         return self._keys[1]
 
     def _forget(self, number: int) -> None:
-        """Delete what the hub showed in a pass."""
-        (self._leg.files.folder / Message(kind=JoinKind.TABLE, number=number).received_name).unlink()
+        """Delete what the hub showed in a pass, and what it was asked: it has shown its answer."""
+        files = self._leg.files
+        (files.folder / Message(kind=JoinKind.TABLE, number=number).received_name).unlink()
+        files.path(JoinKind.COLUMNS, number).unlink(missing_ok=True)
 
 
 def check_table(curator: str, path: Path) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.curator.alignment.circle import ABSENT, align
+from tests.curator.disk_use import disk_use
 from tests.curator.linking.registers import (
     FIELDS,
     Curator,
@@ -333,3 +334,13 @@ def test_files_of_a_linkage_hold_no_key_and_no_secret_in_clear(tmp_path: Path) -
             own = curator.store.joins.session(curator.alignment._current, other)
             assert own is not None
             assert own.secret == b""
+
+
+@WAYS
+def test_a_linkage_writes_no_more_than_is_kept_for_it(tmp_path: Path, *, is_private: bool) -> None:
+    with registers(tmp_path, [HUB, SPOKE], identity(placebo=True), is_private=is_private) as (alice, bob):
+        with disk_use(alice.folder) as of_alice, disk_use(bob.folder) as of_bob:
+            align(alice, bob)
+        for use, one in ((of_alice, alice), (of_bob, bob)):
+            assert use.most <= one.exchange.most_bytes(one.table)
+            assert not is_private or one.exchange.most_bytes(one.table) <= 3 * use.most
