@@ -47,16 +47,13 @@ class JoinOptions:
         out: folder for all output; new or empty.
         people: rows of each table; of holders, of the hub's.
         holders: so many hospitals hold one attribute together; 0 for two with an attribute each.
-        alignment: "oblivious" or "tokens".
         epsilon: of each release, nats.
     """
 
     out: Path
     people: int = 20_000
-    alignment: str = "oblivious"
     epsilon: Decimal = Decimal(1)
     delta: Decimal = Decimal("1e-6")
-    seed: str = "demo"
     holders: int = 0
 
     def __post_init__(self) -> None:
@@ -196,7 +193,7 @@ def run_join(options: JoinOptions, say: Callable[[str], None]) -> JoinResult:
 
 
 def _made_people(options: JoinOptions) -> _People:
-    count, draws = options.people, Draws(f"join {options.seed}")
+    count, draws = options.people, Draws("join")
     ids, others = {HUB: np.arange(count)}, count
     for number, spoke in enumerate(options.spokes):
         if options.holders:
@@ -226,7 +223,7 @@ def _prepared(options: JoinOptions, people: _People) -> LocalStudy:
             paths[spoke] = _written(options.out, spoke, people.ids[spoke], attribute, values)
     ends = free_endpoints((*paths, SERVER, RESEARCHER))
     study: dict[str, Any] = {
-        "study": {"id": "join", "title": "An insurer and hospitals", "hub": HUB, "alignment": options.alignment},
+        "study": {"id": "join", "title": "An insurer and hospitals", "hub": HUB},
         "budget": {"epsilon": 4 * options.epsilon, "delta": min(8 * options.delta, Decimal("0.01"))},
         "server": {"name": SERVER, "endpoint": ends[SERVER]},
         "curator": [{"name": name, "endpoint": ends[name], "id_columns": ["number"]} for name in paths],
@@ -266,8 +263,6 @@ def _received(local: LocalStudy, options: JoinOptions, people: _People) -> dict[
     Raises:
         IntegrityError: the hub's log says otherwise.
     """
-    if options.alignment == "tokens":
-        return {}
     sizes = {}
     for spoke in options.spokes:
         rows = EXTRA_ROWS + slots_for(len(people.ids[spoke]))

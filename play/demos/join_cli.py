@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from veiltab.common.command.cli import emit, note, wants_json
-from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
+from veiltab.common.core.numbers.rounding import parse_epsilon
 from veiltab.play.local.command import end_parties_on_sigterm, out_option
 from veiltab.play.local.printing import CELL_HEADINGS, cell_rows, console_of, print_table
 
@@ -26,16 +26,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="So many hospitals hold one attribute, each of patients of its own; 0: two with an attribute each.",
 )
-@click.option(
-    "--alignment",
-    type=click.Choice(["oblivious", "tokens"]),
-    default="oblivious",
-    show_default=True,
-    help="By tokens a hospital can test every name that it can think of.",
-)
-@click.option("--epsilon", default="1", show_default=True, help="Epsilon of each release, nats.")
-@click.option("--delta", default="1e-6", show_default=True, help="Delta of each release.")
-@click.option("--seed", default="demo", show_default=True, help="Of the people.")
+@click.option("--epsilon", default="1", show_default=True, help="Epsilon of each release, nats; delta 1e-6.")
 @out_option("veiltab-demo")
 def join(people: int, holders: int, alignment: str, epsilon: str, delta: str, seed: str, out: Path) -> None:
     """Join the patients of two hospitals to an insurer's list, release a table of each, and show the truth beside it.
@@ -47,15 +38,7 @@ def join(people: int, holders: int, alignment: str, epsilon: str, delta: str, se
     """
     from veiltab.play.demos.join import JoinOptions, run_join
 
-    options = JoinOptions(
-        out=out,
-        people=people,
-        holders=holders,
-        alignment=alignment,
-        epsilon=parse_epsilon(epsilon),
-        delta=parse_delta(delta),
-        seed=seed,
-    )
+    options = JoinOptions(out=out, people=people, epsilon=parse_epsilon(epsilon))
     end_parties_on_sigterm()
     result = run_join(options, note)
     if wants_json():
