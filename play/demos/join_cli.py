@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 )
 @click.option("--epsilon", default="1", show_default=True, help="Epsilon of each release, nats; delta 1e-6.")
 @out_option("veiltab-demo")
-def join(people: int, holders: int, alignment: str, epsilon: str, delta: str, seed: str, out: Path) -> None:
+def join(people: int, holders: int, epsilon: str, out: Path) -> None:
     """Join the patients of two hospitals to an insurer's list, release a table of each, and show the truth beside it.
 
     The insurer is the hub: its list is no secret to the hospitals. Each hospital learns which of its own people the
@@ -38,7 +38,7 @@ def join(people: int, holders: int, alignment: str, epsilon: str, delta: str, se
     """
     from veiltab.play.demos.join import JoinOptions, run_join
 
-    options = JoinOptions(out=out, people=people, epsilon=parse_epsilon(epsilon))
+    options = JoinOptions(out=out, people=people, holders=holders, epsilon=parse_epsilon(epsilon))
     end_parties_on_sigterm()
     result = run_join(options, note)
     if wants_json():
