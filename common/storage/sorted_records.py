@@ -15,9 +15,6 @@ Bytes = NDArray[np.uint8]
 _BATCH = 2**17
 """Records that are written at once, and those that are read at once."""
 
-_PIECE = 2**16
-"""Records of a file that are read at once."""
-
 
 class SortedRecords:
     """Takes records in any order and yields them in ascending order of their bytes.
@@ -34,15 +31,6 @@ class SortedRecords:
         self._partitions = Partitions(Scratch(folder), batch=_BATCH)
         self.count = 0
         """Records so far."""
-
-    @classmethod
-    def of_file(cls, path: Path, width: int) -> "SortedRecords":
-        """Return the records of a file, sorted on the disk where it lies."""
-        made = cls(path.parent, width)
-        with path.open("rb") as file:
-            while data := file.read(_PIECE * width):
-                made.add(np.frombuffer(data, np.uint8).reshape(-1, width))
-        return made
 
     def add(self, records: Bytes) -> None:
         """Take some records, (n, width)."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from veiltab.common.core.texts.canonical import canonical_digest, canonical_text, read_canonical
+from veiltab.common.core.texts.canonical import canonical_text, read_canonical
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.ladder import Pass
@@ -48,15 +48,6 @@ class HubLine:
     def text(self) -> str:
         """The canonical text."""
         return canonical_text(self)
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the text, in hexadecimal."""
-        return canonical_digest(self.text).hex()
-
-    def share(self, number: int) -> Fraction:
-        """Return the self-match share of a pass by its number."""
-        return Fraction(self.passes[number - 1].matches, self.rows)
 
     def running(self, identity: IdentityRule) -> tuple[Pass, ...]:
         """Return the passes that run."""

@@ -29,16 +29,6 @@ def test_records_come_back_in_order(tmp_path: Path, batch: int, monkeypatch: pyt
     assert records.count == 734
 
 
-def test_records_of_a_file_come_back_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sorted_records, "_PIECE", 7)
-    path, made = tmp_path / "records", np.random.default_rng(2).integers(0, 256, (100, WIDTH), np.uint8)
-    path.write_bytes(made.tobytes())
-    (part,) = SortedRecords.of_file(path, WIDTH).parts()
-    assert [row.tobytes() for row in part] == sorted(row.tobytes() for row in made)
-    path.write_bytes(b"")
-    assert list(SortedRecords.of_file(path, WIDTH).parts()) == []
-
-
 @pytest.mark.parametrize("counts", [(), (0,), (1,), (8,), (3, 0, 4, 1), (30, 2)])
 def test_kept_records_are_read_back_in_batches(tmp_path: Path, counts: tuple[int, ...]) -> None:
     chance = np.random.default_rng(3)
