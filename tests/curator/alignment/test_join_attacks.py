@@ -1,7 +1,7 @@
 """What hub and spoke gain by deviating, and what a crash leaves of a session: no more than docs/join.md says."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,10 +17,10 @@ from veiltab.common.oblivious import store
 from veiltab.common.oblivious.code import COLUMNS, Bits, encode
 from veiltab.curator.alignment.intersection import alignment_id
 from veiltab.curator.alignment.joining import hub_leg, spoke_leg
-from veiltab.curator.alignment.joining.join_messages import JoinKind, Message
+from veiltab.curator.alignment.joining.join_messages import JoinKind, Message, SessionFiles
 from veiltab.curator.alignment.joining.legs import Legs
 from veiltab.curator.peers.calls import Peers
-from veiltab.curator.records.join_sessions import JoinSession
+from veiltab.curator.records.join_sessions import JoinSession, JoinSessions
 from veiltab.v1 import curator_peer_pb2
 
 SLOTS = 12_288
@@ -299,4 +299,111 @@ def test_a_spoke_cannot_begin_sessions_uncounted(tmp_path: Path, what: str, valu
             enter(alice, **{what: values[3]})
         assert alice.store.joins.allow("bob", bytes(16), person="Ann") == 3
         enter(alice, **{what: values[3]})
+        assert alice.store.joins.sessions_of() == {"bob": 1}
+
+
+# What a hub may show
+
+
+X, Y, Z, *OTHERS = HUB
+LISTS = {
+    "repeated": [X, X, X, Y, *OTHERS[2:], Z],
+    "exchanged": [Y, X, *OTHERS[1:], Z, Z],
+    "a chain": [X, Y, Y, Z, Z, X, *OTHERS[3:]],
+    "one person alone": [X] * len(HUB),
+}
+"""The people whom a hub names in its rows."""
+
+
+@pytest.mark.parametrize("rows", LISTS.values(), ids=LISTS)
+def test_one_person_changes_one_row_whatever_the_hub_shows(rows: list[str]) -> None:
+    """Nobody's row depends on other people, and nobody who is named again has a second one."""
+    chance, every = np.random.default_rng(3), sorted({*HUB, *SPOKE})
+    value = dict(zip(every, chance.integers(0, 256, (len(every), hub_leg.SHOWN_BYTES), np.uint8), strict=True))
+
+    def column(people: Sequence[str]) -> dict[int, str]:
+        numbers = spoke_leg.first_rows(np.stack([value[name] for name in people]), np.stack([value[n] for n in rows]))
+        return {int(row): name for row, name in zip(numbers, people, strict=True) if row >= 0}
+
+    people = [Z, Y, X, *SPOKE]
+    everybody = column(people)
+    for person in {*people} & {*rows}:
+        without = column([name for name in people if name != person])
+        assert everybody.items() ^ without.items() == {(rows.index(person), person)}
+
+
+def test_a_hub_that_repeats_people_is_not_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A refusal would say that the spoke has a person; its own log says what the hub shows, whoever is there."""
+    write = hub_leg._write_values
+    shown = {number: LISTS["repeated"].index(name) for number, name in enumerate(LISTS["repeated"])}
+
+    def repeated(path: Path, *rest: Any) -> None:  # noqa: ANN401 - those of the function
+        write(path, *rest)
+        rows = np.fromfile(path, np.uint8).reshape(-1, hub_leg.SHOWN_BYTES)
+        path.write_bytes(rows[[shown[number] for number in range(len(rows))]].tobytes())
+
+    monkeypatch.setattr(hub_leg, "_write_values", repeated)
+    for name, people in (("all", HUB), ("none", [f"stranger {number}" for number in range(len(HUB))])):
+        caplog.clear()
+        with circle(tmp_path / name, [HUB, people]) as (alice, bob):
+            align(alice, bob)
+            assert bob.store.alignments.matched() == (len({*LISTS["repeated"]}) if name == "all" else 0)
+        (warned,) = [record for record in caplog.records if record.levelname == "WARNING"]
+        assert warned.name == spoke_leg.__name__
+        assert warned.getMessage() == "the hub shows people in several rows, of which the first counts: 2 more"
+
+
+# Kills
+
+
+POINTS = [
+    (hub_leg, "_write_rows"),
+    (hub_leg, "_write_values"),
+    (hub_leg.HubPass, "end"),
+    (JoinSessions, "finish"),
+    (JoinSessions, "challenge"),
+    (JoinSessions, "asked_digest"),
+    (spoke_leg, "answer"),
+    (spoke_leg, "_write"),
+    (spoke_leg, "_write_columns"),
+    (spoke_leg, "_sums"),
+    (spoke_leg, "first_rows"),
+    (SessionFiles, "make"),
+]
+"""Something of a session is durable before and after: choices, seeds, store, columns, challenge, answer, values."""
+
+
+@pytest.mark.parametrize(("holder", "point"), POINTS, ids=[f"{name}" for _, name in POINTS])
+def test_a_session_goes_on_after_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, holder: object, point: str
+) -> None:
+    """Some calls are killed before or after them; each message has the same bytes each time."""
+    function, calls, sent = getattr(holder, point), list[int](), dict[tuple[str, Message], set[bytes]]()
+
+    def killed(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - those of the function
+        calls.append(len(calls))
+        if calls[-1] in {0, 3}:
+            raise Killed
+        result = function(*args, **kwargs)
+        if calls[-1] in {1, 4} and not asyncio.iscoroutine(result):
+            raise Killed
+        return result
+
+    def kept(name: str) -> Callable[[Message, bytes], bytes]:
+        def keep(message: Message, data: bytes) -> bytes:
+            sent.setdefault((name, message), set()).add(data)
+            return data
+
+        return keep
+
+    monkeypatch.setattr(holder, point, killed)
+    with two(tmp_path) as (alice, bob):
+        alice.tampering, bob.tampering = kept("alice"), kept("bob")
+        align(alice, bob)
+        check_joined(alice, bob)
+        assert {message.kind for _, message in sent} == {*list(JoinKind)[:6]}
+        assert {len(each) for each in sent.values()} == {1}
+        assert calls
         assert alice.store.joins.sessions_of() == {"bob": 1}
