@@ -28,8 +28,8 @@ from veiltab.common.linkage.ladder import default_ladder
 from veiltab.common.oblivious import store
 from veiltab.common.oblivious.extension import pass_name
 from veiltab.curator.alignment.joining import hub_leg, legs, spoke_leg
-from veiltab.curator.alignment.joining.join_messages import JoinKind
-from veiltab.curator.alignment.linking import leg
+from veiltab.curator.alignment.joining.join_messages import JoinKind, Message
+from veiltab.curator.alignment.linking import leg, link_join
 from veiltab.curator.linkage.linkage_report import LinkageReport, PassCount
 from veiltab.curator.linkage.linkage_text import linkage_json, linkage_text, wrong_links_json
 from veiltab.researcher.linkage_errors.linkage_error import read_report
@@ -258,6 +258,31 @@ def test_a_hub_shows_a_number_that_no_row_has_and_no_spoke_says_so(tmp_path: Pat
         assert alice.alignment.result() == bob.alignment.result()
         assert bob.report.links is not None
         assert 20 < bob.report.links < 110
+
+
+def test_a_hub_gives_all_rows_one_number_and_no_spoke_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rows that have a candidate tie at that row."""
+    monkeypatch.setattr(link_join, "hub_numbers", lambda _key, complete: np.zeros(len(complete), np.int64))
+    with registers(tmp_path, [HUB, SPOKE], identity(), is_private=False) as (alice, bob):
+        align(alice, bob)
+        assert bob.column == [ABSENT] * len(HUB)
+        assert (bob.report.links, bob.report.tied) == (0, 1)
+
+
+def test_a_spoke_that_lost_its_store_links_the_same_in_another_session(tmp_path: Path) -> None:
+    with registers(tmp_path, [HUB, SPOKE], identity(), is_private=True) as (alice, bob):
+
+        def lost(message: Message, data: bytes) -> bytes:
+            if (message.kind, message.number) == (JoinKind.CHALLENGE, 2):
+                alice.tampering = lambda _message, data: data
+                next(bob.folder.rglob("store-2.bin")).unlink()
+            return data
+
+        alice.tampering = lost
+        align(alice, bob)
+        links = wanted_links(identity(), HUB, SPOKE)
+        assert sorted(zip(alice.column, bob.column, strict=True)) == rows_of(links, HUB, SPOKE)
+        assert alice.store.joins.sessions_of() == {"bob": 2}
 
 
 @pytest.mark.parametrize("at", [9, *(pytest.param(at, marks=pytest.mark.long) for at in (1, 4, 14))])
