@@ -103,7 +103,7 @@ def _released(folder: Path, path: Path, workplace: Workplace) -> str:
     table, alignment = load_table(path, study, _OWNER, run=workplace.run), folder / "alignment"
     alignment.mkdir()
     order = TokenOrder(table.respondents, workplace)
-    order.write(_KEY, own_tokens(alignment), None)
+    order.write(_KEY, own_tokens(alignment))
     aligned = AlignedTable(alignment)
     count = aligned.write(order.rows(None, {}, Joined()), table.respondents.types)
     sample, digest = DrawnSample(aligned, count, _KEY, OWNERS[_OWNER], workplace), hashlib.sha256()

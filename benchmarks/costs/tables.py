@@ -239,7 +239,7 @@ def _loaded(folder: Path, path: Path, study: Study, curator: str) -> None:
 
 def _ordered(run: RunFiles, table: Table, alignment: Path) -> TokenOrder:
     order = TokenOrder(table.respondents, Workplace(run=run, engine=InProcess()))
-    order.write(_KEY, own_tokens(alignment), None)
+    order.write(_KEY, own_tokens(alignment))
     return order
 
 

@@ -22,7 +22,7 @@ from veiltab.common.observe.steps import step
 from veiltab.common.release.table_spec import ALIGNMENT_ID
 from veiltab.common.rpc.statuses import refusal_of
 from veiltab.common.storage.disk import Room
-from veiltab.curator.alignment.exchange import Exchange, own_order, own_tokens
+from veiltab.curator.alignment.exchange import Exchange, own_tokens
 from veiltab.curator.alignment.intersection import AlignedTable, Joined, Lacking, PopulationDigest, alignment_id
 from veiltab.curator.alignment.token_order import TokenOrder
 from veiltab.curator.budget.ledger import Ledger
@@ -199,7 +199,6 @@ class Alignment:
         if self._store.alignments.alignment(name) != (population, str(digest)):
             raise IntegrityError("the same tables are aligned otherwise than before", where="alignment")
         await asyncio.to_thread(self._exchange.finish, name, aligned.folder)
-        own_order(aligned.folder).unlink(missing_ok=True)
         self._ordered = None
         self._room.give_back(_ROOM)
         await self._adopt(name)
@@ -207,12 +206,12 @@ class Alignment:
     async def _in_token_order(self, name: str, table: Table, key: bytes) -> TokenOrder:
         """Return a table in the order of its tokens, which it writes; an attempt before may have made it."""
         folder = self._folder / name
-        own, order = own_tokens(folder), own_order(folder) if self._exchange.needs_order else None
+        own = own_tokens(folder)
         if self._ordered is None or self._ordered[0] != name or not own.exists():
             with step("compute tokens", size=TOKEN_LENGTH * table.rows):
                 ordered = TokenOrder(table.respondents, self._workplace, self._stage)
                 try:
-                    await asyncio.to_thread(ordered.write, key, own, order)
+                    await asyncio.to_thread(ordered.write, key, own)
                 except (TransferError, FileNotFoundError):
                     await asyncio.to_thread(table.respondents.check)
                     raise

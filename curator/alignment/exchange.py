@@ -21,10 +21,6 @@ class Exchange(Protocol):
     matched: int = 0
     """How many rows of the hub are of people who are in one's own table, once they are prepared."""
 
-    @property
-    def needs_order(self) -> bool:
-        """Whether it needs the rows of one's own sorted tokens, as `own_order` has them."""
-
     def most_bytes(self, table: Table) -> int:
         """Return what an alignment of one's own table writes at most, if no other table is larger."""
 
@@ -74,8 +70,3 @@ class Exchange(Protocol):
 def own_tokens(folder: Path) -> Path:
     """Return the file of a curator's own sorted tokens, in the folder of an alignment."""
     return folder / "own-tokens.bin"
-
-
-def own_order(folder: Path) -> Path:
-    """Return the file of the rows of a curator's own sorted tokens, int64."""
-    return folder / "order.bin"

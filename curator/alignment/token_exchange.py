@@ -31,8 +31,6 @@ class TokenExchange(Exchange):
         room: of the disk where they lie.
     """
 
-    needs_order = False
-
     def __init__(self, name: str, hub: str, folder: Path, room: Room) -> None:
         self._hub, self._is_hub = hub, name == hub
         self._folder = folder

@@ -12,7 +12,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 from typing import BinaryIO
 
@@ -60,21 +59,17 @@ _Types = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Spread:
-    """Writes tokens, symbols and perhaps row numbers of consecutive rows by the leading bits of the tokens.
+    """Writes tokens and symbols of consecutive rows by the leading bits of the tokens.
 
     Args:
         table: the rows in file order.
-        start: the number of the first row.
         types: of the symbols.
-        has_rows: whether the row numbers are wanted.
         name: of the file to write.
     """
 
     table: Stored
     batches: tuple[WrittenBatch, ...]
-    start: int
     types: _Types
-    has_rows: bool
     key: bytes = field(repr=False)
     run: RunFiles
     name: str
@@ -86,8 +81,6 @@ class _Spread:
         made = np.concatenate([tokens(batch.ids, self.key) for batch in batches])
         fields: list[_Array] = [made.view("<u8")]
         fields += (np.concatenate([batch.columns[name] for batch in batches]) for name in types)
-        if self.has_rows:
-            fields.append(np.arange(self.start, self.start + len(made), dtype="<i8"))
         with self.run.written(self.name) as file:
             return write_batch(file, leading_bits(made.view(">u8")[:, 0]), fields)
 
@@ -108,9 +101,6 @@ class _Part:
 _Parts = tuple[_Part, ...]
 """The parts of a section, in ascending order."""
 
-_Outputs = Mapping[int, Path]
-"""Fields of which a file of this machine holds those of all rows, one after the other."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sort:
@@ -119,17 +109,15 @@ class _Sort:
     Args:
         section: its rows.
         types: of the symbols.
-        has_rows: whether there are row numbers.
         first: the number of the first row among all sorted ones.
-        outputs: holds the result, but for what these do not name.
+        output: file of this machine that has all tokens, one after the other; None if the other file has them too.
         name: of the file to write there.
     """
 
     section: Section
     types: _Types
-    has_rows: bool
     first: int
-    outputs: _Outputs
+    output: Path | None
     run: RunFiles
     name: str
 
@@ -137,16 +125,16 @@ class _Sort:
         made, row = list[_Part](), self.first
         with ExitStack() as files:
             sealed = files.enter_context(self.run.written(self.name))
-            outputs = {place: files.enter_context(_opened(path)) for place, path in self.outputs.items()}
-            for part in self.section.parts(_forms(self.types, has_rows=self.has_rows)):
+            output = None if self.output is None else files.enter_context(_opened(self.output))
+            for part in self.section.parts(_forms(self.types)):
                 ascending = sorted_order(part[0].view(np.uint8))
                 starts = list[int]()
                 for place, unsorted in enumerate(part):
                     field_ = unsorted.take(ascending, axis=0)
-                    if place in outputs:
+                    if output is not None and place == 0:
                         starts.append(row * width_of(field_))
-                        outputs[place].seek(starts[-1])
-                        outputs[place].write(field_.data)
+                        output.seek(starts[-1])
+                        output.write(field_.data)
                     else:
                         starts.append(sealed.append(field_))
                 made.append(_Part(rows=len(ascending), starts=tuple(starts)))
@@ -232,36 +220,28 @@ class TokenOrder:
         self._ends: list[int] = []
         weakref.finalize(self, self._run.delete_all, self._name)
 
-    def write(self, key: bytes, own: Path, order: Path | None) -> None:
+    def write(self, key: bytes, own: Path) -> None:
         """Sort the table.
 
         Args:
             own: file to write the tokens to; it is there whole or not at all.
-            order: file to write the rows of the tokens to, int64, or None.
         """
-        has_rows = order is not None
         if self._workplace.is_remote:
             self._table.sync()
         with self._stage.of("computing tokens", len(self._table)) as progress:
             spread = SpreadRows(self._run, self._name)
-            for batch in in_order(self._engine.perform(self._spreads(key, spread, has_rows=has_rows))):
+            for batch in in_order(self._engine.perform(self._spreads(key, spread))):
                 spread.append(batch)
                 progress.advance(int(batch.counts.sum()))
         edges = list(sections(spread.counts))
-        forms = _forms(self._types, has_rows=has_rows)
-        with ExitStack() as files:
-            progress = files.enter_context(self._stage.of("sorting tokens", len(self._table)))
-            outputs = {0: files.enter_context(written_whole(own))}
-            if order is not None:
-                outputs[len(forms) - 1] = files.enter_context(written_whole(order))
+        with self._stage.of("sorting tokens", len(self._table)) as progress, written_whole(own) as output:
             # Tasks elsewhere leave all of it in the run.
-            direct = {} if self._workplace.is_remote else {place: Path(file.name) for place, file in outputs.items()}
-            sorts = self._sorts(edges, spread, direct, has_rows=has_rows)
+            sorts = self._sorts(edges, spread, None if self._workplace.is_remote else Path(output.name))
             for number, section in enumerate(in_order(self._engine.perform(sorts))):
                 if self._workplace.is_remote:
                     with self._run.file(self._sorted(number)).opened() as file:
-                        for part, (place, output) in product(section, outputs.items()):
-                            output.write(part.read(file, place, forms[place]).data)
+                        for part in section:
+                            output.write(part.read(file, 0, _TOKENS).data)
                 self._sections.append(section)
                 progress.advance(sum(part.rows for part in section))
         self._own = own
@@ -305,7 +285,7 @@ class TokenOrder:
 
     def _symbols(self, part: _Part, file: Readable, rows: NDArray[np.bool_] | None = None) -> Mapping[str, Symbols]:
         """Return the symbols of some rows of a part; of all by default."""
-        forms, types = _forms(self._types, has_rows=False), self._table.types
+        forms, types = _forms(self._types), self._table.types
         columns = {name: part.read(file, place, forms[place]) for place, name in enumerate(types, 1)}
         return {name: (one if rows is None else one[rows]).view(types[name]) for name, one in columns.items()}
 
@@ -331,21 +311,17 @@ class TokenOrder:
             taken = stop
             yield piece, columns
 
-    def _spreads(self, key: bytes, spread: SpreadRows, *, has_rows: bool) -> Iterator[_Spread]:
+    def _spreads(self, key: bytes, spread: SpreadRows) -> Iterator[_Spread]:
         """Yield the tasks that spread the rows."""
-        start = 0
         for number, batches in enumerate(self._groups()):
             yield _Spread(
                 table=self._table.stored,
                 batches=batches,
-                start=start,
                 types=self._types,
-                has_rows=has_rows,
                 key=key,
                 run=self._run,
                 name=spread.file(number),
             )
-            start += sum(batch.respondents for batch in batches)
 
     def _groups(self) -> Iterator[tuple[WrittenBatch, ...]]:
         """Yield consecutive batches of SPREAD rows or a few more."""
@@ -359,18 +335,15 @@ class TokenOrder:
         if group:
             yield tuple(group)
 
-    def _sorts(
-        self, edges: Iterable[Edges], spread: SpreadRows, outputs: _Outputs, *, has_rows: bool
-    ) -> Iterator[_Sort]:
+    def _sorts(self, edges: Iterable[Edges], spread: SpreadRows, output: Path | None) -> Iterator[_Sort]:
         """Yield the tasks that sort the sections."""
         first = 0
         for number, edge in enumerate(edges):
             yield _Sort(
                 section=spread.section(edge),
                 types=self._types,
-                has_rows=has_rows,
                 first=first,
-                outputs=outputs,
+                output=output,
                 run=self._run,
                 name=self._sorted(number),
             )
@@ -411,10 +384,9 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         yield file
 
 
-def _forms(types: _Types, *, has_rows: bool) -> list[_Array]:
-    """Return empty arrays like tokens, symbols and perhaps row numbers."""
-    forms: list[_Array] = [_TOKENS, *(np.empty(0, type_) for _, type_ in types)]
-    return [*forms, np.empty(0, "<i8")] if has_rows else forms
+def _forms(types: _Types) -> list[_Array]:
+    """Return empty arrays like tokens and symbols."""
+    return [_TOKENS, *(np.empty(0, type_) for _, type_ in types)]
 
 
 def _beginning(partition: int) -> bytes:

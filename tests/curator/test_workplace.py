@@ -82,7 +82,7 @@ def aligned_in(place: Workplace, folder: Path, rows: int) -> str:
 def aligned_from(table: TableRows, place: Workplace, folder: Path) -> str:
     """Align a table with that of a curator who has every second of its respondents; return the digest of all files."""
     ordered = TokenOrder(table, place)
-    ordered.write(KEY, folder / "own", None)
+    ordered.write(KEY, folder / "own")
     theirs = np.fromfile(folder / "own", np.uint8).reshape(-1, 16)[::2]
     (folder / "bob").write_bytes(theirs.tobytes())
     aligned = AlignedTable(folder / "aligned")
@@ -428,7 +428,7 @@ def test_other_machines_see_the_table_before_they_read_it(
     table = table_in(place.run, 100)
     monkeypatch.setattr(token_order._Spread, "perform", lambda _: opened_at.extend(synced))
     with pytest.raises(AttributeError):
-        TokenOrder(table, place).write(KEY, tmp_path / "own", None)
+        TokenOrder(table, place).write(KEY, tmp_path / "own")
     assert opened_at == ([(place.run.folder / "table").stat().st_ino] if is_remote else [])
 
 

@@ -95,8 +95,6 @@ class JoinExchange(Exchange):
         lacking: attribute -> what people of the hub have who are not in one's own table.
     """
 
-    needs_order = False
-
     def __init__(self, legs: Legs, join: Join, folder: Path, state: Path, lacking: Mapping[str, Lacking]) -> None:
         self.legs, self.join, self._lacking = legs, join, lacking
         self._folder = folder

@@ -88,11 +88,10 @@ def test_the_sections_of_many_rows_are_the_whole(tmp_path: Path, run: RunFiles) 
 def check_sections(tmp_path: Path, run: RunFiles, rows: int, *, at_least: int) -> None:
     ids, columns, table = made_table(rows)
     ordered = TokenOrder(table, Workplace(run=run, engine=InProcess()))
-    own, order = tmp_path / "own", tmp_path / "order"
-    ordered.write(KEY, own, order)
+    own = tmp_path / "own"
+    ordered.write(KEY, own)
     whole, by_token = ordered_tokens(ids)
     assert own.read_bytes() == whole.tobytes()
-    assert np.array_equal(np.fromfile(order, np.int64), by_token)
     assert len(files_of(run.folder)) >= at_least
     assert all("-sorted-" in name for name in files_of(run.folder))  # what was spread is gone
 
@@ -105,8 +104,8 @@ def check_sections(tmp_path: Path, run: RunFiles, rows: int, *, at_least: int) -
     hub, expected = hub_of(whole[here], rows // 10), {name: column[by_token][here] for name, column in columns.items()}
     (tmp_path / "hub").write_bytes(hub.tobytes())
     check_rows(list(ordered.rows(tmp_path / "hub", LACKING, joined)), hub, filled(hub, whole[here], expected))
-    assert (alone.matched, joined.matched) == (rows, np.count_nonzero(here))
-    assert files_of(tmp_path) == {"own", "order", "run", "hub"}
+    assert (alone.matched, joined.matched) == (rows, int(np.count_nonzero(here)))
+    assert files_of(tmp_path) == {"own", "run", "hub"}
     assert not any("-from-" in name for name in files_of(run.folder))
 
     del ordered
@@ -148,7 +147,7 @@ def joined_with(
 ) -> tuple[list[HubRows], int]:
     """Return the rows of a hub, and how many are of people in a table."""
     ordered, joined = TokenOrder(table, Workplace(run=new_run(folder), engine=InProcess())), Joined()
-    ordered.write(KEY, folder / "own", None)
+    ordered.write(KEY, folder / "own")
     (folder / "hub").write_bytes(hub.tobytes())
     return list(ordered.rows(folder / "hub", lacking, joined)), joined.matched
 
@@ -222,7 +221,7 @@ def turned(by: int) -> Turn:
 def test_tokens_of_a_hub_that_are_not_ascending_are_refused(tmp_path: Path, run: RunFiles, turn: Turn) -> None:
     ids, _, table = made_table(10_000)
     ordered = TokenOrder(table, Workplace(run=run, engine=InProcess()))
-    ordered.write(KEY, tmp_path / "own", None)
+    ordered.write(KEY, tmp_path / "own")
     theirs, _ = ordered_tokens(ids)
     (tmp_path / "hub").write_bytes(turn(theirs).tobytes())
     with pytest.raises(IntegrityError, match="hub: tokens are not in ascending order"):
@@ -236,7 +235,7 @@ def test_each_pass_says_how_far_it_is(tmp_path: Path, run: RunFiles, monkeypatch
     stage = Stage()
     engine = Watched(stage)
     ordered = TokenOrder(table, Workplace(run=run, engine=engine), stage)
-    ordered.write(KEY, tmp_path / "own", None)
+    ordered.write(KEY, tmp_path / "own")
     assert not str(stage)
     list(ordered.rows(tmp_path / "own", LACKING, Joined()))
     assert not str(stage)
@@ -258,10 +257,9 @@ def test_rows_are_numbered_among_the_respondents(tmp_path: Path, run: RunFiles) 
     for start in range(0, 10_000, 777):
         part = slice(start, start + 777)
         rows.append(pa.array(everybody[part], pa.large_string()), kept[part], {})
-    TokenOrder(rows, Workplace(run=run, engine=InProcess())).write(KEY, tmp_path / "own", tmp_path / "order")
-    whole, by_token = ordered_tokens([name for name, is_kept in zip(everybody, kept, strict=True) if is_kept])
+    TokenOrder(rows, Workplace(run=run, engine=InProcess())).write(KEY, tmp_path / "own")
+    whole, _ = ordered_tokens([name for name, is_kept in zip(everybody, kept, strict=True) if is_kept])
     assert (tmp_path / "own").read_bytes() == whole.tobytes()
-    assert np.array_equal(np.fromfile(tmp_path / "order", np.int64), by_token)
 
 
 @pytest.mark.usefixtures("small")
@@ -269,8 +267,8 @@ def test_two_orders_of_a_run_keep_apart(tmp_path: Path, run: RunFiles) -> None:
     """Such as those of two alignments, of which the earlier one ends."""
     ids, columns, table = made_table(5000)
     first, second = (TokenOrder(table, Workplace(run=run, engine=InProcess())) for _ in range(2))
-    first.write(bytes(32), tmp_path / "first", None)
-    second.write(KEY, tmp_path / "own", None)
+    first.write(bytes(32), tmp_path / "first")
+    second.write(KEY, tmp_path / "own")
     del first
     whole, by_token = ordered_tokens(ids)
     pieces = list(second.rows(None, {}, Joined()))
