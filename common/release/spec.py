@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from veiltab.common.core.texts.canonical import read_canonical
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.release.table_spec import Spec, TableSpec
-from veiltab.common.study.file import MAX_TABLES
+from veiltab.common.study.limits import MAX_TABLES
 
 _LONGEST_OF_MANY = 1 << 14
 """Longest text, in characters, of the specs of which many are remembered."""

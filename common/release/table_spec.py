@@ -18,7 +18,8 @@ from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.release.modes import Pad, Sampling, check_modes
 from veiltab.common.release.request import RELEASE_ID, ReleaseRequest
 from veiltab.common.schemes import scheme_of
-from veiltab.common.study.file import MAX_CELLS, Study
+from veiltab.common.study.file import Study
+from veiltab.common.study.limits import MAX_CELLS
 from veiltab.common.study.naming import check_attribute_name, check_name
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")

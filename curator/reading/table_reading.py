@@ -17,7 +17,8 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.study.coding.coding import DROP
 from veiltab.common.study.coding.rules import AttributeRule
-from veiltab.common.study.file import MAX_RESPONDENTS, Study
+from veiltab.common.study.file import Study
+from veiltab.common.study.limits import MAX_RESPONDENTS
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.numerals import Notation, numerals_of
 from veiltab.curator.formats.columns.reading import find_column, read_batches, read_header

@@ -18,7 +18,8 @@ from veiltab.common.rpc.chunks import chunk_messages, streamed
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.rpc.peer import Peer
 from veiltab.common.rpc.waiting.changes import Changes
-from veiltab.common.study.file import MAX_RESPONDENTS, Study
+from veiltab.common.study.file import Study
+from veiltab.common.study.limits import MAX_RESPONDENTS
 from veiltab.curator.party.service import _follow
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.looks import PeerAnswer

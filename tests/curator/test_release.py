@@ -16,7 +16,8 @@ from veiltab.common.release.modes import Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import Column, TableSpec
-from veiltab.common.study.file import MAX_RESPONDENTS, Study
+from veiltab.common.study.file import Study
+from veiltab.common.study.limits import MAX_RESPONDENTS
 from veiltab.curator.planning.checks import agreed_columns, check_request, foreseen_plan, joint_decision, plan_question
 from veiltab.curator.planning.plans import planned_release
 from veiltab.curator.progress.release_record import Progress

@@ -37,7 +37,8 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import Column
 from veiltab.common.rpc.chunks import MAX_MESSAGE
 from veiltab.common.schemes import scheme_of
-from veiltab.common.study.file import MAX_TABLES, Study
+from veiltab.common.study.file import Study
+from veiltab.common.study.limits import MAX_TABLES
 from veiltab.curator.budget.allowance import Allowance
 from veiltab.curator.budget.coalitions import bounds_of_charges
 from veiltab.curator.budget.ledger import Ledger

@@ -24,7 +24,7 @@ from veiltab.common.rpc.certificates.checkpoint import signed_checkpoint
 from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.rpc.parties.identity import load_identity, utc_now
 from veiltab.common.rpc.parties.signing import SignedText
-from veiltab.common.study.file import MAX_RESPONDENTS
+from veiltab.common.study.limits import MAX_RESPONDENTS
 from veiltab.curator.budget.entries import GENESIS
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]

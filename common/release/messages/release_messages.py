@@ -19,7 +19,7 @@ from veiltab.common.release.spec import ReleaseSpec, TablePlan
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import Column, Spec, TableSpec
 from veiltab.common.schemes import SCHEMES
-from veiltab.common.study.file import MAX_TABLES
+from veiltab.common.study.limits import MAX_TABLES
 from veiltab.v1 import release_pb2
 
 _STATES: dict[ReleaseState, release_pb2.ReleaseState] = {

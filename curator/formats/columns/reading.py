@@ -4,7 +4,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-from veiltab.common.study.file import MAX_RESPONDENTS
+from veiltab.common.study.limits import MAX_RESPONDENTS
 from veiltab.curator.formats.columns.refusals import absent_column, refusal
 from veiltab.curator.formats.columns.source import Batch, Column, ColumnKind, Selection, Source
 

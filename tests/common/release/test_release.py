@@ -21,7 +21,7 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import Column, TableSpec
-from veiltab.common.study.file import MAX_CELLS
+from veiltab.common.study.limits import MAX_CELLS
 
 Make = Callable[..., Any]
 
