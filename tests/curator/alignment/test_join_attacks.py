@@ -15,6 +15,7 @@ from tests.curator.alignment.test_oblivious_join import distinct
 from veiltab.common.errors import DeniedError, IntegrityError, NotReadyError
 from veiltab.common.oblivious import store
 from veiltab.common.oblivious.code import COLUMNS, Bits, encode
+from veiltab.common.oblivious.store import fill
 from veiltab.curator.alignment.intersection import alignment_id
 from veiltab.curator.alignment.joining import hub_leg, spoke_leg
 from veiltab.curator.alignment.joining.join_messages import JoinKind, Message, SessionFiles
@@ -247,11 +248,11 @@ def test_another_store_than_the_recorded_one_sends_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Curator, str], None]
 ) -> None:
     with two(tmp_path) as (alice, bob):
-        write, fill, begun = spoke_leg._write_columns, spoke_leg.fill, list[str]()
+        write, begun = spoke_leg._write_columns, list[str]()
 
         def another(digests: Bits, *rest: Any) -> object:  # noqa: ANN401 - those of the function
             monkeypatch.setattr(spoke_leg, "fill", fill)
-            return fill(digests ^ 1, *rest)
+            return fill(digests ^ np.uint8(1), *rest)
 
         def written(path: Path, *rest: Any) -> None:  # noqa: ANN401 - as above
             begun.append(path.parent.name)

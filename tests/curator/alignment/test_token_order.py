@@ -128,7 +128,7 @@ def filled(hub: Tokens, some: Tokens, symbols: Mapping[str, Symbols]) -> dict[st
     places = {bytes(one): place for place, one in enumerate(some)}
     rows = [places.get(bytes(one)) for one in hub]
     return {
-        name: np.array([ABSENT[name] if row is None else column[row] for row in rows]).astype(column.dtype)
+        name: np.array([ABSENT[name] if row is None else column[row] for row in rows]).astype(column.dtype)  # type: ignore[misc] # as its column
         for name, column in symbols.items()
     }
 
