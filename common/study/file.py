@@ -208,6 +208,10 @@ class Study:
         """Return the curator that owns an attribute."""
         return self._named("attribute", {rule.name: rule.owner for rule in self.attributes}, name)
 
+    def held_by(self, name: str) -> str:
+        """Return the names of the curators that hold an attribute, for people."""
+        return self._named("attribute", {rule.name: ", ".join(rule.holders) for rule in self.attributes}, name)
+
     def _named(self, kind: str, known: Mapping[str, Found], name: str) -> Found:
         if name in known:
             return known[name]

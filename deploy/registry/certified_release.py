@@ -105,7 +105,7 @@ class CertifiedRelease:
     def attributes(self) -> str:
         """Return each released attribute, how many categories it has, and who holds it."""
         return "; ".join(
-            f"{one.attribute} ({one.size} categories, held by {one.owner})" for one in self.release.columns
+            f"{one.attribute} ({one.size} categories, held by {', '.join(one.holders)})" for one in self.release.columns
         )
 
     def product(self) -> str:

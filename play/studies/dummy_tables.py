@@ -3,7 +3,8 @@
 The people are drawn from a public stream, the SHAKE-256 of the study's id: the tables are the same every time, nothing
 in them is secret, and nothing in them is anybody's. One trait of each person shows in all attributes, so that there are
 dependences for a report to find. Some people are in the table of one curator alone, and some values are missing; a
-complete curator has everybody of the hub, and leaves nobody out.
+complete curator has everybody of the hub, and leaves nobody out. Each person is at one of the curators that hold
+attributes together.
 """
 
 import csv
@@ -95,9 +96,9 @@ def dummy_tables(study: Study, people: int) -> DummyTables:
         raise InvalidInputError(f"there are 1 to {MOST_PEOPLE:,} dummy people", where="--population")
     trait = _uniform(study, "trait", people + _alone(people) * len(study.curators))
     values: dict[tuple[str, str], list[str]] = {}
-    for rules in _rules_of_columns(study):
-        column = rules[0].owner, rules[0].column
-        values[column] = _column(study, rules, trait, reverse=len(values) % 3 == 2)
+    for number, rules in enumerate(_rules_of_columns(study)):
+        made_values = _column(study, rules, trait, reverse=number % 3 == 2)
+        values |= {(holder, rule.column): made_values for rule in rules for holder in rule.holders}
     made = DummyTables(study=study, people=people, values=values, symbols=_symbols(study, people, values))
     _check_enough(made)
     return made
@@ -108,19 +109,22 @@ def _symbols(study: Study, people: int, values: Mapping[tuple[str, str], Sequenc
     numbers, rules = _numbers(study, people, study.hub), study.attributes
     columns = [[_symbol(rule.coding, values[rule.owner, rule.column][number]) for number in numbers] for rule in rules]
     symbols = np.array(columns, np.int64)
-    for curator in (curator.name for curator in study.curators if study.may_lack(curator.name)):
-        own = [place for place, rule in enumerate(rules) if rule.owner == curator]
+    is_there = np.zeros(symbols.shape, np.bool_)
+    for curator in (curator.name for curator in study.curators):
+        own = [place for place, rule in enumerate(rules) if curator in rule.holders]
         here = np.isin(numbers, _numbers(study, people, curator)) & (symbols[own] != DROP).all(axis=0)
-        for place in own:
-            symbols[place, ~here] = rules[place].attribute.size - 1
-    return symbols.T
+        is_there[own] |= here | (not study.may_lack(curator))
+    sizes = np.array([[rule.attribute.size] for rule in rules])
+    return np.where(is_there, symbols, sizes - 1).T
 
 
 def _numbers(study: Study, people: int, curator: str) -> NDArray[np.int64]:
     """Return the numbers of the people in a curator's table: those whom all have, and some more."""
     names, alone = [one.name for one in study.curators], _alone(people)
     first = people + alone * names.index(study.hub if study.curator(curator).complete else curator)
-    return np.array([*range(people), *range(first, first + alone)])
+    together = [name for name in names if any(rule.others for rule in study.attributes_of(name))]
+    common = range(together.index(curator), people, len(together)) if curator in together else range(people)
+    return np.array([*common, *range(first, first + alone)])
 
 
 def _alone(people: int) -> int:
@@ -171,12 +175,13 @@ def _rules_of_columns(study: Study) -> list[list[AttributeRule]]:
     """Return the attributes of each column of each curator, in study order."""
     columns: dict[tuple[str, str], list[AttributeRule]] = {}
     for rule in study.attributes:
-        if rule.column in study.curator(rule.owner).id_columns:
-            raise InvalidInputError(
-                f"column {rule.column!r} of {rule.owner} is an id and an attribute",
-                where=f"attribute {rule.name}",
-                remedy="Dummy tables have none: rehearse with a copy of the study file without this attribute.",
-            )
+        for holder in rule.holders:
+            if rule.column in study.curator(holder).id_columns:
+                raise InvalidInputError(
+                    f"column {rule.column!r} of {holder} is an id and an attribute",
+                    where=f"attribute {rule.name}",
+                    remedy="Dummy tables have none: rehearse with a copy of the study file without this attribute.",
+                )
         columns.setdefault((rule.owner, rule.column), []).append(rule)
     return list(columns.values())
 

@@ -82,7 +82,7 @@ class Desk:
     def get_study(self) -> Response:
         """Describe the study file's attributes."""
         study = self._client.study
-        names = ("name", "owner")
+        names = ("name", "owner", "holders")
         attributes = [
             {name: getattr(rule, name) for name in names}
             | {"categories": list(rule.attribute.categories), "is_number": bool(rule.attribute.number)}

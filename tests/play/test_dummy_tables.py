@@ -111,3 +111,17 @@ def test_a_column_that_is_an_id_and_an_attribute_is_refused() -> None:
     study = study_from_bytes(STUDY.replace(b'"person", "number"', b'"person", "wage"'), "study.toml")
     with pytest.raises(InvalidInputError, match="attribute wage: column 'wage' of bob is an id and an attribute"):
         dummy_tables(study, 100)
+
+
+def test_a_person_is_at_one_of_the_curators_that_hold_an_attribute_together(tmp_path: Path) -> None:
+    bob, wage = WAGES.curator("bob"), next(rule for rule in WAGES.attributes if rule.name == "wage")
+    carol = replace(bob, name="carol", endpoint="localhost:7403")
+    others = tuple(rule for rule in WAGES.attributes if rule is not wage)
+    curators = (*WAGES.curators, carol)
+    study = replace(WAGES, curators=curators, attributes=(*others, replace(wage, others=("carol",))))
+    made = dummy_tables(study, 700)
+    tables = {name: load_table(path, study, name) for name, path in made.write(tmp_path).items()}
+    hub, north, south = (set(ids_in(tables[name].respondents)) for name in ("alice", "bob", "carol"))
+    assert not north & south
+    assert 600 < len(hub & (north | south)) < 700
+    assert made.truth(["wage"]).sum() == len(hub & (north | south))
