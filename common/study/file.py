@@ -17,7 +17,7 @@ from veiltab.common.core.domain import Domain, check_names
 from veiltab.common.core.texts.nearest import known_names
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import check_writers
-from veiltab.common.study.coding.rules import AttributeRule, Question, attribute_rule, question_rule
+from veiltab.common.study.coding.rules import AttributeRule, Question, attribute_rule, check_holders, question_rule
 from veiltab.common.study.keys import key, optional_key, read_keys, read_table
 from veiltab.common.study.limits import MAX_RESPONDENTS, check_numbers
 from veiltab.common.study.members import (
@@ -208,10 +208,6 @@ class Study:
         """Return the curator that owns an attribute."""
         return self._named("attribute", {rule.name: rule.owner for rule in self.attributes}, name)
 
-    def held_by(self, name: str) -> str:
-        """Return the names of the curators that hold an attribute, for people."""
-        return self._named("attribute", {rule.name: ", ".join(rule.holders) for rule in self.attributes}, name)
-
     def _named(self, kind: str, known: Mapping[str, Found], name: str) -> Found:
         if name in known:
             return known[name]
@@ -350,19 +346,9 @@ def _check_attributes(study: Study) -> None:
     if study.curators and not study.attributes:
         raise InvalidInputError("no attribute", remedy="Add an [[attribute]] table for each.")
     check_once("attributes are named", [rule.name for rule in study.attributes], "Give each attribute its own name.")
-    curators = {curator.name: curator for curator in study.curators}
+    curators = [curator.name for curator in study.curators]
     for rule in study.attributes:
-        for holder in rule.holders:
-            if holder not in curators:
-                raise InvalidInputError(
-                    f"attribute {rule.name} has the owner {holder[:60]!r}, who is no curator",
-                    remedy=known_names("Curators", list(curators), holder),
-                )
-            if rule.others and not study.may_lack(holder):
-                raise InvalidInputError(
-                    f"attribute {rule.name} has the holder {holder}, who lacks nobody of the hub",
-                    remedy="Give it an owner, or leave `complete` out of its [[curator]] table.",
-                )
+        check_holders(rule, curators, [name for name in curators if not study.may_lack(name)])
         if rule.others and study.identity is not None:
             raise InvalidInputError(
                 f"attribute {rule.name} has several holders, and people are linked without a common number",

@@ -9,7 +9,6 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import numpy as np
 
 from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.core.domain import Symbols, symbol_dtype
-from veiltab.common.core.pads import PAD, ZeroShare, encrypt
+from veiltab.common.core.pads import PAD, encrypt
 from veiltab.common.core.randomness import CipherStream, SystemSource
 from veiltab.common.core.symbols import CHUNK, add, check_symbols, fill_uniform, row_slices
 from veiltab.common.errors import IntegrityError
@@ -26,28 +25,11 @@ from veiltab.common.release.modes import Pad
 from veiltab.common.release.table_spec import PART
 from veiltab.common.storage.database import transaction
 from veiltab.common.storage.files import file_digest, sync_folder, written_whole
-from veiltab.curator.columns.noise_and_canaries import Column, CuratorsNoise
+from veiltab.curator.columns.noise_and_canaries import Column, CuratorsNoise, PlainColumn
 from veiltab.curator.records.store import CuratorStore
 
 _DISTINCT = 128
 """Length of a pad, in symbols, from which on two pads are never equal by chance."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlainColumn:
-    """A column to encrypt.
-
-    Args:
-        symbols: (m,) symbols 0..size-1 in sample order.
-        share: of zero, if several curators hold it.
-        has_canaries: as in `with_noise_and_canaries`.
-    """
-
-    attribute: str
-    symbols: Column = field(repr=False)
-    size: int
-    share: ZeroShare = field(default=ZeroShare(), repr=False)
-    has_canaries: bool = True
 
 
 class ColumnEncryption:
@@ -159,13 +141,11 @@ class ColumnEncryption:
         from veiltab.curator.columns.draw_tasks import DrawnColumn  # noqa: PLC0415 - not for tables that fit in memory
         from veiltab.curator.columns.encryption_tasks import encrypted_in_tasks  # noqa: PLC0415 - not for tables that fit in memory
 
-        symbols, size = column.symbols, column.size
+        symbols = column.symbols
         source = CipherStream(key) if pad is Pad.CHACHA20 else None
         if source is not None and isinstance(symbols, DrawnColumn):
             return encrypted_in_tasks(column, symbols, key, replacement_key, noise)
-        rows = noise.with_noise_and_canaries(
-            column.attribute, symbols, size, replacement_key, has_canaries=column.has_canaries
-        )
+        rows = noise.with_noise_and_canaries(column, replacement_key)
         return (self._encrypted(column, chunk, source, number) for number, chunk in enumerate(rows))
 
     def forget_ciphertext(self) -> None:

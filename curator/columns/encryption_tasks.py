@@ -18,8 +18,7 @@ from veiltab.common.core.symbols import CHUNK
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.tasks.engine import in_order
 from veiltab.curator.columns.draw_tasks import DrawnColumn, DrawnField
-from veiltab.curator.columns.encryption import PlainColumn
-from veiltab.curator.columns.noise_and_canaries import CuratorsNoise
+from veiltab.curator.columns.noise_and_canaries import CuratorsNoise, PlainColumn
 
 CHUNKS = 4
 """Chunks of a task."""
@@ -46,14 +45,8 @@ class _Encrypt:
 
     def perform(self) -> tuple[tuple[int, int], ...]:
         """Write the chunks; return where each begins, and how many symbols it has."""
-        chunks = self.noise.with_noise_and_canaries(
-            self.column.attribute,
-            self.column.symbols,
-            self.column.size,
-            self.replacement_key,
-            chunks=slice(self.first, self.first + CHUNKS),
-            has_canaries=self.column.has_canaries,
-        )
+        some = slice(self.first, self.first + CHUNKS)
+        chunks = self.noise.with_noise_and_canaries(self.column, self.replacement_key, chunks=some)
         size = self.column.size
         made, source = list[tuple[int, int]](), CipherStream(self.key)
         with self.run.written(self.name) as file:

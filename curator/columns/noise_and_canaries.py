@@ -17,6 +17,7 @@ from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.mechanism import GammaDiagonal, replace_symbols, replaced_rows
 from veiltab.common.core.numbers.pieces import Pieces
+from veiltab.common.core.pads import ZeroShare
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK, row_slices
 from veiltab.common.release.table_spec import TableSpec
@@ -33,6 +34,24 @@ class Column(Protocol):
 
     def __getitem__(self, part: slice, /) -> Symbols:
         """Return the symbols of some consecutive rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainColumn:
+    """A column to encrypt.
+
+    Args:
+        symbols: (m,) symbols 0..size-1 in sample order.
+        share: of zero, if several curators hold it.
+        has_canaries: whether the canaries have their symbols; else "absent", which adds nothing to those of the first
+            holder.
+    """
+
+    attribute: str
+    symbols: Column = field(repr=False)
+    size: int
+    share: ZeroShare = field(default=ZeroShare(), repr=False)
+    has_canaries: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,30 +78,21 @@ class CuratorsNoise:
         for chunk, part in enumerate(row_slices(rows, slice(first, None)), first):
             yield part, replaced_rows(part.stop - part.start, self.mechanism, source, chunk=chunk)
 
-    def with_noise_and_canaries(  # noqa: PLR0913 - what a column consists of, and which part of it is made
-        self,
-        attribute: str,
-        column: Column,
-        size: int,
-        key: bytes,
-        *,
-        chunks: slice = slice(None),
-        has_canaries: bool = True,
+    def with_noise_and_canaries(
+        self, plain: PlainColumn, key: bytes, *, chunks: slice = slice(None)
     ) -> Iterator[Symbols]:
         """Yield a column with this curator's noise, then with the canaries among its rows, which keep their order.
 
         It comes in the chunks that place its pads.
 
         Args:
-            column: (data rows,) symbols 0..size-1.
             key: 32 bytes of this curator's own, fresh for this column: the replaced symbols come from it.
             chunks: which of the chunks; those of a column may be made by several calls.
-            has_canaries: whether the canaries have their symbols; else "absent", which adds nothing to those of the
-                first holder.
 
         Raises:
             IntegrityError: a symbol lies outside the alphabet.
         """
+        column, size = plain.symbols, plain.size
         parts = list(row_slices(len(column) + len(self.places), chunks))
         before = parts[0].start - self.places.before(parts[0].start) if parts else 0
         # If only canaries are left, the rows before them are taken and lost.
@@ -93,8 +103,8 @@ class CuratorsNoise:
         for part in parts:
             places, earlier = self.places.within(part), self.places.before(part.start)
             known = slice(earlier, earlier + len(places))
-            symbols = canary_symbols(self.canary_key, attribute, size, len(self.places), known)
-            if not has_canaries:
+            symbols = canary_symbols(self.canary_key, plain.attribute, size, len(self.places), known)
+            if not plain.has_canaries:
                 symbols = np.full_like(symbols, size - 1)
             rows = data.take(part.stop - part.start - len(places))
             yield with_canaries(rows, places - part.start, symbols)

@@ -18,8 +18,10 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from veiltab.common.core.coin import SHARE_LENGTH, commitment, toss, transcript, verify_share
+from veiltab.common.core.derivation import derive
+from veiltab.common.core.pads import ZeroShare
 from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError, UnavailableError
-from veiltab.common.release.table_spec import ALIGNMENT_ID
+from veiltab.common.release.table_spec import ALIGNMENT_ID, TableSpec
 from veiltab.common.storage.database import transaction
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.peers.calls import Peers
@@ -117,6 +119,24 @@ class Coins:
         value = toss(coin_id, shares)
         self._store.coins.set_coin_value(coin_id, value)
         return value
+
+    async def shares_of_zero(self, spec: TableSpec, peers: Peers) -> dict[str, ZeroShare]:
+        """Return attribute -> this curator's share of zero in each of its columns: the same ones every time.
+
+        Each two holders of a column toss a coin that no other party knows.
+
+        Raises:
+            VeiltabError: as `toss`.
+        """
+        own = spec.columns_of(self._name)
+        others = sorted({holder for column in own for holder in column.holders} - {self._name})
+        coins = {name: await self.toss(pair_coin(spec.release_id, self._name, name), peers) for name in others}
+        shares = {}
+        for column in own:
+            place, label = column.holders.index(self._name), f"share of zero {column.attribute}"
+            keys = tuple(derive(coins[holder], label) for holder in column.holders if holder != self._name)
+            shares[column.attribute] = ZeroShare(taken=keys[:place], added=keys[place:])
+        return shares
 
     def awaited(self, coin_id: str) -> frozenset[str]:
         """Return the curators whose part of a coin is missing here: a commitment or, once all are there, a share."""

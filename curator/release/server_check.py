@@ -11,7 +11,7 @@ canaries, and each of them tests all columns together, before a key leaves.
 import asyncio
 import hashlib
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,7 @@ from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.receipts.testing import amount_receipt, joint_receipt, own_receipt
 from veiltab.common.release.table_spec import PLACE_BYTES, Column, TableSpec
 from veiltab.common.storage.disk import named_in_errors
+from veiltab.common.storage.files import written_whole
 from veiltab.common.storage.mapped import mapped_array, mapped_rows
 from veiltab.curator.budget.bounded_set import BoundedSet
 from veiltab.curator.columns.encryption import ColumnEncryption
@@ -54,6 +55,13 @@ class ServerUnderTest(Protocol):
 
     def canaries(self, spec: TableSpec, places_key: bytes) -> AsyncIterator[bytes]:
         """Return the published symbols of the canaries in the caller's columns, piece by piece."""
+
+
+class Holders(Protocol):
+    """The other curators, as far as they hold the same columns."""
+
+    def canary_part(self, curator: str, spec: TableSpec, column: Column) -> AsyncIterator[bytes]:
+        """Return the ciphertext of the canaries in a curator's part of a column, piece by piece."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,8 +168,8 @@ class ServerCheck:
         spec: TableSpec,
         server: ServerUnderTest,
         encryption: ColumnEncryption,
+        peers: Holders,
         stage: Stage | None = None,
-        fetch_parts: Callable[[], Awaitable[None]] | None = None,
         *,
         is_published: bool = False,
     ) -> None:
@@ -171,9 +179,9 @@ class ServerCheck:
             spec: of a release whose columns every curator has sent.
             encryption: has the ciphertext of the canaries, which is deleted once the result is recorded; that of
                 columns with other holders stays until they have it.
+            peers: give the ciphertext of the canaries in their parts of one's columns, once they have heard what the
+                server published.
             stage: says that it tests, if anybody asks.
-            fetch_parts: fetches the ciphertext of the canaries in other holders' parts of one's columns. They give it
-                once they have heard what the server published.
             is_published: whether what the server published is recorded; else the server is asked.
 
         Raises:
@@ -188,8 +196,7 @@ class ServerCheck:
             # What it published is durable before the server can learn which rows are tested.
             if not is_published:
                 self._store.tests.record_publication(spec.release_id, await server.publication(spec))
-            if fetch_parts is not None:
-                await fetch_parts()
+            await self._fetch_parts(spec, encryption, peers)
             with (stage or Stage()).of("testing the server", None):
                 data = await self._sent_by(server, spec, encryption.folder)
                 await asyncio.to_thread(self._test, spec, data, server.name, encryption)
@@ -247,6 +254,17 @@ class ServerCheck:
         if not self.is_passed(spec) or not spec.columns_of(self._name):
             raise NotReadyError("has not tested the server yet", where=f"curator {self._name}")
         return self._store.tests.canary_changes(spec.release_id)[self._name]
+
+    async def _fetch_parts(self, spec: TableSpec, encryption: ColumnEncryption, peers: Holders) -> None:
+        """Fetch the ciphertext of the canaries in the other holders' parts of one's columns."""
+        for column in spec.columns_of(self._name) if spec.canaries else ():
+            for holder in column.holders:
+                path = encryption.canaries(column.attribute, holder)
+                if holder == self._name or path.exists():
+                    continue
+                with written_whole(path) as file:
+                    async for data in peers.canary_part(holder, spec, column):
+                        file.write(data)
 
     def _check(self, spec: TableSpec, server: str) -> None:
         """Refuse a server that failed a test which was made."""

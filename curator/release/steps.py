@@ -4,10 +4,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping
-from functools import partial
 from typing import Literal, assert_never
 
-from veiltab.common.core.derivation import derive
 from veiltab.common.core.pads import ZeroShare
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.errors import BudgetExceededError, IntegrityError, NotReadyError, UnavailableError
@@ -16,12 +14,11 @@ from veiltab.common.observe.steps import step
 from veiltab.common.release.spec import ReleaseSpec, release_of
 from veiltab.common.release.table_spec import PLACE_BYTES, TableSpec
 from veiltab.common.storage.database import transaction
-from veiltab.common.storage.files import written_whole
 from veiltab.curator.alignment.disk_needs import release_bytes
-from veiltab.curator.columns.encryption import ColumnEncryption, PlainColumn
+from veiltab.curator.columns.noise_and_canaries import PlainColumn
 from veiltab.curator.columns.shared_sample import SharedSample
 from veiltab.curator.peers.calls import Peers
-from veiltab.curator.peers.coins import pair_coin, release_coin
+from veiltab.curator.peers.coins import release_coin
 from veiltab.curator.peers.witnesses import keep_checkpoints, note_seen, sign_charge
 from veiltab.curator.planning.checks import agreed_columns, check_aborted, joint_decision, plan_question
 from veiltab.curator.progress.release_record import CuratorRelease, Progress, Step
@@ -185,32 +182,14 @@ class Steps:
             sample = await self.parts.sampler.draw(spec, table, peers, stage)
             if sample.check != stored.sample_check:
                 raise IntegrityError("drew another sample than before", where=f"curator {self.name}")
-        shares = await self._shares_of_zero(spec, peers)
+        with step("toss in pairs", release_id=spec.release_id):
+            shares = await self.parts.coins.shares_of_zero(spec, peers)
         try:
             await asyncio.to_thread(self._encrypt_columns, spec, sample, shares, stage)
         finally:
             # After a failure, too: its files may be damaged or gone, and the next attempt draws the same again.
             self.parts.runs[spec.release_id].sample = None
         self.parts.room.give_back(spec.release_id)
-
-    async def _shares_of_zero(self, spec: TableSpec, peers: Peers) -> dict[str, ZeroShare]:
-        """Return attribute -> this curator's share of zero in each column that it holds with others.
-
-        Each two holders toss a coin that no other party knows. A release can wait for that: every holder has charged
-        it.
-        """
-        shared = [column for column in spec.columns_of(self.name) if column.others]
-        others = sorted({holder for column in shared for holder in column.holders} - {self.name})
-        with step("toss in pairs", release_id=spec.release_id):
-            coins = {
-                name: await self.parts.coins.toss(pair_coin(spec.release_id, self.name, name), peers) for name in others
-            }
-        shares = {}
-        for column in shared:
-            own, label = column.holders.index(self.name), f"share of zero {column.attribute}"
-            keys = tuple(derive(coins[holder], label) for holder in column.holders if holder != self.name)
-            shares[column.attribute] = ZeroShare(taken=keys[:own], added=keys[own:])
-        return shares
 
     def _encrypt_columns(
         self, spec: TableSpec, sample: SharedSample, shares: Mapping[str, ZeroShare], stage: Stage
@@ -222,7 +201,7 @@ class Steps:
                     attribute=column.attribute,
                     symbols=sample.rows.column(sample.table, column.attribute),
                     size=column.size,
-                    share=shares.get(column.attribute, ZeroShare()),
+                    share=shares[column.attribute],
                     has_canaries=column.owner == self.name,
                 )
                 for column in columns
@@ -264,20 +243,8 @@ class Steps:
         with step("test server", release_id=spec.release_id):
             encryption = self.parts.encryption(spec.release_id)
             is_published = self.parts.runs[spec.release_id].is_published
-            fetch = partial(self._fetch_canary_parts, spec, encryption, peers)
-            await self.parts.server_check.run(spec, server, encryption, stage, fetch, is_published=is_published)
+            await self.parts.server_check.run(spec, server, encryption, peers, stage, is_published=is_published)
         self.parts.room.give_back(spec.release_id)
-
-    async def _fetch_canary_parts(self, spec: TableSpec, encryption: ColumnEncryption, peers: Peers) -> None:
-        """Fetch the ciphertext of the canaries in the other holders' parts of this curator's columns."""
-        for column in spec.columns_of(self.name):
-            for holder in column.holders if spec.canaries else ():
-                path = encryption.canaries(column.attribute, holder)
-                if holder == self.name or path.exists():
-                    continue
-                with written_whole(path) as file:
-                    async for data in peers.canary_part(holder, spec, column):
-                        file.write(data)
 
     async def _test_together(self, spec: TableSpec, peers: Peers, server: ServerLink) -> None:
         """Test all columns together, on the lists of changed canaries of every owner."""

@@ -41,7 +41,7 @@ def report_page(study: Study, status: Status, estimate: TableEstimate, truth: ND
             title=f"{study.title}: {', '.join(estimate.domain.names)}",
             release_id=status.release_id,
             estimate=estimate,
-            owners=tuple((name, study.held_by(name)) for name in estimate.domain.names),
+            owners=tuple((rule.name, rule.held_by) for rule in study.attributes if rule.name in estimate.domain.names),
             epsilon=_epsilon(spec),
             scheme=f"{scheme_class(spec.scheme).title}, {_sampling(spec.sampling)}",
             pad=_pad(spec.pad),
@@ -75,7 +75,7 @@ def microdata_report(
     return MicrodataReport(
         title=f"{study.title}: microdata",
         domain=domain,
-        owners={name: study.held_by(name) for name in domain.names},
+        owners={rule.name: rule.held_by for rule in study.attributes if rule.name in domain.names},
         provenance=microdata.provenance,
         model=model,
         rows=rows,

@@ -69,8 +69,7 @@ class Receiver:
                 return await self._check_again(session, part, announced)
             session.check_open()
             async with self._under({part: lease}, release_id):
-                path = await self._store.look_up(self._begin, release_id, part, lease)
-                return await self._receive(path, part, announced, session, chunks, lease)
+                return await self._receive(part, announced, session, chunks, lease)
 
     async def take_whole(self, session: Session, curator: str, columns: Mapping[str, tuple[bytes, bytes]]) -> None:
         """Take whole columns of a curator's; what is recorded of them becomes durable together.
@@ -170,10 +169,11 @@ class Receiver:
             self._store.check_current(lease)
         self._store.session(release_id).check_open()
 
-    async def _receive(  # noqa: PLR0913, PLR0917 - what comes, where it goes, and under what
-        self, path: Path, part: str, announced: Announced, session: Session, chunks: Chunks, lease: Lease
+    async def _receive(
+        self, part: str, announced: Announced, session: Session, chunks: Chunks, lease: Lease
     ) -> tuple[int, bool]:
         spec = session.spec
+        path = await self._store.look_up(self._begin, spec.release_id, part, lease)
         upload = ColumnUpload(path, spec.column_of_part(part).byte_length(spec.uploaded_rows))
         held = upload.received
         try:
@@ -186,21 +186,19 @@ class Receiver:
                     upload.write(offset, data)
                 measured.bytes = upload.received - held
                 whole = part, announced.column_digest, lease
-                session = await asyncio.to_thread(self._finished, upload, path, session, *whole)
+                session = await asyncio.to_thread(self._finished, upload, session, *whole)
             if is_complete := part in session.complete:
                 self._completed(session)
             return upload.received, is_complete
         finally:
             upload.close()
 
-    def _finished(  # noqa: PLR0913, PLR0917 - what came, where it lies, and under what
-        self, upload: ColumnUpload, path: Path, session: Session, part: str, digest: bytes, lease: Lease
-    ) -> Session:
+    def _finished(self, upload: ColumnUpload, session: Session, part: str, digest: bytes, lease: Lease) -> Session:
         """Make what came durable; return the session with the part complete, if it is."""
         if not upload.finish(digest):
             return session
-        sync_folder(path.parent)
-        self._check(path, session, part, lease)
+        sync_folder(upload.path.parent)
+        self._check(upload.path, session, part, lease)
         return self._store.complete_columns(session.spec.release_id, {part: (digest, lease)})
 
     def _check_held(self, offset: int, held: int) -> None:

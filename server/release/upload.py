@@ -18,7 +18,7 @@ class ColumnUpload:
 
     def __init__(self, path: Path, length: int) -> None:
         make_folder(path.parent)
-        self._path = path
+        self.path = path
         self._length = length
         self._came = 0
         self._file: BinaryIO = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
@@ -60,8 +60,8 @@ class ColumnUpload:
         os.fsync(self._file.fileno())
         if self.received < self._length:
             return False
-        if file_digest(self._path) != digest:
-            self._path.unlink()
+        if file_digest(self.path) != digest:
+            self.path.unlink()
             raise TransferError("the column does not have its digest", where="column upload", remedy="Send it again.")
         return True
 

@@ -17,8 +17,8 @@ from veiltab.common.core.pads import ZeroShare, decrypt
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import add_holders
 from veiltab.common.release.table_spec import Column
-from veiltab.curator.columns.encryption import ColumnEncryption, PlainColumn
-from veiltab.curator.columns.noise_and_canaries import CuratorsNoise, canary_key, curators_noise
+from veiltab.curator.columns.encryption import ColumnEncryption
+from veiltab.curator.columns.noise_and_canaries import CuratorsNoise, PlainColumn, canary_key, curators_noise
 from veiltab.curator.records.store import CuratorStore
 
 HOLDERS = ("north", "south", "west")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import request_with
-from tests.curator.tested_server import ROWS, honest, sent, spec_of, store_fixture  # noqa: F401 - fixtures
+from tests.curator.tested_server import NOBODY, ROWS, honest, sent, spec_of, store_fixture  # noqa: F401 - fixtures
 from veiltab.common.core.symbols import CHUNK, row_slices
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.modes import Sampling
@@ -56,7 +56,7 @@ def test_many_canaries_fill_no_memory(store: CuratorStore, tmp_path: Path, sampl
         check = ServerCheck("bob", store)
         start()
         with pytest.raises(IntegrityError, match="bob's columns fail: amount"):
-            asyncio.run(check.run(spec, Zeros(), encryption, is_published=True))
+            asyncio.run(check.run(spec, Zeros(), encryption, NOBODY, is_published=True))
         (receipt,) = store.tests.receipts(release_id)
         assert (receipt.canaries, receipt.changed) == (rows // (2 if sampling.is_by_server else 1), 0)
         peaks.append(get_traced_memory()[1])

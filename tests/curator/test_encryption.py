@@ -17,8 +17,8 @@ from veiltab.common.core.symbols import CHUNK
 from veiltab.common.errors import ConflictError, IntegrityError
 from veiltab.common.release.modes import Pad
 from veiltab.common.storage.files import file_digest
-from veiltab.curator.columns.encryption import ColumnEncryption, PlainColumn
-from veiltab.curator.columns.noise_and_canaries import Column, CuratorsNoise
+from veiltab.curator.columns.encryption import ColumnEncryption
+from veiltab.curator.columns.noise_and_canaries import CuratorsNoise, PlainColumn
 from veiltab.curator.records.store import CuratorStore
 
 ID = "0" * 31 + "1"
@@ -235,11 +235,9 @@ def test_noise_and_canaries_lie_under_the_pad(
     keys: list[bytes] = []
     applied = CuratorsNoise.with_noise_and_canaries
 
-    def observed(
-        noise: CuratorsNoise, attribute: str, column: Column, size: int, key: bytes, **which: bool
-    ) -> Iterator[Symbols]:
+    def observed(noise: CuratorsNoise, column: PlainColumn, key: bytes) -> Iterator[Symbols]:
         keys.append(key)
-        return applied(noise, attribute, column, size, key, has_canaries=which["has_canaries"])
+        return applied(noise, column, key)
 
     monkeypatch.setattr(CuratorsNoise, "with_noise_and_canaries", observed)
     digest = encryption.encrypt("sex", SYMBOLS, 5, pad, NOISE)
@@ -247,7 +245,8 @@ def test_noise_and_canaries_lie_under_the_pad(
     assert digest == file_digest(encryption.ciphertext("sex"))
     assert len(ciphertext) == ROWS + 40
     assert np.array_equal(
-        opened(store, encryption, 5, pad), np.concatenate([*applied(NOISE, "sex", SYMBOLS, 5, keys[0])])
+        opened(store, encryption, 5, pad),
+        np.concatenate([*applied(NOISE, PlainColumn(attribute="sex", symbols=SYMBOLS, size=5), keys[0])]),
     )
     assert np.array_equal(read(encryption.canaries("sex"), 5), ciphertext[NOISE.places.all()])
     assert key_of(store) != keys[0]
@@ -288,7 +287,10 @@ def test_after_a_crash_other_symbols_replace_the_same_rows(  # noqa: PLR0913, PL
     again.encrypt("sex", SYMBOLS, 5, pad, NOISE)
     assert len(set(keys)) == len(keys) == (2 if step == "spend_key" else 4)
     assert np.array_equal(
-        opened(store, again, 5, pad), np.concatenate([*NOISE.with_noise_and_canaries("sex", SYMBOLS, 5, keys[-1])])
+        opened(store, again, 5, pad),
+        np.concatenate(
+            [*NOISE.with_noise_and_canaries(PlainColumn(attribute="sex", symbols=SYMBOLS, size=5), keys[-1])]
+        ),
     )
     assert np.array_equal(read(again.canaries("sex"), 5), ciphertext_of(again, 5)[NOISE.places.all()])
 

@@ -15,7 +15,7 @@ from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK, fill_uniform
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.modes import Sampling
-from veiltab.curator.columns.noise_and_canaries import CuratorsNoise
+from veiltab.curator.columns.noise_and_canaries import CuratorsNoise, PlainColumn
 
 SEED = bytes(range(32))
 KEYS = (bytes(32), bytes([7]) * 32)
@@ -29,7 +29,9 @@ def noise(rows: int, replacement: int, canaries: int = 0, **changes: Any) -> Cur
 
 
 def applied(one: CuratorsNoise, attribute: str, column: Symbols, size: int, key: bytes) -> Symbols:
-    return np.concatenate(list(one.with_noise_and_canaries(attribute, column, size, key)))
+    return np.concatenate(
+        list(one.with_noise_and_canaries(PlainColumn(attribute=attribute, symbols=column, size=size), key))
+    )
 
 
 def coins_of(one: CuratorsNoise, rows: int) -> NDArray[np.bool_]:
@@ -134,6 +136,6 @@ def test_chunks_are_those_of_the_whole_column(replacement: int, canaries: int) -
     for chunk, (part, coins) in enumerate(one.coins(rows)):
         replace_symbols(noisy[part], 5, coins, CipherStream(KEYS[0]), noisy[part], label=0, chunk=chunk)
     whole = with_canaries(noisy, one.places.all(), canary_symbols(one.canary_key, "sex", 5, canaries))
-    chunks = list(one.with_noise_and_canaries("sex", column, 5, KEYS[0]))
+    chunks = list(one.with_noise_and_canaries(PlainColumn(attribute="sex", symbols=column, size=5), KEYS[0]))
     assert [len(chunk) for chunk in chunks] == [CHUNK, CHUNK, 1000 + canaries]
     assert np.array_equal(np.concatenate(chunks), whole)

@@ -9,18 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.curator.tested_server import COLUMNS, SEED, Played, honest, noisy, sent, spec_of, store_fixture  # noqa: F401 - fixtures
-from veiltab.common.core.canaries import places_key
+from tests.curator.tested_server import COLUMNS, NOBODY, SEED, Played, honest, noisy, sent, spec_of, store_fixture  # noqa: F401 - fixtures
+from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.mechanism import UNIT, GammaDiagonal, perturb
 from veiltab.common.core.randomness import CipherStream
+from veiltab.common.core.symbols import add_holders
 from veiltab.common.errors import ConflictError, IntegrityError, NotReadyError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.receipts.canary_changes import lists_digest
 from veiltab.common.release.receipts.families import Family
 from veiltab.common.release.receipts.testing import is_right
-from veiltab.common.release.table_spec import TableSpec
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.curator.columns.noise_and_canaries import canary_key, curators_noise
 from veiltab.curator.progress.release_record import PublicationDigests
 from veiltab.curator.records.store import CuratorStore
@@ -217,7 +218,7 @@ def test_all_columns_are_tested_on_the_lists_of_their_owners(
     """A process that lacks the places of a server's sample asks for them again."""
     alice = sent(store, tmp_path, spec_of(columns=COLUMNS[:2], sampling=sampling, sample=3000))
     server, check = alice.server(), ServerCheck("alice", store)
-    asyncio.run(check.run(alice.spec, server, alice.encryption))
+    asyncio.run(check.run(alice.spec, server, alice.encryption, NOBODY))
     assert not (check.is_passed(alice.spec) and len(store.tests.receipts(alice.spec.release_id)) > 1)
     if not goes_on:
         check = ServerCheck("alice", store)
@@ -249,3 +250,41 @@ def test_without_its_own_ciphertext_a_curator_tests_nothing(
     with pytest.raises(IntegrityError, match="attribute age: the ciphertext of the canaries is gone or cut off"):
         alice.test(alice.server())
     assert not store.tests.receipts(alice.spec.release_id)
+
+
+class Carol:
+    """Another holder of alice's columns."""
+
+    def __init__(self, part: Symbols) -> None:
+        self.part = part
+        self.is_ready = False
+
+    async def canary_part(self, curator: str, spec: TableSpec, column: Column) -> AsyncIterator[bytes]:
+        assert (curator, column) == ("carol", spec.columns[0])
+        if not self.is_ready:
+            raise NotReadyError("has not heard what the server published yet", where="curator carol")
+        places = CanaryPlaces.of(places_key(canary_key(SEED)), rows=spec.uploaded_rows, canaries=spec.canaries)
+        yield self.part[places.all()].tobytes()
+
+
+@pytest.mark.parametrize(("perturbed", "passes"), [(honest, True), (without_noise, False)])
+def test_a_column_of_several_holders_is_tested_by_each_of_them(
+    store: CuratorStore, tmp_path: Path, perturbed: Callable[[Played], dict[str, Symbols]], *, passes: bool
+) -> None:
+    spec = spec_of(columns=(replace(COLUMNS[0], others=("carol",)), COLUMNS[2]))
+    alice, check = sent(store, tmp_path, spec), ServerCheck("alice", store)
+    carol = Carol(np.random.default_rng(3).integers(0, 2, spec.uploaded_rows).astype(np.uint8))
+    alice.uploaded["sex"] = add_holders([alice.uploaded["sex"], carol.part], 2)
+    server = alice.server(perturbed)
+    with pytest.raises(NotReadyError, match="curator carol: has not heard"):
+        asyncio.run(check.run(spec, server, alice.encryption, carol))
+    assert store.tests.published_digests(spec.release_id), "carol waits for that, as alice does"
+    assert not server.keys
+    carol.is_ready = True
+    if passes:
+        asyncio.run(check.run(spec, server, alice.encryption, carol))
+        assert alice.receipt.passed
+        assert alice.encryption.canaries("sex").exists(), "carol may not have it yet"
+        return
+    with pytest.raises(IntegrityError, match="it did not add the noise of the release"):
+        asyncio.run(check.run(spec, server, alice.encryption, carol))

@@ -44,8 +44,9 @@ from veiltab.curator.alignment.intersection import AlignedTable, Joined, Lacking
 from veiltab.curator.alignment.token_order import TokenOrder
 from veiltab.curator.columns import draw_tasks, encryption_tasks, noise_and_canaries
 from veiltab.curator.columns.draw_tasks import DrawnSample
-from veiltab.curator.columns.encryption import ColumnEncryption, PlainColumn
+from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.columns.encryption_tasks import encrypted_in_tasks
+from veiltab.curator.columns.noise_and_canaries import PlainColumn
 from veiltab.curator.columns.sample_rows import SampleRows, gathering_on, grouping_on
 from veiltab.curator.officer.work_options import WorkOptions
 from veiltab.curator.party.serving import _work

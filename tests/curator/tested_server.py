@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -110,6 +111,10 @@ def noisy(server: Played, replacement: int) -> dict[str, Symbols]:
     return dict(zip(names, outputs, strict=True))
 
 
+NOBODY = cast("Any", None)
+"""The other holders of columns that one curator holds."""
+
+
 def honest(server: Played) -> dict[str, Symbols]:
     return noisy(server, server.spec.server_replacement)
 
@@ -136,7 +141,7 @@ class Alice:
 
     def test(self, server: Played, name: str = "alice") -> None:
         """Test a server on her own columns."""
-        asyncio.run(ServerCheck(name, self.store).run(self.spec, server, self.encryption))
+        asyncio.run(ServerCheck(name, self.store).run(self.spec, server, self.encryption, NOBODY))
 
     @property
     def receipt(self) -> Receipt:

@@ -23,7 +23,7 @@ from veiltab.common.release.receipts.noise_tests import CanaryOrders
 from veiltab.common.release.receipts.testing import joint_receipt, own_receipt
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.storage.files import written_whole
-from veiltab.curator.columns.noise_and_canaries import CuratorsNoise, curators_noise
+from veiltab.curator.columns.noise_and_canaries import CuratorsNoise, PlainColumn, curators_noise
 from veiltab.researcher.parties.curators_test import CuratorsTest
 from veiltab.researcher.parties.parties import ColumnDigests
 from veiltab.researcher.receiving.decryption import EncryptedColumn, PublishedRows, count_rows
@@ -78,7 +78,10 @@ class MadeRelease:
         plain = {
             c.attribute: np.concatenate(
                 list(
-                    self.noise.with_noise_and_canaries(c.attribute, table[c.attribute], c.size, secrets.token_bytes(32))
+                    self.noise.with_noise_and_canaries(
+                        PlainColumn(attribute=c.attribute, symbols=table[c.attribute], size=c.size),
+                        secrets.token_bytes(32),
+                    )
                 )
             )
             for c in spec.columns

@@ -28,7 +28,8 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.schemes.registry import SCHEMES, has_stage, scheme_class
-from veiltab.curator.columns.encryption import ColumnEncryption, PlainColumn
+from veiltab.curator.columns.encryption import ColumnEncryption
+from veiltab.curator.columns.noise_and_canaries import PlainColumn
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
 from veiltab.curator.progress.release_record import GrantDecision
 from veiltab.curator.records.store import CuratorStore

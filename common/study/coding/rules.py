@@ -1,10 +1,12 @@
 """The rules of attributes and questions, read: which raw values are which categories."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from veiltab.common.core.domain import ABSENT, MAX_CATEGORIES, Attribute
+from veiltab.common.core.texts.nearest import known_names
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import Coding, bin_labels
 from veiltab.common.study.coding.dates import DateBins
@@ -47,6 +49,11 @@ class AttributeRule:
     def holders(self) -> tuple[str, ...]:
         """The curators that hold it: its owner, then the others."""
         return (self.owner, *self.others)
+
+    @property
+    def held_by(self) -> str:
+        """The names of its holders, for people."""
+        return ", ".join(self.holders)
 
     def with_absent(self, *, absent: bool) -> "AttributeRule":
         """Return the rule with or without a last category for people of the hub who are not in the owner's table."""
@@ -243,6 +250,26 @@ class WrittenRule:
                 "date_format, first_year or future_dates stands without dates", remedy="Keep both, or neither."
             )
         return None
+
+
+def check_holders(rule: AttributeRule, curators: Sequence[str], complete: Collection[str]) -> None:
+    """Refuse an attribute that somebody holds who is no curator, or whom several hold of whom one lacks nobody.
+
+    Args:
+        curators: names of all curators.
+        complete: of those who lack nobody of the hub.
+    """
+    for holder in rule.holders:
+        if holder not in curators:
+            raise InvalidInputError(
+                f"attribute {rule.name} has the owner {holder[:60]!r}, who is no curator",
+                remedy=known_names("Curators", curators, holder),
+            )
+        if rule.others and holder in complete:
+            raise InvalidInputError(
+                f"attribute {rule.name} has the holder {holder}, who lacks nobody of the hub",
+                remedy="Give it an owner, or leave `complete` out of its [[curator]] table.",
+            )
 
 
 def attribute_rule(fields: Fields) -> AttributeRule:
