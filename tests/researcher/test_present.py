@@ -139,6 +139,18 @@ def test_a_marginal_is_of_the_same_people() -> None:
     assert by_sex.raw[0] - released.marginal(["sex"]).raw[0] > 0.1
 
 
+def test_the_covariance_is_that_of_the_released_table_by_the_derivative() -> None:
+    table = people(0.5)
+    design = design_for(table, N // 2, 0.5)
+    expected = N // 2 * (0.5 * table.reshape(-1) / N + 0.5 / DOMAIN.cells)
+    counts = np.floor(expected).astype(np.int64)
+    counts[np.argsort(counts - expected)[: N // 2 - counts.sum()]] += 1
+    found = among_present(Estimate(domain=DOMAIN, design=design, counts=counts), STUDY).marginal(["hours", "sex"])
+    assert isinstance(found, PresentEstimate)
+    by_derivative = found.observed.contrast_covariance(found.transported(np.eye(8)))
+    assert np.allclose(found.covariance(), by_derivative, rtol=0, atol=1e-3 * by_derivative.max())
+
+
 def test_totals_and_rows_are_those_of_the_released_table() -> None:
     (released,) = releases(0.5, 1)
     found = among_present(released, STUDY)
