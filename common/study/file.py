@@ -19,7 +19,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import check_writers
 from veiltab.common.study.coding.rules import AttributeRule, Question, attribute_rule, check_holders, question_rule
 from veiltab.common.study.keys import key, optional_key, read_keys, read_table
-from veiltab.common.study.limits import MAX_RESPONDENTS, check_numbers
+from veiltab.common.study.limits import MAX_CELLS, MAX_RESPONDENTS, MAX_TABLES
 from veiltab.common.study.members import (
     NORMALISE_STEPS,
     AnalystMember,
@@ -28,6 +28,7 @@ from veiltab.common.study.members import (
     NodeGroup,
     RelayMember,
     check_endpoints,
+    check_epsilon_budget,
     check_once,
 )
 from veiltab.common.study.naming import check_name, check_one_of, check_title
@@ -153,7 +154,7 @@ class Study:
         check_one_of("alignment", self.alignment, ("oblivious", "tokens"))
         check_one_of("left_out", self.left_out, ("local", "stated"))
         check_one_of("minimum_tested", self.minimum_tested, ("enough", "too little", "not"))
-        check_numbers(self)
+        _check_numbers(self)
         _check_parties(self)
         _check_researchers(self)
         _check_attributes(self)
@@ -297,6 +298,37 @@ def _check_identity(study: Study) -> None:
         from veiltab.common.study.identity_table import check_identities  # noqa: PLC0415 - not for studies with ids
 
         check_identities(study.identity, study.curators)
+
+
+def _check_fewest(study: Study) -> None:
+    if not 1 <= study.minimum_population <= 10**12:
+        raise InvalidInputError("minimum_population is not at least 1", remedy="100 is a usual value.")
+    if not 0 <= study.minimum_noise_split < 1:
+        raise InvalidInputError("minimum_noise_split is not from 0 to below 1", remedy="0.25 leaves requests a choice.")
+    if any(most is not None and most <= 0 for most in (study.maximum_pair_epsilon, study.maximum_row_epsilon)):
+        raise InvalidInputError("maximum_pair_epsilon or maximum_row_epsilon is not above 0", remedy="Leave it out.")
+
+
+def _check_numbers(study: Study) -> None:
+    """Refuse limits and budgets that protect nobody or cannot be met."""
+    _check_fewest(study)
+    for name, least, most, remedy in (
+        ("maximum_cells", 2, MAX_CELLS, "100000 is a usual value."),
+        ("maximum_tables", 1, MAX_TABLES, "1000 is a usual value."),
+        ("maximum_respondents", 1, MAX_RESPONDENTS, "Give somewhat more than the largest table has."),
+    ):
+        if not least <= getattr(study, name) <= most:
+            raise InvalidInputError(f"{name} is not between {least} and {most}", remedy=remedy)
+    if study.curators:
+        check_epsilon_budget(study.budget_epsilon)
+    if study.noise_split is not None and not 0 <= study.noise_split < 1:
+        raise InvalidInputError("noise_split is not from 0 to below 1", remedy="0.5 is a usual value.")
+    if study.canaries is not None and study.canaries < 0:
+        raise InvalidInputError("canaries is below 0", remedy="Without it, the plan of a release chooses them.")
+    if study.budget_delta is not None and not 0 < study.budget_delta < 1:
+        raise InvalidInputError("the budget's delta is not between 0 and 1", remedy="1e-6 is usual.")
+    if study.month_share is not None and not 0 < study.month_share <= 1:
+        raise InvalidInputError("month_share is no part of the budget above 0", remedy="0.1 lasts ten months at least.")
 
 
 def _check_parties(study: Study) -> None:

@@ -18,7 +18,6 @@ from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.study.coding.coding import DROP
 from veiltab.common.study.coding.rules import AttributeRule
 from veiltab.common.study.file import Study
-from veiltab.common.study.limits import MAX_RESPONDENTS
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.numerals import Notation, numerals_of
 from veiltab.curator.formats.columns.reading import find_column, read_batches, read_header
@@ -160,7 +159,7 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
     watch: Watch = _NOBODY,
     run: RunFiles | None = None,
     source: Source | None = None,
-    most_rows: int = MAX_RESPONDENTS,
+    most_rows: int | None = None,
     identity: Sequence[Sequence[str]] = (),
 ) -> Reading:
     """Read a table by rules of its own; see `CuratorMember` for what makes a respondent, and `read_table`.

@@ -18,7 +18,7 @@ def read_batches(
     coded: Collection[str],
     *,
     floats_as_ids: bool = False,
-    most_rows: int = MAX_RESPONDENTS,
+    most_rows: int | None = None,
 ) -> Iterator[Batch]:
     """Read columns of a table, batch by batch, in the order of its rows.
 
@@ -26,7 +26,7 @@ def read_batches(
         texts: columns wanted as text (ids).
         coded: columns wanted dictionary-encoded (attributes).
         floats_as_ids: whether floating-point numbers may be ids; whole ones then come as 1234.0.
-        most_rows: of a table; a query or a small compressed file may have rows without end.
+        most_rows: of a table, by default as many as any study takes: a query or a small compressed file may not end.
 
     Returns:
         Batches that together hold every row.
@@ -40,11 +40,11 @@ def read_batches(
         if column.kind in (_NO_ID if name in texts and not floats_as_ids else _UNREADABLE):
             raise refusal(source.where, f"column {name!r} has the type {column.type_name}", _remedy(column.kind))
     spellings = {name: column.spelling for name, column in found.items()}
-    rows = 0
+    rows, most = 0, MAX_RESPONDENTS if most_rows is None else most_rows
     for batch in source.batches(Selection(spellings=spellings, texts=frozenset(texts), coded=frozenset(coded))):
         rows += batch.rows
-        if rows > most_rows:
-            problem = f"the table has more than {most_rows:,} rows, the most that the study takes (maximum_respondents)"
+        if rows > most:
+            problem = f"the table has more than {most:,} rows, the most that the study takes (maximum_respondents)"
             remedy = "Check that its query, view or file ends; if it does, raise maximum_respondents at every party."
             raise refusal(source.where, problem, remedy)
         yield batch
