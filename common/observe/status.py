@@ -18,7 +18,7 @@ class Work:
         about: what it is, for people: attributes, epsilon, researcher.
         waiting_for: what it waits for, what is done for it if that takes a while, or why it failed; empty otherwise.
         since: Unix seconds since which it is in this state; 0 if that is not known.
-        n: of a curator's alignment the common respondents.
+        n: of a curator's alignment the rows of every table.
         matched: of a curator's alignment how many of its n rows are of people in its own table.
     """
 

@@ -96,7 +96,7 @@ class Spec:
         epsilon: the requested one of all tables together, nats; pure unless there is a delta.
         scheme: name of the sampling scheme of each table; "wor" is uniform without replacement.
         sampling: how the curators agree on a sample.
-        alignment: keyed digest of the common respondents, hexadecimal.
+        alignment: keyed digest of the tokens of the rows, hexadecimal.
         deadline: Unix seconds after which an unfinished release is abandoned.
         delta: the requested one of all tables together; None asks for a pure epsilon.
         stage: rows after stage one of a two-stage scheme.

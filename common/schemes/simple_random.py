@@ -75,7 +75,7 @@ def pure_epsilon(gamma: Fraction, *, population: int, sample: int) -> Decimal:
 
     Args:
         gamma: worst-case ratio of the mechanism's probabilities, at least 1.
-        population: common respondents n, in rows.
+        population: n, rows of every table.
         sample: sampled rows m, drawn uniformly without replacement and secretly.
 
     Returns:
@@ -97,7 +97,7 @@ def gamma_for_pure_epsilon(epsilon: Decimal, *, population: int, sample: int) ->
 
     Args:
         epsilon: the pure epsilon to keep, in nats.
-        population: common respondents n, in rows.
+        population: n, rows of every table.
         sample: sampled rows m.
 
     Returns:

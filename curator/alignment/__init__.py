@@ -1,1 +1,1 @@
-"""How curators find their common respondents: tokens of ids that they compare, or a private intersection."""
+"""How curators learn which rows of the hub are of their own people: obliviously, by tokens, or by linking."""

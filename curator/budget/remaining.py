@@ -38,7 +38,7 @@ class Kind:
     """What a price depends on beside epsilon and delta.
 
     Args:
-        population: common respondents, n.
+        population: n, rows of every table.
         cells: of the table, K.
     """
 

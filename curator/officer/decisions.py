@@ -52,7 +52,7 @@ class Decider:
         ledger: what was spent.
         planner: plans requests, also those that nobody has granted yet.
         policy: who may have what.
-        aligned: returns the number of common respondents and the digest of the alignment, or raises why there is none.
+        aligned: returns the number n of rows and the digest of the alignment, or raises why there is none.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a decision depends on

@@ -25,7 +25,7 @@ together take at most `others_share` of its budget, and what would take more is 
 a person. With persons = 2 it is approved once two different persons have approved it.
 
 A rule that approves and does not say otherwise approves up to 3 for the pairs, up to 12 for a row, where the server is
-tested enough, and up to the delta of the study's budget, never above 1/n, n being the number of common respondents:
+tested enough, and up to the delta of the study's budget, never above 1/n, n being the number of rows:
 with a larger delta, publishing the row of one respondent would keep the guarantee. A request with a delta above 1/n is
 refused, unless a rule that matches it names a maximum_delta. What a request chooses away, a person decides about.
 
@@ -76,7 +76,7 @@ class Outlook:
     """What a plan of a request says before anybody decides about it.
 
     Args:
-        population: common respondents, n.
+        population: n, rows of every table.
         charge: the part of the budget that the release would take.
         bounds: of its card; none if they are not known.
         tested: how well its server would be tested.

@@ -23,7 +23,7 @@ class Trial:
     """What would become of a request at one curator.
 
     Args:
-        population: common respondents that it was planned for, n.
+        population: n that it was planned for, rows of every table.
         verdicts: own attribute -> (verdict, number of the rule that decides; None if no rule does).
         refusal: why the whole request would be refused; else empty.
         charge: the part of the budget that it would take.
@@ -86,7 +86,7 @@ def try_policy(  # noqa: PLR0913, PLR0917 - what a decision depends on
     Args:
         request: what would be asked for.
         ledger: what the curator has spent; nothing is charged.
-        population: common respondents, n.
+        population: n, rows of every table.
 
     Raises:
         InvalidInputError: a researcher or attributes that the study does not have, or a request that cannot be planned.

@@ -159,7 +159,7 @@ class PlanQuestion:
 
     Args:
         columns: what is granted of it.
-        population: common respondents n.
+        population: n, rows of every table.
         alignment: digest of the curators' alignment.
         floors: what the study asks of every release.
         asked: columns of all that is asked for, where these are several tables.

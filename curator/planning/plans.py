@@ -31,7 +31,7 @@ def planned_release(question: PlanQuestion) -> ReleaseSpec:
     Of several tables, those with a column that is not granted are left out.
 
     Raises:
-        InvalidInputError: too few common respondents, too small an epsilon for so many tables, sizes out of range; see
+        InvalidInputError: too few rows, too small an epsilon for so many tables, sizes out of range; see
             `foreseen_plan`; less than the study's floors.
         DeniedError: no table is left.
     """

@@ -140,7 +140,7 @@ class Plan:
 
     @property
     def population(self) -> int:
-        """Common respondents, n."""
+        """n, rows of every table."""
         return self.scheme.population
 
     @property
