@@ -30,7 +30,7 @@ def policy() -> None:
 @click.option("--epsilon", required=True, help="Nats.")
 @click.option("--delta", help="Of the guarantee; without it epsilon is pure.")
 @click.option("--attributes", required=True, help="What would be asked for, separated by commas.")
-@click.option("--population", type=click.IntRange(min=1), help="Rows of every table; by default those of the alignment.")
+@click.option("--population", type=click.IntRange(min=1), help="Rows of every table, by default of the alignment.")
 def test(
     standing: OpenedState,
     researcher: str,
