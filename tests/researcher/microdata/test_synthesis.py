@@ -198,12 +198,23 @@ def test_an_attribute_outside_every_table_is_named() -> None:
 def test_a_page_may_be_about_some_of_the_attributes() -> None:
     part = DOMAIN.subset(["age", "job", "town"])
     made = synthesise(part, status(), TABLES, rows=PEOPLE, seed="s")
-    study: Any = SimpleNamespace(title="A study", owner_of=lambda name: {"town": "bob"}.get(name, "alice"))
+    study: Any = SimpleNamespace(
+        title="A study",
+        hub="alice",
+        curators=(SimpleNamespace(name="alice"), SimpleNamespace(name="bob")),
+        may_lack=lambda name: name == "bob",
+        alignment="oblivious",
+        attributes=tuple(
+            SimpleNamespace(name=name, held_by="bob" if name == "town" else "alice") for name in part.names
+        ),
+        identity=None,
+    )
     report = microdata_report(
         study, made, EpsilonCard(bounds=(Bound(roles=("analyst",), epsilon=Decimal(1), note="rows"),))
     )
     assert [one.names for one in report.tables] == [("age", "job"), ("age", "town"), ("job", "town")]
     assert "wage" not in render(report)
+    assert "no curator but bob learns whether the person is in it" in render(report)
 
 
 def test_processes_play_what_one_process_plays(monkeypatch: pytest.MonkeyPatch) -> None:
