@@ -35,9 +35,11 @@ MOST = 64 * 2**20
 
 
 @contextmanager
-def alice_alone(folder: Path, rules: Rules | None = None) -> Iterator[World]:
+def alice_alone(folder: Path, alignment: str = "tokens", hub: str = "alice") -> Iterator[World]:
     """Start alice, whose peer is the test."""
-    world = made_world(folder / "study", rules=rules)
+    world = made_world(folder / "study", rules=Rules(alignment=alignment, complete=False))
+    text = world.local.study_path.read_text("utf-8")
+    world.local.study_path.write_text(text.replace('hub = "alice"', f'hub = "{hub}"'), "utf-8")
     with world.local:
         world.start(ALICE)
         yield world
@@ -81,7 +83,7 @@ class Bob:
     async def session(self, request: Message, _context: Context) -> Message:
         own = message("GetSessionRequest", alignment_id=request.alignment_id)
         await call(self.alice, f"{PEER}/GetSession")(own, timeout=10)
-        return message("GetSessionResponse", part=bytes(16))
+        return message("GetSessionResponse", part=bytes(16), size=3 * 2**15)
 
     def checkpoint(self, release: str) -> SignedText:
         """Return what he signs of a ledger of one entry."""
@@ -198,16 +200,17 @@ def test_a_ledger_of_a_length_that_no_ledger_has_is_refused(tmp_path: Path) -> N
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("rpc", "alignment", "total"),
+    ("rpc", "alignment", "hub", "total"),
     [
-        ("FetchTokens", "tokens", 2**40),
-        ("FetchTokens", "tokens", 16 * (MAX_RESPONDENTS + 1)),
-        ("FetchFlow", "psi", 2**40),
-        ("FetchFlow", "psi", 32 * 1550),
+        ("FetchTokens", "tokens", "bob", 2**40),
+        ("FetchTokens", "tokens", "bob", 16 * (MAX_RESPONDENTS + 1)),
+        ("FetchJoin", "oblivious", "alice", 2**40),
+        ("FetchJoin", "oblivious", "alice", 32),
+        ("FetchJoin", "oblivious", "bob", 2**15),
     ],
-    ids=["tokens of anything", "more than all tokens", "masked ids of anything", "masked ids past their length"],
+    ids=["tokens of anything", "more than all tokens", "a spoke's message", "one past its length", "a hub's"],
 )
-def test_tokens_without_an_end_fill_no_disk(tmp_path: Path, rpc: str, alignment: str, total: int) -> None:
+def test_streams_without_an_end_fill_no_disk(tmp_path: Path, rpc: str, alignment: str, hub: str, total: int) -> None:
     async def scenario(world: World) -> None:
         async with connection(world.local, BOB, ALICE) as channel:
             bob = Bob(world=world, alice=channel)
@@ -221,7 +224,7 @@ def test_tokens_without_an_end_fill_no_disk(tmp_path: Path, rpc: str, alignment:
                 assert rss(world) - before < MOST
                 await check_alive(world)
 
-    with alice_alone(tmp_path, Rules(alignment=alignment)) as world:
+    with alice_alone(tmp_path, alignment, hub) as world:
         asyncio.run(scenario(world))
         assert alignment == "tokens" or "alignment refused" in world.log(ALICE)
 
@@ -234,7 +237,7 @@ def test_indices_without_an_end_fill_no_memory(tmp_path: Path, total: int) -> No
             bob = Bob(world=world, alice=channel)
             stream = bob.endless("FetchIndices", total)
             async with impostor(world.local, BOB, bob.behaviours(FetchIndices=stream)):
-                await until(lambda: "FetchTokens" in bob.asked)
+                await until(lambda: "Hello" in bob.asked)
                 await call(rosa, "CuratorService/ProposeRelease")(asked_for(world), timeout=20)
                 await until(lambda: "FetchIndices" in bob.asked)
                 before = rss(world)

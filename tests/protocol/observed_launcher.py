@@ -4,8 +4,8 @@ Chunks are short, so that each column is a stream of its own, as a long one is.
 
 python observed_launcher.py FOLDER role serve ... --name NAME ...
 
-FOLDER/ports.json says on which port of the loopback interface each party serves its metrics, and where the collector of
-spans listens.
+FOLDER/ports.json says on which port of the loopback interface each party serves its metrics, where the collector of
+spans listens, and how long chunks are if not 400 bytes.
 """
 
 import json
@@ -26,7 +26,7 @@ def main() -> None:
     os.environ |= {"OTEL_EXPORTER_OTLP_ENDPOINT": ports["collector"], "OTEL_BSP_SCHEDULE_DELAY": "50"}
     from veiltab.common.rpc import chunks  # noqa: PLC0415 - after the changes
 
-    chunks.CHUNK = 400
+    chunks.CHUNK = ports.get("chunk", 400)
     from veiltab.deploy.cli import main as run  # noqa: PLC0415 - as above
 
     run()
