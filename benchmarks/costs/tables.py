@@ -244,7 +244,7 @@ def _ordered(run: RunFiles, table: Table, alignment: Path) -> TokenOrder:
 
 
 def _join(ordered: TokenOrder, aligned: AlignedTable, table: Table, *, is_hub: bool) -> None:
-    lacking = {name: Lacking(categories=1, parts=1, says_so=True) for name in table.respondents.types}
+    lacking = {name: Lacking(categories=1, parts=1) for name in table.respondents.types}
     hub = None if is_hub else own_tokens(aligned.folder)
     rows = PopulationDigest(_KEY).of(ordered.rows(hub, lacking, Joined()))
     aligned.write(rows, table.respondents.types)

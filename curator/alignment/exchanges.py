@@ -1,8 +1,10 @@
 """The exchange by which a study's curators learn which rows of the hub are of their own people."""
 
+import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from veiltab.common.core.derivation import derive
 from veiltab.common.storage.disk import Room
 from veiltab.common.study.coding.grids import PARTS
 from veiltab.common.study.file import Study
@@ -56,16 +58,17 @@ def exchange_of(
             date_order=study.curator(name).dates,
             is_private=study.alignment == "oblivious",
         )
-    return JoinExchange(legs, join, folder, folder.parent, lacking_of(study, name))
+    return JoinExchange(legs, join, folder, folder.parent, lacking_of(study, name, store))
 
 
-def lacking_of(study: Study, name: str) -> dict[str, Lacking]:
+def lacking_of(study: Study, name: str, store: CuratorStore) -> dict[str, Lacking]:
     """Return attribute -> what people of the hub have who are not in a curator's table."""
+    key = None if study.may_lack(name) else store.alignments.fill_key(secrets.token_bytes(32))
     return {
         rule.name: Lacking(
             categories=len(rule.coding.categories),
             parts=PARTS if rule.coding.grid else 1,
-            says_so=study.may_lack(name),
+            key=None if key is None else derive(key, rule.name),
         )
         for rule in study.attributes_of(name)
     }

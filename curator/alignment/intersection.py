@@ -5,15 +5,15 @@ The server never sees a token.
 
 import hashlib
 import hmac
-import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from veiltab.common.core.block_order import leading, ordered_rows, shared_bits, write_words
@@ -48,19 +48,26 @@ class Lacking:
     Args:
         categories: of the owner's coding: "absent" is the one after them.
         parts: of a step, where the column has positions on a grid; 1 of symbols.
-        says_so: whether "absent" is a category; where everybody is publicly known to be there, one of the others stands
-            at random, so that no refusal says who was missing.
+        key: where everybody is publicly known to be there, 32 secret bytes: one of the other categories stands at
+            random, so that no refusal says who was missing, and the same again, so that no second upload does. None
+            where "absent" is a category.
     """
 
     categories: int
     parts: int
-    says_so: bool
+    key: bytes | None = field(default=None, repr=False)
 
-    def values(self, rows: int, type_: SymbolType) -> NDArray[np.unsignedinteger]:
-        """Return what (rows,) people have."""
-        if self.says_so:
-            return np.full(rows, self.categories * self.parts, type_)
-        drawn = np.frombuffer(os.urandom(8 * rows), "<u8") % np.uint64(self.categories)
+    def values(self, rows: Tokens, type_: SymbolType) -> NDArray[np.unsignedinteger]:
+        """Return what the people of some rows have, (n,).
+
+        Args:
+            rows: (n, 16) distinct bytes, one a row.
+        """
+        if self.key is None:
+            return np.full(len(rows), self.categories * self.parts, type_)
+        cipher = Cipher(algorithms.AES(self.key), modes.ECB())  # noqa: S305 - single blocks: a permutation
+        blocks = cipher.encryptor().update(np.ascontiguousarray(rows).data)
+        drawn = np.frombuffer(blocks, "<u8")[::2] % np.uint64(self.categories)
         return (drawn * np.uint64(self.parts)).astype(type_)
 
 

@@ -304,7 +304,7 @@ class TokenOrder:
         for piece, bits in zip(pieces, here, strict=True):
             is_here = _bits(bits, len(piece)) if found else np.zeros(len(piece), np.bool_)
             stop = taken + int(np.count_nonzero(is_here))
-            columns = {name: lacking[name].values(len(piece), type_) for name, type_ in types.items()}
+            columns = {name: lacking[name].values(piece, type_) for name, type_ in types.items()}
             for name, column in columns.items():
                 column[is_here] = own[name][taken:stop]
             joined.matched += stop - taken

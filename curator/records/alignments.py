@@ -18,6 +18,11 @@ class Alignments:
         query = "SELECT version FROM table_version WHERE content_digest = ?"
         return str(value_of(self._connection, query, content_digest))
 
+    def fill_key(self, fresh: bytes) -> bytes:
+        """Return the secret from which follows what people have whom a complete table lacks: `fresh` the first time."""
+        self._connection.execute("INSERT INTO fill_key VALUES (1, ?) ON CONFLICT DO NOTHING", [fresh])
+        return bytes(value_of(self._connection, "SELECT key FROM fill_key"))
+
     def forget_version(self, content_digest: str) -> None:
         """Let a table content have another name from now on, so that it is aligned under new keys."""
         self._connection.execute("DELETE FROM table_version WHERE content_digest = ?", [content_digest])

@@ -72,6 +72,7 @@ CREATE TABLE join_pass (
     session TEXT NOT NULL, number INTEGER NOT NULL, challenge BLOB NOT NULL DEFAULT x'',
     asked BLOB NOT NULL DEFAULT x'', PRIMARY KEY (session, number));
 CREATE TABLE join_part (curator TEXT PRIMARY KEY, begun BLOB NOT NULL, sessions INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE fill_key (one INTEGER PRIMARY KEY CHECK (one = 1), key BLOB NOT NULL);
 CREATE TABLE row_order (alignment_id TEXT PRIMARY KEY, key BLOB NOT NULL);
 
 CREATE TABLE served_policy (

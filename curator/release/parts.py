@@ -100,7 +100,7 @@ class Parts:
             self.room,
             workplace,
             most_respondents=study.maximum_respondents,
-            lacking=lacking_of(study, self.name),
+            lacking=lacking_of(study, self.name, store),
         )
         self.folder = folder / "releases"
         self.server_check = ServerCheck(self.name, store)

@@ -87,7 +87,7 @@ def aligned_from(table: TableRows, place: Workplace, folder: Path) -> str:
     theirs = np.fromfile(folder / "own", np.uint8).reshape(-1, 16)[::2]
     (folder / "bob").write_bytes(theirs.tobytes())
     aligned = AlignedTable(folder / "aligned")
-    lacking, joined = {name: Lacking(categories=3, parts=1, says_so=True) for name in table.types}, Joined()
+    lacking, joined = {name: Lacking(categories=3, parts=1) for name in table.types}, Joined()
     assert aligned.write(ordered.rows(folder / "bob", lacking, joined), table.types) == len(theirs)
     assert joined.matched == len(theirs)
     assert not list(place.run.folder.glob("*-from-*"))  # copies of the others' tokens

@@ -55,7 +55,7 @@ class Curator:
             room,
             workplace(folder),
             most_respondents=10**9,
-            lacking={"length": Lacking(categories=ABSENT, parts=1, says_so=True)},
+            lacking={"length": Lacking(categories=ABSENT, parts=1)},
         )
         self.table = table_of(ids, "content of " + name)
         self.ids = ids

@@ -175,7 +175,7 @@ class Curator(Seat):
             most_rows=self._most_rows,
             maximum=10**9,
         )
-        lacking = {"length": Lacking(categories=ABSENT, parts=1, says_so=True)}
+        lacking = {"length": Lacking(categories=ABSENT, parts=1)}
         self.exchange = JoinExchange(legs, IdJoin(legs), folder / "alignments", folder, lacking)
         self.alignment = Alignment(
             name,

@@ -213,7 +213,7 @@ def test_the_digest_of_the_population_is_keyed_and_covers_every_token() -> None:
 @pytest.mark.parametrize("parts", [1, PARTS])
 def test_absent_is_the_category_after_those_of_the_coding(categories: int, parts: int) -> None:
     type_ = symbol_dtype(categories + 1) if parts == 1 else POSITION
-    values = Lacking(categories=categories, parts=parts, says_so=True).values(9, type_)
+    values = Lacking(categories=categories, parts=parts).values(np.zeros((9, 16), np.uint8), type_)
     assert (values.dtype, values.tolist()) == (type_, [categories * parts] * 9)
 
 
@@ -221,7 +221,12 @@ def test_absent_is_the_category_after_those_of_the_coding(categories: int, parts
 @pytest.mark.parametrize("parts", [1, PARTS])
 def test_a_complete_table_has_a_random_category_in_place_of_absent(categories: int, parts: int) -> None:
     type_ = symbol_dtype(categories) if parts == 1 else POSITION
-    values = Lacking(categories=categories, parts=parts, says_so=False).values(40 * categories, type_)
+    rows = np.random.default_rng(5).integers(0, 256, (40 * categories, 16), np.uint8)
+    lacking = Lacking(categories=categories, parts=parts, key=bytes(32))
+    values = lacking.values(rows, type_)
     assert values.dtype == type_
+    assert np.array_equal(lacking.values(rows[7:], type_), values[7:])  # the same again, in any pieces
+    other = Lacking(categories=categories, parts=parts, key=bytes([1] * 32)).values(rows, type_)
+    assert categories == 1 or not np.array_equal(other, values)
     # A category of 256 stays away with probability below 256 e^-40.
     assert set(values.tolist()) == {category * parts for category in range(categories)}

@@ -27,9 +27,9 @@ from veiltab.curator.table.workplace import Workplace
 
 KEY = bytes(range(32))
 LACKING: Mapping[str, Lacking] = {
-    "sex": Lacking(categories=2, parts=1, says_so=True),
-    "place": Lacking(categories=60_000, parts=1, says_so=True),
-    "income": Lacking(categories=50, parts=PARTS, says_so=True),
+    "sex": Lacking(categories=2, parts=1),
+    "place": Lacking(categories=60_000, parts=1),
+    "income": Lacking(categories=50, parts=PARTS),
 }
 """Of the attributes of `made_table`: what people have who are not there."""
 
@@ -192,7 +192,7 @@ def test_a_complete_table_that_lacks_somebody_says_so_nowhere(tmp_path: Path) ->
     ids, columns, table = made_table(3000)
     whole, by_token = ordered_tokens(ids)
     hub = hub_of(whole[::2], 2000)
-    lacking = {name: replace(one, says_so=False) for name, one in LACKING.items()}
+    lacking = {name: replace(one, key=bytes(32)) for name, one in LACKING.items()}
     made, matched = joined_with(tmp_path, table, hub, lacking)
     assert matched == 1500
     people = {bytes(one): place for place, one in enumerate(whole[::2])}

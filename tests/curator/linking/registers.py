@@ -194,7 +194,7 @@ class Curator(Seat):
             date_order="ymd",
             is_private=self._is_private,
         )
-        lacking = {name: Lacking(categories=ABSENT, parts=1, says_so=True) for name in ("length", "parity")}
+        lacking = {name: Lacking(categories=ABSENT, parts=1) for name in ("length", "parity")}
         self.exchange = JoinExchange(legs, join, folder / "alignments", folder, lacking)
         self.alignment = Alignment(
             name,
