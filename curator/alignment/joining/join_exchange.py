@@ -13,6 +13,7 @@ from veiltab.common.errors import DeniedError, NotReadyError, UnavailableError, 
 from veiltab.common.oblivious import ristretto
 from veiltab.common.oblivious.store import slots_for
 from veiltab.common.storage.files import written_whole
+from veiltab.curator.alignment.disk_needs import alignment_bytes
 from veiltab.curator.alignment.exchange import Exchange
 from veiltab.curator.alignment.intersection import Lacking
 from veiltab.curator.alignment.joining.join_messages import PART_BYTES, SessionFiles, Standing
@@ -25,6 +26,7 @@ from veiltab.curator.table.table import Table
 from veiltab.curator.table.workplace import Workplace
 
 _KEY_BYTES = 32
+_ROOM = "rows of a hub that has more of them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +147,7 @@ class JoinExchange(Exchange):
     def finish(self, name: str, folder: Path) -> None:  # noqa: ARG002 - an Exchange
         """Let go of the rows."""
         self._prepared = None
+        self.legs.room.give_back(_ROOM)
         self.join.forget()
 
     def close(self) -> None:
@@ -187,6 +190,8 @@ class JoinExchange(Exchange):
                 return self._kept(name).numbers
             self.legs.renew(name, hub)
         own, files, said = await self.legs.entered(hub, peers)
+        if (more := said.size - table.rows) > 0:
+            self.legs.room.keep(_ROOM, alignment_bytes(more, table.respondents.types.values(), 2))
         try:
             found = await self.join.find(table, key, own, files, said)
         except LostStoreError:

@@ -69,7 +69,7 @@ class Legs:
         self.is_hub = is_hub
         self._folder = folder
         self._store, self.sessions = store, store.joins
-        self._room = room
+        self.room = room
         self._most_rows, self._maximum = most_rows, maximum
         # Of the alignment that is under way: its name, the size here, and what commits to the order of the hub's rows.
         self._begun, self._content_digest = ("", 0, b""), ""
@@ -194,7 +194,7 @@ class Legs:
         self.sessions.finish(alignment, peer)
         if not self.is_hub:  # which has made all that it shows, so it asks for nothing more
             self._delete_files(alignment, peer)
-        self._room.give_back(ROOM)
+        self.room.give_back(ROOM)
 
     def fail(self, alignment: str, peer: str) -> IntegrityError:
         """End a session for what a spoke sent, and return why this curator joins with it no more."""
@@ -221,7 +221,7 @@ class Legs:
             session=session,
             folder=folder,
             peers=peers,
-            room=self._room,
+            room=self.room,
             stage=self.stage,
         )
 

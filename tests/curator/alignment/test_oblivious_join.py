@@ -8,6 +8,8 @@ import pytest
 from tests.curator.alignment.circle import ABSENT, Curator, align, circle, symbol_of
 from tests.curator.disk_use import disk_use
 from veiltab.common.errors import DeniedError, InvalidInputError, NotReadyError
+from veiltab.common.storage.disk import Room
+from veiltab.curator.alignment.disk_needs import alignment_bytes
 from veiltab.curator.alignment.joining.hub_leg import SHOWN_BYTES
 from veiltab.curator.alignment.joining.join_messages import JoinKind, Message
 from veiltab.curator.alignment.joining.row_numbers import NOBODY, commitment_to, own_numbers
@@ -113,6 +115,22 @@ def test_an_alignment_writes_no_more_than_is_kept_for_it(tmp_path: Path) -> None
             align(alice, bob)
         for use, one in ((of_alice, alice), (of_bob, bob)):
             assert use.most <= one.exchange.most_bytes(one.table) <= 3 * use.most
+
+
+def test_a_spoke_keeps_room_for_the_rows_of_a_wider_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, room = dict[str, int](), Room.keep
+
+    def noted(self: Room, name: str, size: int) -> None:
+        kept[name] = max(size, kept.get(name, 0))
+        room(self, name, size)
+
+    with circle(tmp_path, [PEOPLE, PEOPLE[:100]]) as (alice, bob):
+        monkeypatch.setattr(Room, "keep", noted)
+        with disk_use(bob.folder) as use:
+            align(alice, bob)
+        more = alignment_bytes(300, bob.table.respondents.types.values(), 2)
+        assert kept["rows of a hub that has more of them"] == more
+        assert use.most <= bob.exchange.most_bytes(bob.table) + more
 
 
 def test_a_changed_table_of_the_hub_is_joined_anew_without_counting_a_spoke(tmp_path: Path) -> None:
