@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.protocol.chance import agreement
-from tests.protocol.village import FREE
+from tests.protocol.village import FREE, Rules
 from tests.protocol.wire import Published, connection
-from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, Who, World, launcher
+from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, Who, World, launcher, made_world
 from veiltab.common.errors import UnavailableError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.state import ReleaseState
@@ -344,3 +344,35 @@ def test_a_spoke_that_is_killed_while_it_aligns_makes_the_same_files_and_leaves_
     assert not list(state.rglob(".scratch*"))
     mortal.start(BOB)
     mortal.wait_until(lambda: folder.exists() and files() == before)
+
+
+SESSIONS = "veiltab.curator.records.join_sessions:JoinSessions"
+JOINING = [
+    (ALICE, f"{SESSIONS}.challenge:1:after"),
+    (ALICE, "veiltab.curator.alignment.joining.hub_leg:holds:1"),
+    (ALICE, f"{SESSIONS}.finish:1"),
+    (BOB, f"{SESSIONS}.asked_digest:1:after"),
+    (BOB, f"{SESSIONS}.challenge:1:after"),
+    (BOB, f"{SESSIONS}.finish:1:after"),
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("who", "point"), JOINING)
+def test_a_session_of_a_join_goes_on_after_a_kill_between_its_record_and_what_is_sent(
+    tmp_path: Path, who: Who, point: str
+) -> None:
+    world = made_world(tmp_path / "study", people=300, rules=Rules(alignment="oblivious"))
+    with world.local:
+        for party in (ALICE, BOB):
+            world.local.start(*party, launcher=launcher(point) if party == who else None)
+        world.wait_for_kill(who)
+        world.start(who)
+
+        def tokens(party: Who) -> list[bytes]:
+            return [path.read_bytes() for path in world.local.state_folder(*party).glob("alignments/*/tokens.bin")]
+
+        world.wait_until(lambda: tokens(ALICE) == tokens(BOB) != [], seconds=40)
+        with world.store("alice") as alice, world.store("bob") as bob:
+            assert alice.joins.sessions_of() == {"bob": 1}
+            world.wait_until(lambda: bob.alignments.matched() == 300)

@@ -13,13 +13,13 @@ import pytest
 
 from tests.curator.alignment.circle import ABSENT, Curator, Killed, align, circle, outcome, process, symbol_of
 from tests.curator.alignment.test_oblivious_join import distinct
-from veiltab.common.errors import DeniedError, IntegrityError, NotReadyError, VeiltabError
+from veiltab.common.errors import DeniedError, IntegrityError, InvalidInputError, NotReadyError, VeiltabError
 from veiltab.common.oblivious import store
 from veiltab.common.oblivious.code import COLUMNS, Bits, encode
 from veiltab.common.oblivious.store import fill
 from veiltab.curator.alignment.intersection import alignment_id
-from veiltab.curator.alignment.joining import hub_leg, spoke_leg
-from veiltab.curator.alignment.joining.join_messages import JoinKind, Message, SessionFiles
+from veiltab.curator.alignment.joining import hub_leg, legs, spoke_leg
+from veiltab.curator.alignment.joining.join_messages import JoinKind, Message, SessionFiles, Standing
 from veiltab.curator.alignment.joining.legs import Legs
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.records.join_sessions import JoinSession, JoinSessions
@@ -457,6 +457,16 @@ def test_a_size_that_no_store_has_is_refused(tmp_path: Path, size: int) -> None:
         with pytest.raises(VeiltabError, match=r"curator bob: (states a size that no store|shows more)"):
             enter(alice, size=size)
         assert alice.store.joins.sessions_of() == {}
+
+
+def test_a_hub_of_more_rows_than_the_study_allows_is_refused(tmp_path: Path) -> None:
+    with two(tmp_path) as (_, bob):
+        said = Standing(part=bytes(16), size=10**9 + 1)
+        bob.exchange.legs.begin("a" * 32, bob.table, SLOTS)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(legs, "standing_of", lambda *_: asyncio.sleep(0, said))
+            with pytest.raises(InvalidInputError, match="curator alice: shows 1,000,000,001 rows; it may have 1,0"):
+                asyncio.run(bob.exchange.legs.entered("alice", bob.peers))
 
 
 def test_a_refused_spoke_keeps_no_other_from_its_leg(tmp_path: Path) -> None:
