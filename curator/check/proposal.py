@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from itertools import count
 
+from veiltab.common.core.domain import ABSENT
 from veiltab.common.core.texts.spelling import quoted, shown
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import NUMBER
@@ -37,7 +38,7 @@ _MOST_INTEGERS, _MOST_TIMES = 12, 60
 _MISSING_SHARE = 0.01
 _MOSTLY = 0.9
 _USUAL_MARKERS = ("", "NA", "?")
-_RULES = frozenset({"drop", "category"})
+_TAKEN = frozenset({"drop", "category", ABSENT})
 _CODING = frozenset({"integers", "recode", "bins", "dates", "kind", "grid", "outside"})
 _SHOWN = 5
 _LARGEST = Decimal(10) ** 15
@@ -329,9 +330,9 @@ def _natural_order(text: str) -> list[tuple[int, int, str]]:
 
 
 def _label(spelling: str) -> str:
-    """Return a spelling as a category; the names of rules for missing values are no categories."""
+    """Return a spelling as a category, by another name if a study means something else by it."""
     text = _clean(spelling)
-    return f"{text} (value)" if text in _RULES else text
+    return f"{text} (value)" if text in _TAKEN else text
 
 
 def _number_coding(profile: ColumnProfile, *, use_quantiles: bool, as_numbers: bool) -> tuple[_Table, list[str]]:

@@ -116,6 +116,8 @@ MESSAGES: dict[str, tuple[Message, Callable[[Any], object]]] = {
 }
 
 UNSET = {
+    "release spec": {"columns.others"},
+    "a researcher's release": {"spec.columns.others"},
     "release request": {"tables.attributes"},
     "request for several tables": {"max_local_epsilon", "max_pair_epsilon"},
 }

@@ -6,6 +6,7 @@ id = "wages"
 title = "Wages and schools"
 hub = "alice"
 minimum_population = 50
+alignment = "tokens"
 left_out = "stated"
 
 [budget]

@@ -288,7 +288,8 @@ def _attribute_rule(written: WrittenRule) -> AttributeRule:
     coding, column = written.coding(), written.name if written.column is None else written.column
     if ABSENT in coding.categories:
         raise InvalidInputError(
-            f'a category is named "{ABSENT}"', remedy="People who are not in a table have it: name it otherwise."
+            f'a category is named "{ABSENT}"',
+            remedy="People who are not in a table have it: name it otherwise, with a recode.",
         )
     owner, *others = _holders(written)
     number = f"{owner}/{column}" if coding.grid else ""

@@ -131,7 +131,7 @@ def test_everything_else_of_the_study_is_kept(folder: Path) -> None:
     ran, real = (tomllib.loads(text.decode()) for text in ((folder / "study.toml").read_bytes(), STUDY))
     for table in ("budget", "release"):
         assert ran[table] == real[table]
-    assert ran["study"]["alignment"] == "psi"
+    assert ran["study"]["alignment"] == "tokens"
 
 
 def test_a_party_that_is_named_like_a_volume_is_refused(study: Study) -> None:
