@@ -140,7 +140,7 @@ class JoinSessions:
         """
         with transaction(self._connection) as db:
             _, sessions = self.begun_by(peer)
-            db.execute("UPDATE join_part SET sessions = 0 WHERE curator = ?", [peer])
+            db.execute("UPDATE join_part SET sessions = 0, begun = x'' WHERE curator = ?", [peer])
             db.execute(
                 "UPDATE join_session SET part = ?, name = '', failed = 0 WHERE peer = ? AND failed",
                 [fresh, peer],
