@@ -152,8 +152,9 @@ def _lines(
     report: LinkageReport, categories: Mapping[str, Sequence[str]], lacking: Mapping[str, str], unlike: Sequence[str]
 ) -> Iterator[str]:
     role = "the hub" if report.is_hub else f"a spoke of a hub with {report.hub_rows:,} rows"
-    links = "" if report.links is None else f" {report.links:,} of them are linked."
-    yield f"This is {role}; its table has {report.rows:,} rows.{links}"
+    yield f"This is {role}; its table has {report.rows:,} rows."
+    if report.links is not None:
+        yield f"{report.links:,} rows are linked."
     yield ""
     width = max(len(one.key) for one in report.passes)
     yield f"{'':>4}{'key':<{width}}  {'self-match':>10}  {'linked':>10}  {'left':>10}"

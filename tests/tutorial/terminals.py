@@ -115,7 +115,7 @@ class Reader:
             case ["veiltab", "study", "draft", "--name", name, *_]:
                 return self._run(line, self.answers.get(name, ""))
             case ["veiltab", "curator", "requests" | "linkage" as what, *_]:
-                return self._look_until(line, self._release_id if what == "requests" else "of them are linked")
+                return self._look_until(line, self._release_id if what == "requests" else "rows are linked")
             case ["veiltab", "researcher", *_] if self._waiting:
                 self._waiting.join()
                 self._waiting = None

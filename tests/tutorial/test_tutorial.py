@@ -96,7 +96,7 @@ def test_two_agencies(clone: Path, ports: dict[str, str]) -> None:
     assert [one for one in said if " ".join(one.split()) not in checks] == []
     assert pictures[0] == pictures[1]
     linked = screens["Link"][-1]
-    assert "2,328 of them are linked." in linked
+    assert "2,328 rows are linked." in linked
     assert "estimated precision: 0.9986" in linked
     assert "estimated recall: 0.968" in linked
     plain, corrected = screens["Release"][-2:]
