@@ -234,8 +234,8 @@ async def process(curator: Seat) -> None:
             curator.alignment._waiting = NotReadyError("is only beginning")
 
 
-def align(*curators: Seat, seconds: float = 120) -> None:
-    """Run until every curator has its alignment; raise the first refusal."""
+def align(*curators: Seat, until: Seat | None = None, seconds: float = 120) -> None:
+    """Run until every curator has its alignment, or one of them; raise the first refusal."""
     for curator in curators:
         curator.alignment._current = curator.alignment.table_version = ""
         curator.alignment._waiting = NotReadyError("is only beginning")
@@ -244,7 +244,7 @@ def align(*curators: Seat, seconds: float = 120) -> None:
         running = [asyncio.create_task(process(curator)) for curator in curators]
         try:
             async with asyncio.timeout(seconds):
-                await asyncio.gather(*map(outcome, curators))
+                await asyncio.gather(*map(outcome, (until,) if until else curators))
         finally:
             for task in running:
                 task.cancel()

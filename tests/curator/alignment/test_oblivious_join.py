@@ -221,11 +221,10 @@ def test_the_first_row_that_names_an_id_counts() -> None:
 def test_a_spoke_finishes_while_another_is_away(tmp_path: Path) -> None:
     with circle(tmp_path, [distinct(30), distinct(20), distinct(10)]) as (alice, bob, carol):
         carol.alignment.table_version = carol.store.alignments.table_version("content of carol", "c" * 32)
-        with pytest.raises(TimeoutError):
-            align(alice, bob, seconds=3)
+        align(alice, bob, until=bob)
         assert bob.store.alignments.matched() == 20
         assert bob.column.count(ABSENT) == 10
-        with pytest.raises(NotReadyError, match="has not begun this alignment"):
+        with pytest.raises(NotReadyError):
             alice.alignment.result()
         align(alice, bob, carol)
         assert carol.store.alignments.matched() == 10
