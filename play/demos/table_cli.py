@@ -41,6 +41,7 @@ _NEXT = """Next:
   the same far more accurate, with a small delta   veiltab demo table --epsilon 0.5 --delta 1e-6
   a server that cheats, and is caught              veiltab demo table --server lazy
   your own tables, one a curator                   veiltab demo table --table a.csv b.csv
+  two hospitals, an insurer who learns of nobody   veiltab demo join
   thousands of nodes with one value each           veiltab demo collect"""
 
 
