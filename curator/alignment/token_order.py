@@ -268,19 +268,21 @@ class TokenOrder:
             return
         theirs, stored = tokens_of(hub), self._workplace.stored(hub, self._copied())
         joins = (self._join(number, theirs, stored) for number in range(len(self._sections)))
-        with self._stage.of("comparing tokens", len(self._table)) as progress:
+        with self._stage.of("comparing tokens", len(self._table)) as progress, stored.opened() as file:
             for number, (in_hub, here) in enumerate(in_order(self._engine.perform(joins))):
                 section, found = self._sections[number], list[Mapping[str, Symbols]]()
                 with self._run.file(self._sorted(number)).opened() as symbols:
                     for part, mask in zip(section, in_hub, strict=True):
                         found.append(self._symbols(part, symbols, _bits(mask, part.rows)))
-                first, end = self._range(number, theirs)
-                pieces = (theirs[first:end][piece] for piece in slices(end - first))
+                pieces = self._join(number, theirs, stored).hub.pieces(file)
                 yield from self._filled(pieces, here, found, lacking, joined)
                 progress.advance(sum(part.rows for part in section))
-        if not self._sections:
-            all_pieces = [theirs[piece] for piece in slices(len(theirs))]
-            yield from self._filled(all_pieces, [b""] * len(all_pieces), [], lacking, joined)
+            if not self._sections:
+                every, nobody = (
+                    _HubTokens(tokens=stored, start=0, stop=len(theirs)),
+                    [b""] * len([*slices(len(theirs))]),
+                )
+                yield from self._filled(every.pieces(file), nobody, [], lacking, joined)
         self._run.delete_all(self._copied())
 
     def _symbols(self, part: _Part, file: Readable, rows: NDArray[np.bool_] | None = None) -> Mapping[str, Symbols]:
