@@ -61,7 +61,7 @@ _Stages = tuple[tuple[_Work, ...], ...]
 
 
 def _alignment(costs: TableCosts, rows: int) -> _Stages:
-    """Return the stages from the files of the tables to the common respondents."""
+    """Return the stages from the files of the tables to the rows of the hub, by tokens."""
     load, order, keep = (
         getattr(costs, name) + _ATTRIBUTES * getattr(costs, f"{name}_symbol") for name in ("load", "order", "keep")
     )
@@ -74,7 +74,7 @@ def _alignment(costs: TableCosts, rows: int) -> _Stages:
             written=2 * _ROW,
             read=_ID + _ATTRIBUTES + _ROW,
         ),
-        _Work(party="curator", serial=2 * tokens * costs.stream, link=tokens, written=tokens, read=tokens),
+        _Work(party="curator", serial=tokens * costs.stream, link=tokens, written=tokens, read=tokens),
         _Work(party="curator", parallel=costs.search + keep, written=_ROW, read=tokens + _ROW + TOKEN_LENGTH),
     )
     return tuple((work,) for work in works)
