@@ -414,3 +414,20 @@ def test_a_session_goes_on_after_a_kill(
         assert {len(each) for each in sent.values()} == {1}
         assert calls
         assert alice.store.joins.sessions_of() == {"bob": 1}
+
+
+def test_a_hub_may_show_two_spokes_different_people_in_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can see it: who reads results with the hub faces a group of as many people as there are spokes."""
+    write, shown = hub_leg._write_values, list[int]()
+
+    def turned(path: Path, ids: Any, numbers: Any, value: Any) -> None:  # noqa: ANN401 - those of the function
+        shown.append(len(numbers))
+        write(path, ids, np.roll(numbers, len(shown) - 1), value)
+
+    monkeypatch.setattr(hub_leg, "_write_values", turned)
+    with circle(tmp_path, [HUB, HUB, HUB]) as (alice, bob, carol):
+        align(alice, bob, carol)
+        assert sorted(bob.column) == sorted(carol.column) == sorted(alice.column) == sorted(map(symbol_of, HUB))
+        assert bob.column == alice.column
+        assert all(one != other for one, other in zip(bob.column, carol.column, strict=True))
+        assert len({one.alignment.result() for one in (alice, bob, carol)}) == 1
