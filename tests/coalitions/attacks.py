@@ -3,7 +3,9 @@
 Both tables are small, and the attackers know everyone else's row: OTHERS is the cell of all of them. The planted person
 is in HERE in one table and in THERE in the other, which differ in what bob holds: alice may take part in every
 coalition. Bob's last symbol is that of people who are absent from his table, and alice is the hub: so the planted value
-is presence, of which a column of more categories says no more. An attack names the releases in which it says HERE; by Neyman and Pearson the best one at an epsilon says so
+is presence, of which a column of more categories says no more.
+
+An attack names the releases in which it says HERE; by Neyman and Pearson the best one at an epsilon says so
 where the likelihood ratio of what the coalition holds exceeds e^epsilon, and attains
 
     delta = P(HERE | HERE) - e^epsilon P(HERE | THERE)
