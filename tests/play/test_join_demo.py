@@ -28,6 +28,7 @@ def test_tables_of_nobody_and_of_too_many_are_refused(tmp_path: Path) -> None:
             JoinOptions(out=tmp_path, people=people)
 
 
+@pytest.mark.long
 def test_hospitals_that_hold_one_attribute(tmp_path: Path) -> None:
     options = JoinOptions(out=tmp_path / "demo", people=1000, holders=3)
     plain = as_dict(run_join(options, lambda _: None), 1000)

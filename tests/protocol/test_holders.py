@@ -81,6 +81,7 @@ def test_one_holder_s_denial_leaves_the_attribute_out(local: LocalStudy) -> None
     assert status.granted == ("region",)
 
 
+@pytest.mark.long
 def test_a_holder_that_is_away_is_named_and_nothing_is_charged(local: LocalStudy) -> None:
     local.kill(Role.CURATOR, "west")
     with client_of(local, "rosa") as client:

@@ -188,6 +188,7 @@ def check_kill(world: Linked, who: Who, point: str) -> None:
         check_release(world)
 
 
+@pytest.mark.long
 def test_a_spoke_that_is_killed_in_a_pass_links_the_same(tmp_path: Path) -> None:
     check_kill(linked_world(tmp_path, "oblivious", common=120), *KILLS[QUICK])
 

@@ -13,7 +13,6 @@ import pytest
 from tests.curator.alignment.circle import ABSENT, Curator, Killed, align, circle, symbol_of
 from tests.curator.alignment.test_oblivious_join import distinct
 from veiltab.common.errors import DeniedError, IntegrityError, NotReadyError
-from veiltab.common.oblivious import store
 from veiltab.common.oblivious.code import COLUMNS, Bits, encode
 from veiltab.common.oblivious.store import fill
 from veiltab.curator.alignment.intersection import alignment_id
@@ -31,11 +30,6 @@ ROWS = 128 + SLOTS
 CHALLENGE = Message(kind=JoinKind.CHALLENGE)
 
 HUB, SPOKE = distinct(40), distinct(60)[20:]
-
-
-@pytest.fixture(autouse=True)
-def small_stores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "LEAST_THIRD", SLOTS // 3)
 
 
 @contextmanager
@@ -428,6 +422,6 @@ def test_a_hub_may_show_two_spokes_different_people_in_one_row(tmp_path: Path, m
     with circle(tmp_path, [HUB, HUB, HUB]) as (alice, bob, carol):
         align(alice, bob, carol)
         assert sorted(bob.column) == sorted(carol.column) == sorted(alice.column) == sorted(map(symbol_of, HUB))
-        assert bob.column == alice.column
+        assert alice.column in (bob.column, carol.column)
         assert all(one != other for one, other in zip(bob.column, carol.column, strict=True))
         assert len({one.alignment.result() for one in (alice, bob, carol)}) == 1

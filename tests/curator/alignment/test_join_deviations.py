@@ -17,15 +17,11 @@ from tests.curator.alignment.test_join_attacks import (
     enter,
     name_of,
     only,
-    small_stores,
     two,
 )
 from veiltab.common.errors import IntegrityError, InvalidInputError, NotReadyError, VeiltabError
 from veiltab.curator.alignment.joining import legs
 from veiltab.curator.alignment.joining.join_messages import JoinKind, Message, Standing
-
-__all__ = ["small_stores"]
-"""A fixture of every test here."""
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from tests.curator.alignment.circle import ABSENT, Curator, align, circle, symbol_of
 from tests.curator.disk_use import disk_use
 from veiltab.common.errors import DeniedError, InvalidInputError, NotReadyError
+from veiltab.common.oblivious.store import slots_for
 from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment.disk_needs import alignment_bytes
 from veiltab.curator.alignment.joining.hub_leg import SHOWN_BYTES
@@ -77,7 +78,7 @@ def test_what_two_spokes_show_is_as_long_as_their_tables_alone_say(tmp_path: Pat
     with circle(tmp_path, [distinct(50), distinct(20), PEOPLE]) as (alice, bob, carol):
         align(alice, bob, carol)
         sizes = {curator: len(alice.message(JoinKind.COLUMNS, curator)) for curator in ("bob", "carol")}
-        assert sizes["bob"] == sizes["carol"] == 64 * (3 * 2**15 + 128)
+        assert sizes["bob"] == sizes["carol"] == 64 * (slots_for(400) + 128)
         assert len(bob.message(JoinKind.VALUES, "alice")) == 50 * SHOWN_BYTES
 
 
@@ -100,12 +101,12 @@ def test_the_hub_lets_a_spoke_see_each_message_and_nobody_else(tmp_path: Path) -
 
 
 def test_a_spoke_with_more_rows_than_the_study_says_is_refused(tmp_path: Path) -> None:
-    many = [f"person {n}" for n in range(80_000)]  # more than the least store has room for
+    many = [f"person {n}" for n in range(10_000)]  # more than the least store has room for
     with circle(tmp_path, [distinct(20), many], {}) as (alice, bob):
         with pytest.raises(InvalidInputError, match=r"shows more rows than the 40 that it may have here") as refusal:
             align(alice, bob)
         assert "most_ids" in (refusal.value.remedy or "")
-    with circle(tmp_path / "more", [distinct(20), many], {"bob": 80_000}) as (alice, bob):
+    with circle(tmp_path / "more", [distinct(20), many], {"bob": 10_000}) as (alice, bob):
         align(alice, bob)
 
 

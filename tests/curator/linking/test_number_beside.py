@@ -70,7 +70,7 @@ def test_pairs_that_both_have_a_number_are_tested(tmp_path: Path, *, is_private:
         assert (linkage_json(report, {})["recall_estimated"] is not None) is has_all
         if is_private:
             sizes = [len(data) for (_, one), data in alice.received.items() if (one.kind, one.number) == COMPARISON]
-            assert sizes == [64 * (3 * 2**15 + 128)], "which no pair decides"
+            assert sizes == [64 * (3 * 4096 + 128)], "which no pair decides"
 
 
 def test_a_number_with_a_name_of_its_own_is_beside_the_usual_keys() -> None:
