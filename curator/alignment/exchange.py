@@ -63,9 +63,6 @@ class Exchange(Protocol):
     def check_tokens_are_shared(self) -> None:
         """Refuse to send tokens if the study aligns otherwise."""
 
-    def close(self) -> None:
-        """End its computations."""
-
 
 def own_tokens(folder: Path) -> Path:
     """Return the file of a curator's own sorted tokens, in the folder of an alignment."""

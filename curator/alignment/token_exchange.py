@@ -69,9 +69,6 @@ class TokenExchange(Exchange):
         if not self._is_hub:
             raise DeniedError("only the hub sends tokens", where=f"hub {self._hub}")
 
-    def close(self) -> None:
-        """Do nothing: nothing goes on."""
-
     async def _fetch(self, name: str, table: Table, folder: Path, peers: Peers) -> Path:
         """Fetch the hub's tokens; where a connection broke, the next attempt goes on."""
         path, peer = _of_hub(folder), self._hub

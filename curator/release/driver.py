@@ -61,7 +61,6 @@ class CuratorDriver:
                     with suppress(TimeoutError):
                         await asyncio.wait_for(self.parts.submitted.wait(), _LOOK_AGAIN_SECONDS)
         finally:
-            self.parts.exchange.close()
             await self.parts.planner.close()
             await peers.close()
             await server.close()

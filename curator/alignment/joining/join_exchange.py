@@ -150,9 +150,6 @@ class JoinExchange(Exchange):
         self.legs.room.give_back(_ROOM)
         self.join.forget()
 
-    def close(self) -> None:
-        """Do nothing: nothing goes on."""
-
     def _begin(self, name: str, table: Table) -> None:
         rows = self.join.rows(table)
         if self.legs.is_hub:

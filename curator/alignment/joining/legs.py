@@ -48,7 +48,7 @@ class Legs:
         folder: where the alignments lie, each in a folder of its name.
         store: keeps parts and secrets.
         room: of the disk where they lie.
-        most_rows: curator -> the rows that it may have; the others may have `usual` times one's own.
+        most_rows: curator -> the rows that it may have; the others may have twice one's own.
         maximum: rows that any curator may have.
     """
 
@@ -88,8 +88,7 @@ class Legs:
         session, (begun, size, order) = self.sessions.session(alignment, peer), self._begun
         if session is None or begun != alignment:
             raise NotReadyError("has not begun this alignment yet", where=f"curator {self.name}")
-        own_order = order if self.is_hub else b""
-        return Standing(part=session.part, size=size, order=own_order, finished=session.finished, failed=session.failed)
+        return Standing(part=session.part, size=size, order=order, finished=session.finished, failed=session.failed)
 
     def message_file(self, alignment: str, session: str, message: Message, peer: str) -> Path:
         """Return the file of a message that this curator made, for a peer.
@@ -174,10 +173,8 @@ class Legs:
 
         Once both have finished one, its files are deleted.
         """
-        begun, size, order = self._begun
-        own = self.sessions.session(alignment, peer)
-        if own is None or begun != alignment:
-            return True
+        _, size, order = self._begun
+        own = self._own(alignment, peer)
         said = await standing_of(peers, peer, alignment)
         if self._session_name(own, said, size, order) != own.finished:
             return True

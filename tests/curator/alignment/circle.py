@@ -115,7 +115,6 @@ class Seat:
         raise NotImplementedError
 
     def close(self) -> None:
-        self.exchange.close()
         self.store.close()
 
     @property
