@@ -185,7 +185,7 @@ class Alignment:
         ordered = await self._in_token_order(name, table, derive(key, "tokens"))
         hub = await self._exchange.run(name, table, aligned.folder, peers)
         with step("join"):
-            digest = PopulationDigest(derive(key, "population"), self._exchange.bound(name))
+            digest = PopulationDigest(derive(key, "population"), self._exchange.bound())
             joined = Joined()
             rows = digest.of(ordered.rows(hub, self._lacking, joined))
             try:

@@ -50,7 +50,7 @@ class Exchange(Protocol):
         """
         return None
 
-    def bound(self, name: str) -> bytes:  # noqa: ARG002 - the protocol's name
+    def bound(self) -> bytes:
         """Return what the order of the rows follows from, beside the tables and the key; all curators have the same."""
         return b""
 

@@ -103,6 +103,8 @@ class JoinExchange(Exchange):
         self._state = state
         # Of the alignment that was prepared last: its name, the table that led to it, and the numbered one.
         self._prepared: tuple[str, Table, Table] | None = None
+        # At the hub, of the alignment that is under way: its name, its table, and the numbers of its rows.
+        self._numbered: tuple[str, Table, Numbers] | None = None
         self._bound = b""
 
     @property
@@ -126,17 +128,25 @@ class JoinExchange(Exchange):
             IntegrityError: a session has failed, or somebody sent what no honest curator sends.
         """
         await asyncio.to_thread(ristretto.load, self._state)
-        numbers = await (self._shown if self.legs.is_hub else self._found)(name, table, key, peers)
-        if self._prepared is None or self._prepared[0] != name or self._prepared[1] is not table:
-            rows = table.rows if self.legs.is_hub else self._kept(name).rows
+        kept = self._prepared
+        ready = kept[2] if kept is not None and kept[0] == name and kept[1] is table else None
+        if self.legs.is_hub:  # a spoke may have lost what it was shown, so the hub looks each time
+            numbers, rows = await self._shown(name, table, key, peers), table.rows
+        elif ready is not None and self._path(name).exists():
+            return ready
+        else:
+            found = await self._found(name, table, key, peers)
+            numbers, rows, self._bound = found.numbers, found.rows, found.bound
+        if ready is None:
             made = await asyncio.to_thread(rows_by_number, table.respondents, numbers, rows, self._lacking, workplace)
             self.matched = int(np.count_nonzero(numbers != NOBODY))
-            self._prepared = name, table, replace(table, respondents=made)
-        return self._prepared[2]
+            ready = replace(table, respondents=made)
+            self._prepared = name, table, ready
+        return ready
 
-    def bound(self, name: str) -> bytes:
+    def bound(self) -> bytes:
         """Return what commits to the order of the hub's rows."""
-        return self._bound if self.legs.is_hub else self._kept(name).bound
+        return self._bound
 
     async def is_wanted(self, name: str, table: Table, peers: Peers) -> bool:
         """At the hub, whether a spoke has lost what it needs, and is in another session."""
@@ -146,7 +156,7 @@ class JoinExchange(Exchange):
 
     def finish(self, name: str, folder: Path) -> None:  # noqa: ARG002 - an Exchange
         """Let go of the rows."""
-        self._prepared = None
+        self._prepared = self._numbered = None
         self.legs.room.give_back(_ROOM)
         self.join.forget()
 
@@ -159,13 +169,15 @@ class JoinExchange(Exchange):
 
     async def _shown(self, name: str, table: Table, key: bytes, peers: Peers) -> Numbers:
         """Show every spoke the rows of the hub; return the numbers of its respondents."""
-        numbers, self._bound = await self.join.numbers(name, table, self._order_key(name))
+        if self._numbered is None or self._numbered[0] != name or self._numbered[1] is not table:
+            numbers, self._bound = await self.join.numbers(name, table, self._order_key(name))
+            self._numbered = name, table, numbers
+        numbers = self._numbered[2]
         self._begin(name, table)
-        await self.legs.check_all_may_begin(peers)
-        refusal: VeiltabError | None = None
-        for spoke in self.legs.others:  # none of them waits for another
+        standings, refusal = await self.legs.standings(peers)
+        for spoke, said in standings.items():  # none of them waits for another
             try:
-                own, files, said = await self.legs.entered(spoke, peers)
+                own, files = await self.legs.entered(spoke, said, peers)
                 if not own.finished:
                     await self.join.show(table, numbers, key, own, files, said)
                     self.legs.finish(name, spoke)
@@ -176,17 +188,18 @@ class JoinExchange(Exchange):
             raise refusal
         return numbers if len(numbers) == table.rows else numbers[table.respondents.kept()]
 
-    async def _found(self, name: str, table: Table, key: bytes, peers: Peers) -> Numbers:
-        """Return the number of the hub's row of each of a spoke's own respondents."""
+    async def _found(self, name: str, table: Table, key: bytes, peers: Peers) -> Found:
+        """Find the hub's row of each of a spoke's own respondents."""
         (hub,) = self.legs.others
         self._begin(name, table)
         path = self._path(name)
         session = self.legs.sessions.session(name, hub)
         if session is not None and session.finished:
             if path.exists():
-                return self._kept(name).numbers
+                return self._kept(name)
             self.legs.renew(name, hub)
-        own, files, said = await self.legs.entered(hub, peers)
+        said = await self.legs.standing_of(hub, peers)
+        own, files = await self.legs.entered(hub, said, peers)
         if (more := said.size - table.rows) > 0:
             self.legs.room.keep(_ROOM, alignment_bytes(more, table.respondents.types.values(), 2))
         try:
@@ -197,7 +210,7 @@ class JoinExchange(Exchange):
         with written_whole(path) as file:
             file.write(found.bound + found.rows.to_bytes(8, "little") + found.numbers.tobytes())
         self.legs.finish(name, hub)
-        return found.numbers
+        return found
 
     def _order_key(self, name: str) -> bytes:
         return self.legs.sessions.order_key(name, secrets.token_bytes(_KEY_BYTES))

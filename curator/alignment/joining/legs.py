@@ -10,10 +10,16 @@ import hashlib
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
-from veiltab.common.errors import DeniedError, IntegrityError, InvalidInputError, NotReadyError, UnavailableError
+from veiltab.common.errors import (
+    DeniedError,
+    IntegrityError,
+    InvalidInputError,
+    NotReadyError,
+    UnavailableError,
+    VeiltabError,
+)
 from veiltab.common.oblivious.store import THIRD_STEP, slots_for
 from veiltab.common.observe.progress import Stage
 from veiltab.common.storage.disk import Room
@@ -124,16 +130,41 @@ class Legs:
             self.sessions.begin(alignment, peer, version, secrets.token_bytes(PART_BYTES))
         self._begun, self._content_digest = (alignment, size, order), table.content_digest
 
-    async def entered(self, peer: str, peers: Peers) -> tuple[JoinSession, SessionFiles, Standing]:
-        """Enter the session that both enter now, unless it is entered; return it, its files and the peer's standing.
+    async def standing_of(self, peer: str, peers: Peers) -> Standing:
+        """Ask a peer how it takes part in the alignment that is under way.
 
         Raises:
             NotReadyError, UnavailableError: the peer has not begun; repeat this.
+        """
+        return await standing_of(peers, peer, self._begun[0])
+
+    async def standings(self, peers: Peers) -> tuple[Mapping[str, Standing], VeiltabError | None]:
+        """Ask the spokes; return (spoke -> how it takes part, why others do not yet).
+
+        If one had too many sessions, all are refused: its new tables would let the others test guesses again.
+
+        Raises:
+            DeniedError: a spoke began too many.
+        """
+        standings, refusal = dict[str, Standing](), None
+        for peer in self.others:
+            try:
+                standings[peer] = said = await self.standing_of(peer, peers)
+            except (NotReadyError, UnavailableError) as error:
+                refusal = error
+            else:
+                self._check_may_begin(peer, _begun_by(peer, said, peers))
+        return standings, refusal
+
+    async def entered(self, peer: str, said: Standing, peers: Peers) -> tuple[JoinSession, SessionFiles]:
+        """Enter the session that both enter now, unless it is entered; return it and its files.
+
+        Raises:
+            NotReadyError: this curator aligns its table anew.
             IntegrityError: the session has failed.
             DeniedError: the spoke began too many.
         """
         alignment, size, order = self._begun
-        said = await standing_of(peers, peer, alignment)
         self._check_size(peer, said.size, size)
         own = self._own(alignment, peer)
         if own.has_failed:
@@ -155,18 +186,7 @@ class Legs:
             if own.name:
                 await asyncio.to_thread(shutil.rmtree, self.folder(alignment, own.name), ignore_errors=True)
             own = self._own(alignment, peer)
-        return own, self._files(peer, own.name, peers), said
-
-    async def check_all_may_begin(self, peers: Peers) -> None:
-        """Refuse all sessions if one spoke had too many: its new tables would let the others test guesses again.
-
-        Raises:
-            DeniedError: a spoke began too many.
-        """
-        for peer in self.others:
-            with suppress(NotReadyError, UnavailableError):
-                said = await standing_of(peers, peer, self._begun[0])
-                self._check_may_begin(peer, _begun_by(peer, said, peers))
+        return own, self._files(peer, own.name, peers)
 
     async def is_wanted(self, alignment: str, peer: str, peers: Peers) -> bool:
         """Whether a peer is in another session than the one that this curator has finished, as it lost what it needs.
@@ -175,7 +195,7 @@ class Legs:
         """
         _, size, order = self._begun
         own = self._own(alignment, peer)
-        said = await standing_of(peers, peer, alignment)
+        said = await self.standing_of(peer, peers)
         if self._session_name(own, said, size, order) != own.finished:
             return True
         if said.finished == own.finished:

@@ -17,11 +17,10 @@ from veiltab.common.oblivious.code import COLUMNS, Bits, encode
 from veiltab.common.oblivious.store import fill
 from veiltab.curator.alignment.intersection import alignment_id
 from veiltab.curator.alignment.joining import hub_leg, spoke_leg
-from veiltab.curator.alignment.joining.join_messages import JoinKind, Message, SessionFiles
+from veiltab.curator.alignment.joining.join_messages import JoinKind, Message, SessionFiles, Standing
 from veiltab.curator.alignment.joining.legs import Legs
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.records.join_sessions import JoinSession, JoinSessions
-from veiltab.v1 import curator_peer_pb2
 
 SLOTS = 12_288
 ROWS = 128 + SLOTS
@@ -269,14 +268,10 @@ def test_another_store_than_the_recorded_one_sends_nothing(
 def enter(alice: Curator, *, hub: str = "", version: str = "first", size: int = SLOTS, part: int = 0) -> None:
     """Let the hub enter the session of what a spoke says of itself, and of its own table."""
 
-    async def ask(*_: object) -> curator_peer_pb2.GetSessionResponse:
-        return curator_peer_pb2.GetSessionResponse(part=bytes([part]) * 16, size=size)
-
-    peer = SimpleNamespace(ask=ask, stub=SimpleNamespace(GetSession=None))
-    peers = SimpleNamespace(curators={"bob": peer}, versions={"bob": version})
+    peers = SimpleNamespace(versions={"bob": version})
     legs = alice.exchange.legs
     legs.begin(alignment_id({"alice": hub, "bob": version}), alice.table, len(HUB), bytes(16))
-    asyncio.run(legs.entered("bob", cast("Peers", peers)))
+    asyncio.run(legs.entered("bob", Standing(part=bytes([part]) * 16, size=size), cast("Peers", peers)))
 
 
 @pytest.mark.parametrize(
