@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.conftest import Ran
+from tests.worlds.loops import blocking
 from tests.worlds.parties import ALICE
 from veiltab.common.errors import DeniedError, InvalidInputError, UnavailableError
 from veiltab.common.observe.sinks import observing
@@ -194,16 +195,16 @@ def invoked(folder: Path, who: str, *args: str) -> Result:
     return CliRunner().invoke(veiltab, ["status", *at, *args])
 
 
-def while_serving(folder: Path, study: Study, peers: list[tuple[Role, str]], asking: Callable[[str], Result]) -> Result:
+@blocking
+async def while_serving(
+    folder: Path, study: Study, peers: list[tuple[Role, str]], asking: Callable[[str], Result]
+) -> Result:
     """Ask while the server serves; it admits some peers."""
     identity = load_identity(folder / "pki" / "server-cloud", Role.SERVER, "cloud")
     callers = [Party(study=study.id, role=role, name=name) for role, name in peers]
 
-    async def scenario() -> Result:
-        async with build_server(identity, callers, [], "localhost:0") as running:
-            return await asyncio.to_thread(asking, f"localhost:{running.port}")
-
-    return asyncio.run(scenario())
+    async with build_server(identity, callers, [], "localhost:0") as running:
+        return await asyncio.to_thread(asking, f"localhost:{running.port}")
 
 
 def test_a_party_that_serves_is_told_as_json(folder: Path, study: Study) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from tests.hostile.clients import Behaviour, call, connection, impostor, message, number_of
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World, made_world
+from tests.worlds.loops import blocking
 from veiltab.play.local.processes import LocalStudy
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\x1b[31mred\r\n\x9b1mnext line\u202egnihton" + "x" * 100_000
@@ -82,14 +83,12 @@ class Impostor:
             time.sleep(0.05)
 
 
-def release_of_server(world: World, release_id: str) -> Any:  # noqa: ANN401 - a message
+@blocking
+async def release_of_server(world: World, release_id: str) -> Any:  # noqa: ANN401 - a message
     """Return what the true server says of a release."""
 
-    async def ask() -> Any:  # noqa: ANN401 - as above
-        async with connection(world.local, ROSA, CLOUD) as channel:
-            return await call(channel, GET_RELEASE)(message("GetReleaseRequest", release_id=release_id), timeout=20)
-
-    return asyncio.run(ask())
+    async with connection(world.local, ROSA, CLOUD) as channel:
+        return await call(channel, GET_RELEASE)(message("GetReleaseRequest", release_id=release_id), timeout=20)
 
 
 def files(folder: Path) -> dict[str, bytes]:

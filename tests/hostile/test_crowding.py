@@ -13,6 +13,7 @@ import pytest
 from tests.hostile.clients import call, code_of, connection, message, unsent
 from tests.protocol.polling import FLEET, Asked, Poll, made_poll, poll_fixture  # noqa: F401 - a fixture
 from tests.protocol.world import CLOUD
+from tests.worlds.loops import blocking
 from veiltab.common.core.randomness import SystemSource
 
 REPORT = "CollectionService/Report"
@@ -59,16 +60,13 @@ def half_open(address: tuple[str, int], number: int) -> list[socket.socket]:
     return [socket.create_connection(address, timeout=20) for _ in range(number)]
 
 
-def healthy(poll: Poll) -> grpc.StatusCode:
+@blocking
+async def healthy(poll: Poll) -> grpc.StatusCode:
     """Return how the server answers a new connection that asks for its health."""
-
-    async def ask() -> grpc.StatusCode:
-        async with connection(poll.local, FLEET, CLOUD) as channel:
-            check: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]
-            check = channel.unary_unary("/grpc.health.v1.Health/Check")
-            return await code_of(check(b"", timeout=20))
-
-    return asyncio.run(ask())
+    async with connection(poll.local, FLEET, CLOUD) as channel:
+        check: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]
+        check = channel.unary_unary("/grpc.health.v1.Health/Check")
+        return await code_of(check(b"", timeout=20))
 
 
 def test_half_open_connections_leave_no_memory_behind(poll: Poll) -> None:

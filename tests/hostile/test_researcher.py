@@ -1,6 +1,5 @@
 """A researcher that asks for what takes for ever, or asks without end, over the wire: the others are served."""
 
-import asyncio
 import secrets
 import signal
 import time
@@ -14,6 +13,7 @@ import pytest
 from tests.hostile.clients import call, code_of, connection, message, number_of
 from tests.protocol.village import APPROVE_ALL, Rules
 from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, World, made_world
+from tests.worlds.loops import blocking
 from veiltab.common.errors import DeniedError
 from veiltab.curator.planning import planner as planning
 
@@ -55,17 +55,15 @@ def proposal(world: World, number: int, **changes: Any) -> Any:  # noqa: ANN401 
     return message("ProposeReleaseRequest", study_digest=world.local.study.digest, request=request)
 
 
-def proposed(world: World, *proposals: Any) -> list[grpc.StatusCode]:  # noqa: ANN401 - messages
+@blocking
+async def proposed(world: World, *proposals: Any) -> list[grpc.StatusCode]:  # noqa: ANN401 - messages
     """Propose in rita's name to both curators; return how bob answered."""
 
-    async def scenario() -> list[grpc.StatusCode]:
-        codes = []
-        for curator in (ALICE, BOB):
-            async with connection(world.local, RITA, curator) as channel:
-                codes = [await code_of(call(channel, PROPOSE)(one, timeout=20)) for one in proposals]
-        return codes
-
-    return asyncio.run(scenario())
+    codes = []
+    for curator in (ALICE, BOB):
+        async with connection(world.local, RITA, curator) as channel:
+            codes = [await code_of(call(channel, PROPOSE)(one, timeout=20)) for one in proposals]
+    return codes
 
 
 def served(world: World) -> None:
@@ -159,19 +157,16 @@ def test_a_party_ends_while_it_plans(world: World) -> None:
 @pytest.mark.parametrize(
     "change", [{"purpose": "another study"}, {"epsilon": "0.5"}, {"attributes": ["region", "income"]}]
 )
-def test_what_each_curator_was_asked_for_is_compared_before_anything_is_approved(
+async def test_what_each_curator_was_asked_for_is_compared_before_anything_is_approved(
     world: World, change: dict[str, Any]
 ) -> None:
     """Each curator's officer reads a purpose of its own, and would approve it. Rita has no request left by now."""
     release_id = f"{secrets.randbits(128):032x}"
 
-    async def propose() -> None:
-        asked: dict[str, Any] = {"attributes": ["region", "health"], "purpose": "a study", "release_id": release_id}
-        for curator, one in ((ALICE, asked), (BOB, asked | change)):
-            async with connection(world.local, ROSA, curator) as channel:
-                await call(channel, PROPOSE)(proposal(world, 1, **one), timeout=20)
-
-    asyncio.run(propose())
+    asked: dict[str, Any] = {"attributes": ["region", "health"], "purpose": "a study", "release_id": release_id}
+    for curator, one in ((ALICE, asked), (BOB, asked | change)):
+        async with connection(world.local, ROSA, curator) as channel:
+            await call(channel, PROPOSE)(proposal(world, 1, **one), timeout=20)
     for curator in ("alice", "bob"):
         world.wait_for_state(curator, release_id, "failed")
         with world.store(curator) as store:

@@ -9,29 +9,28 @@ import pytest
 
 from tests.hostile.clients import call, connection, message, number_of
 from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, World, launcher, made_world
+from tests.worlds.loops import blocking
 
 NAMES = ["region", "income"]
 
 
-def fetched(world: World, release_id: str) -> dict[str, bytes]:
+@blocking
+async def fetched(world: World, release_id: str) -> dict[str, bytes]:
     """Wait until a release is published, and fetch its columns with the researcher's certificate alone."""
     ready = number_of("ReleaseState", "RELEASE_STATE_READY")
 
-    async def scenario() -> dict[str, bytes]:
-        async with connection(world.local, ROSA, CLOUD) as channel:
-            asked = message("GetReleaseRequest", release_id=release_id)
-            for _ in range(300):
-                if (await call(channel, "ReleaseService/GetRelease")(asked, timeout=10)).state == ready:
-                    break
-                await asyncio.sleep(0.1)
-            columns = {}
-            for name in NAMES:
-                request = message("FetchColumnRequest", release_id=release_id, attribute=name)
-                answers = call(channel, "ReleaseService/FetchColumn")(request, timeout=10)
-                columns[name] = b"".join([answer.chunk.data async for answer in answers])
-            return columns
-
-    return asyncio.run(scenario())
+    async with connection(world.local, ROSA, CLOUD) as channel:
+        asked = message("GetReleaseRequest", release_id=release_id)
+        for _ in range(300):
+            if (await call(channel, "ReleaseService/GetRelease")(asked, timeout=10)).state == ready:
+                break
+            await asyncio.sleep(0.1)
+        columns = {}
+        for name in NAMES:
+            request = message("FetchColumnRequest", release_id=release_id, attribute=name)
+            answers = call(channel, "ReleaseService/FetchColumn")(request, timeout=10)
+            columns[name] = b"".join([answer.chunk.data async for answer in answers])
+        return columns
 
 
 @pytest.mark.long

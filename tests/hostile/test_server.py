@@ -11,6 +11,7 @@ import pytest
 
 from tests.hostile.clients import Message, call, code_of, connection, message, number_of
 from tests.protocol.world import BOB, CLOUD, World, made_world
+from tests.worlds.loops import blocking
 
 OPEN, UPLOAD = "IngestService/OpenRelease", "IngestService/UploadColumn"
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
@@ -47,14 +48,11 @@ def announced(world: World, number: int, **changes: object) -> Message:
     return message("OpenReleaseRequest", spec=message("TableSpec", **(fields | changes)))
 
 
-def answers(world: World, requests: list[Message]) -> list[grpc.StatusCode]:
+@blocking
+async def answers(world: World, requests: list[Message]) -> list[grpc.StatusCode]:
     """Announce releases one after the other in bob's name; return how each was answered."""
-
-    async def scenario() -> list[grpc.StatusCode]:
-        async with connection(world.local, BOB, CLOUD) as channel:
-            return [await code_of(call(channel, OPEN)(request, timeout=20)) for request in requests]
-
-    return asyncio.run(scenario())
+    async with connection(world.local, BOB, CLOUD) as channel:
+        return [await code_of(call(channel, OPEN)(request, timeout=20)) for request in requests]
 
 
 def test_an_announcement_that_fits_the_study_is_taken(world: World) -> None:

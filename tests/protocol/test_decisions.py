@@ -1,6 +1,5 @@
 """Requests that a person decides about, grants that end, and researchers who get a part."""
 
-import asyncio
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 from tests.protocol.chance import agreement, confirmed
 from tests.protocol.wire import connection, fetch_key
 from tests.protocol.world import ALICE, BOB, RITA, ROSA, Who, World
+from tests.worlds.loops import blocking
 from veiltab.common.errors import DeniedError
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.progress.progress import APPROVED, HELD
@@ -34,16 +34,14 @@ def listed(world: World, curator: str, release_id: str) -> dict[str, Any]:
     return {**answer.data, **found}
 
 
-def key_of(world: World, researcher: Who, curator: Who, release_id: str, attribute: str) -> bytes:
+@blocking
+async def key_of(world: World, researcher: Who, curator: Who, release_id: str, attribute: str) -> bytes:
     """Ask a curator for a key with a researcher's certificate, and with what the server has published, if anything."""
     is_published = (world.releases_folder() / release_id / "published").exists()
     published = world.published(release_id).get(attribute) if is_published else None
 
-    async def ask() -> bytes:
-        async with connection(world, researcher, curator) as channel:
-            return await fetch_key(channel, release_id, attribute, published)
-
-    return asyncio.run(ask())
+    async with connection(world, researcher, curator) as channel:
+        return await fetch_key(channel, release_id, attribute, published)
 
 
 def test_a_held_request_shows_its_card_and_goes_on_once_a_person_approves(village: World) -> None:

@@ -1,6 +1,5 @@
 """Certificates that are renewed and revoked while a study runs."""
 
-import asyncio
 import os
 import signal
 import socket
@@ -13,6 +12,7 @@ import pytest
 
 from tests.protocol.wire import connection
 from tests.protocol.world import CLOUD, PACE, ROSA, World, launcher, made_world
+from tests.worlds.loops import blocking
 from veiltab.common.rpc.channel import call
 from veiltab.common.rpc.parties.identity import Party, Role, party_of_certificate
 from veiltab.deploy.pki.certificates import issue_party
@@ -46,20 +46,17 @@ def world_with_its_server(tmp_path: Path) -> World:
     return world
 
 
-def asked(world: World, who: tuple[Role, str]) -> str:
+@blocking
+async def asked(world: World, who: tuple[Role, str]) -> str:
     """Return what the server says to a researcher who asks for a release that is not there."""
-
-    async def ask() -> str:
-        async with connection(world, who, CLOUD) as channel:
-            stub = server_release_pb2_grpc.ReleaseServiceStub(channel)
-            peer = Party(study=world.local.study.id, role=CLOUD[0], name=CLOUD[1])
-            try:
-                await call(stub.GetRelease, server_release_pb2.GetReleaseRequest(release_id="0" * 32), peer=peer)
-            except Exception as error:  # noqa: BLE001 - its words are looked at
-                return str(error)
-        return ""
-
-    return asyncio.run(ask())
+    async with connection(world, who, CLOUD) as channel:
+        stub = server_release_pb2_grpc.ReleaseServiceStub(channel)
+        peer = Party(study=world.local.study.id, role=CLOUD[0], name=CLOUD[1])
+        try:
+            await call(stub.GetRelease, server_release_pb2.GetReleaseRequest(release_id="0" * 32), peer=peer)
+        except Exception as error:  # noqa: BLE001 - its words are looked at
+            return str(error)
+    return ""
 
 
 def serial_shown(world: World) -> int:

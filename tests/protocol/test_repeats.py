@@ -15,6 +15,7 @@ import pytest
 from tests.protocol.chance import agreement
 from tests.protocol.wire import Published, answer, connection, fetch_key
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, World
+from tests.worlds.loops import blocking
 from veiltab.common.errors import ConflictError, UnavailableError
 from veiltab.common.release.messages.release_messages import request_to_proto, state_from_proto
 from veiltab.common.release.modes import Pad, Sampling
@@ -65,18 +66,15 @@ class Asker:
         raise AssertionError(release_id)
 
 
-def played(world: World, scenario: Callable[[Asker], Awaitable[None]]) -> None:
+@blocking
+async def played(world: World, scenario: Callable[[Asker], Awaitable[None]]) -> None:
     """Run a scenario with the researcher's certificate."""
-
-    async def play() -> None:
-        async with (
-            connection(world, ROSA, ALICE) as alice,
-            connection(world, ROSA, BOB) as bob,
-            connection(world, ROSA, CLOUD) as cloud,
-        ):
-            await scenario(Asker(digest=world.local.study.digest, curators=(alice, bob), server=Published.on(cloud)))
-
-    asyncio.run(play())
+    async with (
+        connection(world, ROSA, ALICE) as alice,
+        connection(world, ROSA, BOB) as bob,
+        connection(world, ROSA, CLOUD) as cloud,
+    ):
+        await scenario(Asker(digest=world.local.study.digest, curators=(alice, bob), server=Published.on(cloud)))
 
 
 def test_fifty_identical_requests_at_once_are_one_release(village: World) -> None:

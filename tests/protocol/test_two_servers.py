@@ -1,6 +1,5 @@
 """Two server processes on one PostgreSQL and one folder: each release is published once, each report counts once."""
 
-import asyncio
 import signal
 import time
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from tests.protocol.village import FREE
 from tests.protocol.wire import Published
 from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, launcher
 from tests.server.cluster import Cluster
+from tests.worlds.loops import blocking
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.parties.identity import Party, load_identity
@@ -56,18 +56,17 @@ def check(two: TwoServers, release_id: str) -> dict[str, bytes]:
     return two.published(release_id)
 
 
-def served(two: TwoServers, number: int, release_id: str) -> dict[str, bytes]:
-    async def fetched() -> dict[str, bytes]:
-        local = two.world.local
-        identity = load_identity(local.identity_folder(*ROSA), *ROSA)
-        party = Party(study=local.study.id, role=CLOUD[0], name=CLOUD[1])
-        channel = connect(identity, party, f"localhost:{two.ports[number]}")
-        try:
-            return {name: await Published.on(channel).column(release_id, name) for name in FREE}
-        finally:
-            await channel.close()
+@blocking
+async def served(two: TwoServers, number: int, release_id: str) -> dict[str, bytes]:
 
-    return asyncio.run(fetched())
+    local = two.world.local
+    identity = load_identity(local.identity_folder(*ROSA), *ROSA)
+    party = Party(study=local.study.id, role=CLOUD[0], name=CLOUD[1])
+    channel = connect(identity, party, f"localhost:{two.ports[number]}")
+    try:
+        return {name: await Published.on(channel).column(release_id, name) for name in FREE}
+    finally:
+        await channel.close()
 
 
 def nothing_but_the_publication(two: TwoServers, release_id: str) -> bool:

@@ -1,6 +1,5 @@
 """Releases of several tables between real curators and a real server, over TLS; a raw client is the desk."""
 
-import asyncio
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,6 +10,7 @@ from tests.protocol.village import Rules
 from tests.protocol.wire import Published, connection, fetch_key
 from tests.protocol.workloads import PAIRS, RawDesk, owner_of, several
 from tests.protocol.world import ALICE, BOB, CLOUD, PACE, RITA, ROSA, Who, World, launcher, made_world
+from tests.worlds.loops import blocking
 from veiltab.common.errors import ConflictError, DeniedError, InvalidInputError, NotFoundError, VeiltabError
 from veiltab.common.release.state import ReleaseState
 
@@ -33,24 +33,18 @@ def desk(world: World) -> RawDesk:
     return RawDesk(world=world)
 
 
-def published(desk: RawDesk, release_id: str, attribute: str) -> bytes:
+@blocking
+async def published(desk: RawDesk, release_id: str, attribute: str) -> bytes:
     """Fetch a perturbed column as its researcher."""
-
-    async def fetch() -> bytes:
-        async with connection(desk.world, ROSA, CLOUD) as channel:
-            return await Published.on(channel).column(release_id, attribute)
-
-    return asyncio.run(fetch())
+    async with connection(desk.world, ROSA, CLOUD) as channel:
+        return await Published.on(channel).column(release_id, attribute)
 
 
-def key(desk: RawDesk, release_id: str, attribute: str, column: bytes | None) -> bytes:
+@blocking
+async def key(desk: RawDesk, release_id: str, attribute: str, column: bytes | None) -> bytes:
     """Fetch a key from the curator that has it."""
-
-    async def fetch() -> bytes:
-        async with connection(desk.world, desk.who, owner_of(attribute)) as channel:
-            return await fetch_key(channel, release_id, attribute, column)
-
-    return asyncio.run(fetch())
+    async with connection(desk.world, desk.who, owner_of(attribute)) as channel:
+        return await fetch_key(channel, release_id, attribute, column)
 
 
 def refusal(desk: RawDesk, release_id: str, numbers: list[int]) -> VeiltabError:

@@ -5,23 +5,19 @@ import logging
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from tests.conftest import STUDY, request_with, spec_with
+from tests.researcher.desks import client_of, finish, rosas_driver
 from tests.worlds.parties import ANA, ROSA
 from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError, NotReadyError, UnavailableError
-from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.parties.identity import Identity, Party
-from veiltab.common.storage.files import written_whole
+from veiltab.common.rpc.parties.identity import Party
 from veiltab.common.study.file import study_from_bytes
 from veiltab.researcher.cli import researcher
 from veiltab.researcher.client.client import Client
-from veiltab.researcher.desk.driver import ResearcherDriver
 from veiltab.researcher.desk.service import ResearcherServicer
 from veiltab.researcher.records.store import ResearcherStore
 from veiltab.researcher.status.access_log import Access, AccessLog, Subject, access_from_proto, access_to_proto
@@ -36,9 +32,8 @@ class Desk:
     """A researcher's service over a state folder, asked by one party after another."""
 
     def __init__(self, store: ResearcherStore) -> None:
-        identity = cast("Identity", SimpleNamespace(party=ROSA))
         self.store = store
-        self.servicer: Any = ResearcherServicer(ResearcherDriver(identity, STUDY_OF_ANA, store))
+        self.servicer: Any = ResearcherServicer(rosas_driver(STUDY_OF_ANA, store))
         self.log = AccessLog(store.connection)
 
     def ask(self, rpc: str, **fields: Any) -> Any:  # noqa: ANN401 - any message
@@ -62,11 +57,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     monkeypatch.setattr("veiltab.researcher.desk.service.caller", lambda _: ANA)
     with closing(ResearcherStore(tmp_path, STUDY_OF_ANA)) as store:
         store.start(request_with(release_id=ID), "wages", 1)
-        store.set_spec(spec_with(release_id=ID, study_digest=STUDY_OF_ANA.digest))
-        store.set_granted(ID, ("sex", "salary"))
-        with written_whole(store.files.histogram(ID)) as file:
-            file.write(np.array([300, 50, 25, 25], "<i8").data)
-        store.finish(ID, ReleaseState.READY)
+        finish(store, spec_with(release_id=ID, study_digest=STUDY_OF_ANA.digest))
         yield Desk(store)
 
 
@@ -165,17 +156,8 @@ def test_an_entry_of_another_subject_is_refused() -> None:
             access_from_proto(researcher_pb2.Access(number=1, analyst="ana", subject=cast("Any", number)))
 
 
-def client_of(desk: Desk, asker: Party, monkeypatch: pytest.MonkeyPatch) -> Client:
-    client = object.__new__(Client)
-    client.study, client._timeout, client._asker, client.desk = STUDY_OF_ANA, 1.0, asker, ROSA
-
-    async def ask(method: str, message: Any, **_: object) -> Any:  # noqa: ANN401 - messages
-        return await getattr(desk.servicer, method)(message, None)
-
-    names = ("StartRelease", "ListReleases", "ListAccesses")
-    stub = SimpleNamespace(**{name: name for name in names})
-    client.service = cast("Any", SimpleNamespace(stub=stub, ask=ask))
-    client._link = cast("Any", SimpleNamespace(wait=asyncio.run, close=lambda: None))
+def asking(desk: Desk, asker: Party, monkeypatch: pytest.MonkeyPatch) -> Client:
+    client = client_of(desk.servicer, STUDY_OF_ANA, asker)
     monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: client)
     monkeypatch.setattr("veiltab.researcher.desk.service.caller", lambda _: asker)
     return client
@@ -183,7 +165,7 @@ def client_of(desk: Desk, asker: Party, monkeypatch: pytest.MonkeyPatch) -> Clie
 
 def test_a_long_record_is_read_in_parts(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("veiltab.researcher.desk.service._PAGE", 2)
-    client = client_of(desk, ROSA, monkeypatch)
+    client = asking(desk, ROSA, monkeypatch)
     assert client.accesses() == ()
     for number in range(5):
         desk.log.record(f"ana-{number}", Subject.COUNTS, ID)
@@ -191,7 +173,7 @@ def test_a_long_record_is_read_in_parts(desk: Desk, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_command_shows_who_asked_for_what(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    client_of(desk, ROSA, monkeypatch)
+    asking(desk, ROSA, monkeypatch)
     words = ["status", "study.toml", "--identity", "pki", "--accesses"]
     nothing = CliRunner().invoke(researcher, words, standalone_mode=False)
     assert "No analyst has asked for anything." in nothing.output
@@ -206,7 +188,7 @@ def test_the_command_shows_who_asked_for_what(desk: Desk, monkeypatch: pytest.Mo
 
 
 def test_an_analyst_is_told_who_may_do_what_it_may_not(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = client_of(desk, ANA, monkeypatch)
+    client = asking(desk, ANA, monkeypatch)
     with pytest.raises(DeniedError, match=r"analyst ana: only researcher rosa may start a release\. Ask rosa"):
         client.request(["sex"], epsilon="0.1")
     with pytest.raises(DeniedError, match="analyst ana: only researcher rosa may read who asked for what"):

@@ -14,12 +14,13 @@ import pytest
 from click.testing import CliRunner
 
 from tests.common.release.other import GOES_WITH, OTHER_REQUEST
+from tests.researcher.made_status import made_status
+from tests.worlds.parties import ROSA
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.noise_split import DEFAULT_SPLIT
 from veiltab.common.release.messages.release_messages import request_from_proto
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.tables import Prospect, Workload, linked_tables
-from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import Study, load_study
 from veiltab.deploy.plan import plan_cli
 from veiltab.play.studies.linked_tables import STUDY_FILE
@@ -36,28 +37,24 @@ def asked(study: Study, monkeypatch: pytest.MonkeyPatch, *attributes: str, **key
     """Return the request that a client sends."""
     client = object.__new__(Client)
     client.study, client._timeout = study, 1.0
-    client._asker = client.desk = Party(study="survey", role=Role.RESEARCHER, name="rosa")
+    client._asker = client.desk = ROSA
     client.service = cast("Any", SimpleNamespace(stub=SimpleNamespace(StartRelease=None)))
     sent: list[Any] = []
 
     def ask(_method: object, message: Any) -> SimpleNamespace:  # noqa: ANN401 - messages
         sent.append(message)
-        return SimpleNamespace(release_id="f" * 32, continued=False)
+        return SimpleNamespace(release_id="f" * 32, continued=True)
 
     monkeypatch.setattr(client, "ask", ask)
-    client.request(attributes, **keywords)
+    made = client.request(attributes, **keywords)
     (message,) = sent
+    assert (made.id, made.continued, message.label) == ("f" * 32, True, keywords.get("label", ""))
     return request_from_proto(message.request, "rosa")
 
 
 def test_every_choice_is_a_keyword_of_the_client_s(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    keywords = set(signature(Client.request).parameters) - {
-        "self",
-        "label",
-        "lifetime_seconds",
-        "workload",
-        "population",
-    }
+    beyond = {"self", "label", "lifetime_seconds", "workload", "population"}
+    keywords = set(signature(Client.request).parameters) - beyond
     assert keywords == set(CHOICES) == {field.name for field in fields(ReleaseRequest)} - NOT_CHOSEN
     plain = asked(study, monkeypatch, "sex", epsilon="0.1")
     for name in keywords - {"attributes"}:
@@ -92,23 +89,29 @@ def test_a_study_chooses_the_noise_and_the_canaries_where_nobody_else_does(
     assert (differing.noise_split, differing.canaries) == (Decimal(0), 3)
 
 
-def test_a_client_chooses_a_fresh_id_each_time(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = (asked(study, monkeypatch, "sex", epsilon="0.1") for _ in range(2))
+def test_a_client_chooses_a_fresh_id_each_time_and_gives_a_day(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veiltab.researcher.client.client.time.time", lambda: 1_900_000_000)
+    first, second = (asked(study, monkeypatch, "sex", epsilon="0.1", label="l") for _ in range(2))
     assert first.release_id != second.release_id
     assert first.text_without_id() == second.text_without_id()
+    assert first.deadline == 1_900_000_000 + 86_400
 
 
-def test_every_choice_is_an_option_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: dict[str, Any] = {}
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the command asks of a client, which asks nobody."""
+    choices: dict[str, Any] = {}
 
     def request(attributes: list[str], **keywords: Any) -> Any:  # noqa: ANN401 - as the client's
-        given.update(keywords, attributes=tuple(attributes))
-        return SimpleNamespace(id="f" * 32, continued=False, status=lambda: None)
+        choices.update(keywords, attributes=tuple(attributes))
+        return SimpleNamespace(id="f" * 32, continued=False, status=made_status)
 
     service = nullcontext(SimpleNamespace(request=request))
     monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: service)
-    monkeypatch.setattr("veiltab.researcher.commands.asking_cli.status_dict", lambda _: {})
-    monkeypatch.setattr("veiltab.researcher.commands.asking_cli.status_text", lambda _: "")
+    return choices
+
+
+def test_every_choice_is_an_option_of_the_command(given: dict[str, Any]) -> None:
     words = ["request", "study.toml", "--identity", "pki"]
     for name, value in CHOICES.items():
         option = name.replace("_", "-")
@@ -142,14 +145,8 @@ def test_every_choice_is_an_option_of_the_command(monkeypatch: pytest.MonkeyPatc
         ),
     ],
 )
-def test_who_asks_for_several_tables_reads_how_to_plan_them(
-    monkeypatch: pytest.MonkeyPatch, words: str, options: str | None
-) -> None:
-    release = SimpleNamespace(id="f" * 32, continued=False, status=lambda: None)
-    service = nullcontext(SimpleNamespace(request=lambda *_, **__: release))
-    monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: service)
-    monkeypatch.setattr("veiltab.researcher.commands.asking_cli.status_dict", lambda _: {})
-    monkeypatch.setattr("veiltab.researcher.commands.asking_cli.status_text", lambda _: "")
+@pytest.mark.usefixtures("given")
+def test_who_asks_for_several_tables_reads_how_to_plan_them(words: str, options: str | None) -> None:
     start = ["request", "study.toml", "--identity", "pki", "--epsilon", "1", "--delta", "1e-6"]
     said = CliRunner().invoke(researcher, [*start, *shlex.split(words)], catch_exceptions=False).stderr
     if options is None:

@@ -11,13 +11,14 @@ import pytest
 
 from tests.common.rpc.test_release_certificate import DIGESTS, PEM, SPEC, resigned
 from tests.conftest import spec_with
+from tests.researcher.desks import rosas_driver
 from tests.worlds.parties import ALICE, BOB, CLOUD
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.certificates.statement import published_columns
-from veiltab.common.rpc.parties.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.identity import Party
 from veiltab.common.rpc.parties.signing import SignedText, signed_to_proto
 from veiltab.common.study.file import Study
 from veiltab.researcher.desk import certifying
@@ -97,8 +98,7 @@ def making(monkeypatch: pytest.MonkeyPatch) -> Making:
 @pytest.fixture
 def driver(tmp_path: Path, study: Study) -> Iterator[ResearcherDriver]:
     store = ResearcherStore(tmp_path, study)
-    party = Party(study="survey", role=Role.RESEARCHER, name="rosa")
-    made = ResearcherDriver(cast("Identity", SimpleNamespace(party=party, authority=b"")), study, store)
+    made = rosas_driver(study, store)
     made._parties = cast("Any", SimpleNamespace(ask_statement=None))
     made.store.files.certificate(ID).parent.mkdir(parents=True, exist_ok=True)
     yield made
@@ -106,19 +106,16 @@ def driver(tmp_path: Path, study: Study) -> Iterator[ResearcherDriver]:
 
 
 def ready(driver: ResearcherDriver) -> ResearcherRelease:
-    request = SimpleNamespace(release_id=ID)
     spec = spec_with(release_id=ID)
-    return cast(
-        "ResearcherRelease",
-        SimpleNamespace(
-            request=request,
-            state=ReleaseState.READY,
-            spec=spec,
-            planned=release_of(spec),
-            study_digest=driver.study.digest,
-            part_of="",
-        ),
+    made = SimpleNamespace(
+        request=SimpleNamespace(release_id=ID),
+        state=ReleaseState.READY,
+        spec=spec,
+        planned=release_of(spec),
+        study_digest=driver.study.digest,
+        part_of="",
     )
+    return cast("ResearcherRelease", made)
 
 
 async def test_who_asks_at_once_has_one_certificate(driver: ResearcherDriver, making: Making) -> None:
@@ -136,7 +133,6 @@ async def test_who_asks_at_once_has_one_certificate(driver: ResearcherDriver, ma
 def test_a_party_that_has_stated_what_it_knows_is_not_asked_until_that_did_not_do(
     driver: ResearcherDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alice, bob = (Party(study="survey", role=Role.CURATOR, name=name) for name in ("alice", "bob"))
     stated, asked = SignedText(text="stated", signature="", certificate=""), list[tuple[str, SignedText]]()
     answered = replace(stated, text="answered")
 
@@ -144,16 +140,16 @@ def test_a_party_that_has_stated_what_it_knows_is_not_asked_until_that_did_not_d
         return answered
 
     async def certify(*arguments: Any) -> None:  # noqa: ANN401 - as certify
-        for party in (alice, bob):
+        for party in (ALICE, BOB):
             asked.append((party.name, await arguments[4](party, ID)))
         raise IntegrityError("does not fit")
 
     monkeypatch.setattr(certifying, "certify", certify)
     driver._parties = cast("Any", SimpleNamespace(ask_statement=ask_statement))
-    driver._certificates._stated[ID] = {bob.uri: stated}
+    driver._certificates._stated[ID] = {BOB.uri: stated}
     for _ in range(2):
         with pytest.raises(IntegrityError):
-            asyncio.run(_certificate(driver))
+            asyncio.run(driver.certificate(ready(driver)))
     assert asked == [("alice", answered), ("bob", stated), ("alice", answered), ("bob", answered)]
 
 
@@ -178,13 +174,9 @@ def test_a_party_that_states_amiss_is_named() -> None:
     asked = SimpleNamespace(stub=SimpleNamespace(GetCuratorStatement=None, GetServerStatement=None), ask=ask)
     links = object.__new__(PartyLinks)
     links.curators, links._server = {"bob": cast("Any", asked)}, cast("Any", asked)
-    for role, name in ((Role.CURATOR, "bob"), (Role.SERVER, "cloud")):
-        with pytest.raises(InvalidInputError, match=f"{role.value} {name}: this is not a PEM certificate"):
-            asyncio.run(links.ask_statement(Party(study="survey", role=role, name=name), ID))
-
-
-async def _certificate(driver: ResearcherDriver) -> None:
-    await driver.certificate(ready(driver))
+    for party in (BOB, CLOUD):
+        with pytest.raises(InvalidInputError, match=f"{party.role.value} {party.name}: this is not a PEM certificate"):
+            asyncio.run(links.ask_statement(party, ID))
 
 
 async def test_a_certificate_that_failed_is_made_again_when_somebody_asks(

@@ -56,20 +56,6 @@ def test_an_estimate_with_few_rows_in_a_cell_says_so(
     assert json.loads(plain.stdout)["respondents"] in shown.stdout
 
 
-@pytest.mark.parametrize(
-    ("label", "said"), [("wages", "why. It keeps the label 'wages': ask again with another one."), ("", "why")]
-)
-def test_the_status_of_a_release_that_failed_says_that_it_keeps_its_label(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, label: str, said: str
-) -> None:
-    failed = made_status(state=ReleaseState.FAILED, failure="why", label=label)
-    client = SimpleNamespace(status=lambda _name: failed)
-    monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: nullcontext(client))
-    words = ["status", "study.toml", "--identity", str(tmp_path), "--release", "00"]
-    shown = CliRunner().invoke(veiltab, ["researcher", *words], catch_exceptions=False)
-    assert shown.stdout.splitlines()[1] == f"  {said}"
-
-
 def test_who_waits_reads_what_is_done_at_once_and_how_far_it_is_from_time_to_time(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -22,7 +22,7 @@ from veiltab.common.release.messages.release_messages import receipt_to_proto, r
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.parties.identity import Party, Role
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.study.file import Study
 from veiltab.researcher.client.client import Client
 from veiltab.researcher.client.release import Release
@@ -58,6 +58,12 @@ class Service:
     def histogram(self, name: str) -> bytes:
         assert name == ID
         return self.counts.tobytes()
+
+
+def ready(spec: TableSpec, **changes: Any) -> Status:  # noqa: ANN401 - any field of a status
+    """Return the status of a release that is ready and granted whole, unless changed."""
+    known = {"state": ReleaseState.READY, "spec": release_of(spec), "granted": ("sex", "salary")}
+    return replace(STATUS, **known | changes)
 
 
 def release(service: Service) -> Release:
@@ -128,11 +134,9 @@ def test_a_status_is_read_whole(make_spec: Make, *, with_counts: bool) -> None:
 
 
 def test_counts_that_came_with_the_status_are_not_fetched(study: Study, make_spec: Make) -> None:
-    ready = replace(STATUS, state=ReleaseState.READY, spec=release_of(make_spec()), granted=("sex", "salary"))
-    service = Service(study, ready)
+    service = Service(study, ready(make_spec()))
     fetched = release(service).measurements()[0].counts
-    sent = replace(ready, counts=service.counts.tobytes())
-    service = Service(study, sent)
+    service = Service(study, ready(make_spec(), counts=service.counts.tobytes()))
     service.counts = np.zeros(4, "<i8")
     assert release(service).measurements()[0].counts.tolist() == fetched.tolist()
 
@@ -155,33 +159,32 @@ def test_a_researcher_that_waits_asks_for_the_counts(seconds: float, *, is_owner
 
 def test_waiting_shows_every_status_until_the_release_is_ready(study: Study) -> None:
     steps = [replace(STATUS, state=state) for state in (ReleaseState.REQUESTED, ReleaseState.UPLOADING)]
-    ready = replace(STATUS, state=ReleaseState.READY)
+    steps.append(replace(STATUS, state=ReleaseState.READY))
     watched: list[Status] = []
-    assert release(Service(study, *steps, ready)).wait(watch=watched.append) == ready
-    assert watched == [*steps, ready]
+    assert release(Service(study, *steps)).wait(watch=watched.append) == steps[-1]
+    assert watched == steps
 
 
 @pytest.mark.parametrize(
-    ("state", "kind"),
+    ("state", "label", "kind", "said"),
     [
-        (ReleaseState.DENIED, DeniedError),
-        (ReleaseState.FAILED, FailedReleaseError),
-        (ReleaseState.EXPIRED, FailedReleaseError),
+        (ReleaseState.DENIED, "", DeniedError, "why"),
+        (ReleaseState.EXPIRED, "", FailedReleaseError, "why"),
+        (
+            ReleaseState.FAILED,
+            "wages",
+            FailedReleaseError,
+            "why. It keeps the label 'wages': ask again with another one.",
+        ),
     ],
 )
-def test_waiting_ends_with_the_reason(study: Study, state: ReleaseState, kind: type[Exception]) -> None:
-    ended = replace(STATUS, state=state, failure="why it ended")
-    with pytest.raises(kind, match=f"release {ID}: why it ended"):
+def test_waiting_ends_with_the_reason(
+    study: Study, state: ReleaseState, label: str, kind: type[Exception], said: str
+) -> None:
+    ended = replace(STATUS, state=state, label=label, failure="why")
+    with pytest.raises(kind) as failed:
         release(Service(study, STATUS, ended)).wait()
-
-
-def test_a_label_stays_with_a_release_that_failed(study: Study) -> None:
-    ended = replace(STATUS, state=ReleaseState.FAILED, failure="the server cheats.", label="wages")
-    with pytest.raises(FailedReleaseError) as failed:
-        release(Service(study, ended)).wait()
-    assert str(failed.value) == (
-        f"release {ID}: the server cheats. It keeps the label 'wages': ask again with another one."
-    )
+    assert str(failed.value) == f"release {ID}: {said}"
 
 
 def test_waiting_in_vain_says_for_whom(study: Study) -> None:
@@ -194,8 +197,7 @@ def test_waiting_in_vain_says_for_whom(study: Study) -> None:
 
 def test_an_estimate_inverts_what_ran(study: Study, make_spec: Make) -> None:
     spec = make_spec(epsilon=Decimal(2))
-    ready = replace(STATUS, state=ReleaseState.READY, spec=release_of(spec), granted=("sex", "salary"))
-    service = Service(study, ready)
+    service = Service(study, ready(spec))
     estimate = release(service).estimate(confidence=0.9)
     r = 1 - float(spec.mechanism.retention)
     expected = (service.counts / 400 - r / 4) / (1 - r)
@@ -208,8 +210,7 @@ def test_an_estimate_inverts_what_ran(study: Study, make_spec: Make) -> None:
 
 def test_of_a_sample_of_the_server_s_the_rows_of_data_are_a_smaller_sample(study: Study, make_spec: Make) -> None:
     spec = make_spec(epsilon=Decimal(2), sampling=Sampling.SERVER, canaries=70)
-    ready = replace(STATUS, state=ReleaseState.READY, spec=release_of(spec), granted=("sex", "salary"))
-    service = Service(study, ready)
+    service = Service(study, ready(spec))
     service.counts = np.array([90, 50, 150, 80], "<i8")
     estimate = release(service).estimate()
     r = 1 - float(spec.mechanism.retention)
@@ -219,22 +220,31 @@ def test_of_a_sample_of_the_server_s_the_rows_of_data_are_a_smaller_sample(study
     assert len(release(service).rows()) == 370
 
 
-@pytest.mark.parametrize(("sampling", "counted"), [("seed", 399), ("seed", 401), ("server", 329), ("server", 401)])
+@pytest.mark.parametrize(
+    ("sampling", "counts"),
+    [
+        ("seed", [0, 0, 0, 399]),
+        ("seed", [0, 0, 0, 401]),
+        ("seed", [-1, 101, 150, 150]),
+        ("seed", [2**62, 2**62, 2**62, 2**62 + 400]),
+        ("server", [0, 0, 0, 329]),
+        ("server", [0, 0, 0, 401]),
+    ],
+)
 def test_counts_that_cannot_be_those_of_the_sample_are_refused(
-    study: Study, make_spec: Make, sampling: str, counted: int
+    study: Study, make_spec: Make, sampling: str, counts: list[int]
 ) -> None:
     spec = make_spec(sampling=Sampling(sampling), canaries=70)
-    service = Service(
-        study, replace(STATUS, state=ReleaseState.READY, spec=release_of(spec), granted=("sex", "salary"))
-    )
-    service.counts = np.array([0, 0, 0, counted], "<i8")
-    with pytest.raises(IntegrityError, match="not the m rows of the release"):
-        release(service).estimate()
+    service = Service(study, ready(spec))
+    service.counts = np.array(counts, "<i8")
+    for use in (release(service).estimate, release(service).rows):
+        with pytest.raises(IntegrityError, match="not the m rows of the release"):
+            use()
 
 
 def test_a_part_that_is_granted_is_inverted_alone(study: Study, make_spec: Make) -> None:
     spec = make_spec(epsilon=Decimal(2))
-    service = Service(study, replace(STATUS, state=ReleaseState.READY, spec=release_of(spec), granted=("salary",)))
+    service = Service(study, ready(spec, granted=("salary",)))
     service.counts = np.array([250, 150], "<i8")
     estimate = release(service).estimate()
     r = 1 - float(spec.mechanism.retention)
@@ -245,9 +255,8 @@ def test_a_part_that_is_granted_is_inverted_alone(study: Study, make_spec: Make)
 def test_an_attribute_that_is_not_in_the_release_is_named_and_so_are_those_that_are(
     study: Study, make_spec: Make
 ) -> None:
-    ready = replace(STATUS, state=ReleaseState.READY, spec=release_of(make_spec()), granted=("sex", "salary"))
     with pytest.raises(InvalidInputError, match=r"age is not in the release") as refused:
-        release(Service(study, ready)).estimate(["age", "sex"])
+        release(Service(study, ready(make_spec()))).estimate(["age", "sex"])
     assert refused.value.remedy == "It has sex, salary."
 
 
@@ -259,8 +268,7 @@ def test_without_a_result_there_is_no_estimate(study: Study) -> None:
 
 
 def test_rows_carry_the_names_of_their_categories(study: Study, make_spec: Make) -> None:
-    ready = replace(STATUS, state=ReleaseState.READY, spec=release_of(make_spec()), granted=("sex", "salary"))
-    asked = release(Service(study, ready))
+    asked = release(Service(study, ready(make_spec())))
     frame = asked.rows()
     assert list(frame.columns) == ["sex", "salary"]
     assert list(frame["sex"].cat.categories) == ["f", "m"]
@@ -272,42 +280,6 @@ def test_rows_carry_the_names_of_their_categories(study: Study, make_spec: Make)
     again = asked.rows()
     assert again.value_counts().to_dict() == counted
     assert not again.equals(frame)
-
-
-def test_rows_are_drawn_only_from_counts_that_are_those_of_the_release(study: Study, make_spec: Make) -> None:
-    service = Service(
-        study, replace(STATUS, state=ReleaseState.READY, spec=release_of(make_spec()), granted=("sex", "salary"))
-    )
-    for counts in ([100, 50, 150, 99], [-1, 101, 150, 150], [2**62, 2**62, 2**62, 2**62 + 400]):
-        service.counts = np.array(counts, "<i8")
-        with pytest.raises(IntegrityError, match="not the m rows of the release"):
-            release(service).rows()
-
-
-def test_a_request_is_made_of_the_choices_and_the_study_s_defaults(
-    study: Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client = object.__new__(Client)
-    client.study = study
-    client._timeout = 1.0
-    client._asker = client.desk = Party(study="survey", role=Role.RESEARCHER, name="rosa")
-    sent: list[Any] = []
-
-    def ask(_method: object, message: Any) -> Any:  # noqa: ANN401 - messages
-        sent.append(message)
-        return SimpleNamespace(release_id=ID, continued=True)
-
-    monkeypatch.setattr(client, "ask", ask)
-    monkeypatch.setattr("veiltab.researcher.client.client.time.time", lambda: NOW)
-    client.service = cast("Any", SimpleNamespace(stub=SimpleNamespace(StartRelease=None)))
-    made = client.request(["sex"], epsilon="0.10", purpose="p", label="l", partial=True, sample=7)
-    assert (made.id, made.continued) == (ID, True)
-    (message,) = sent
-    asked = message.request
-    assert (list(asked.attributes), asked.epsilon, asked.purpose, message.label) == (["sex"], "0.10", "p", "l")
-    assert (asked.partial, asked.sample, asked.deadline) == (True, 7, NOW + 86_400)
-    assert asked.sampling == release_pb2.SAMPLING_MODE_SEED
-    assert asked.pad == release_pb2.PAD_KIND_CHACHA20
 
 
 def test_releases_are_shown_as_a_table() -> None:

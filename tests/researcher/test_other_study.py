@@ -10,17 +10,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-import numpy as np
 import pytest
 
 from tests.common.study.other import CHANGES, FULL
 from tests.conftest import STUDY
+from tests.researcher.desks import client_of, finish, rosas_driver
 from tests.worlds.parties import ROSA
 from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError
 from veiltab.common.release.messages.release_messages import request_to_proto
-from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.parties.identity import Identity
-from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.researcher.client.client import Client
 from veiltab.researcher.client.release import Release
@@ -51,22 +48,7 @@ class Service:
         return ResearcherServicer(self.driver)
 
     def client(self, study: Study) -> Client:
-        client = object.__new__(Client)
-        client.study, client._timeout = study, 1.0
-        client._asker = client.desk = ROSA
-
-        async def ask(method: str, message: object, **_: object) -> object:
-            return await getattr(self.servicer, method)(message, None)
-
-        async def fetch(method: str, message: object) -> bytes:
-            pieces = [piece async for piece in getattr(self.servicer, method)(message, None)]
-            return b"".join(piece.chunk.data for piece in pieces)
-
-        names = ("StartRelease", "GetResult", "FetchHistogram", "FetchStudy")
-        stub = SimpleNamespace(**{name: name for name in names})
-        client.service = cast("Any", SimpleNamespace(stub=stub, ask=ask, fetch=fetch))
-        client._link = cast("Any", SimpleNamespace(wait=asyncio.run))
-        return client
+        return client_of(self.servicer, study)
 
     def release(self, study: Study, name: str = "wages") -> Release:
         """Return a release as a client with some study file reads it."""
@@ -83,20 +65,16 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         for store in stores:
             store.close()
         stores.append(ResearcherStore(tmp_path, study))
-        return Service(driver=ResearcherDriver(cast("Identity", SimpleNamespace(party=ROSA)), study, stores[-1]))
+        return Service(driver=rosas_driver(study, stores[-1]))
 
     yield start
     stores[-1].close()
 
 
-def finish(service: Service, release: Release, make_spec: Make) -> None:
-    """Let a release become ready: 300 of its 400 rows are of the first cell."""
-    store = service.driver.store
-    store.set_spec(make_spec(release_id=release.id, study_digest=service.driver.study.digest))
-    store.set_granted(release.id, ("sex", "salary"))
-    with written_whole(store.files.histogram(release.id)) as file:
-        file.write(np.array([300, 50, 25, 25], "<i8").data)
-    store.finish(release.id, ReleaseState.READY)
+def finished(service: Service, make_spec: Make) -> None:
+    """Ask for a release, which becomes ready."""
+    release = asked(service.client(RIGHT))
+    finish(service.driver.store, make_spec(release_id=release.id, study_digest=RIGHT.digest))
 
 
 def asked(client: Client, label: str = "wages") -> Release:
@@ -117,7 +95,7 @@ def test_a_client_with_another_file_may_not_read_a_result(
     serve: Callable[[Study], Service], make_spec: Make, change: str
 ) -> None:
     service = serve(RIGHT)
-    finish(service, asked(service.client(RIGHT)), make_spec)
+    finished(service, make_spec)
     other = service.release(OTHERS[change])
     for read in (other.estimate, other.frame, other.rows):
         with pytest.raises(InvalidInputError, match="has another study file; the one here") as caught:
@@ -134,7 +112,7 @@ def test_a_service_that_was_restarted_with_another_file_keeps_its_results(
     serve: Callable[[Study], Service], make_spec: Make, change: str
 ) -> None:
     service = serve(RIGHT)
-    finish(service, asked(service.client(RIGHT)), make_spec)
+    finished(service, make_spec)
     before = service.release(RIGHT).frame()
     service = serve(OTHERS[change])
     after = service.release(RIGHT).frame()
@@ -176,7 +154,7 @@ def test_a_release_whose_study_file_is_lost_is_refused_all_the_same(
     serve: Callable[[Study], Service], make_spec: Make, tmp_path: Path
 ) -> None:
     service = serve(RIGHT)
-    finish(service, asked(service.client(RIGHT)), make_spec)
+    finished(service, make_spec)
     (tmp_path / "studies" / f"{RIGHT.digest}.toml").unlink()
     service = serve(study_from_bytes(STUDY, "study.toml"))
     with pytest.raises(InvalidInputError, match=f"has not the SHA-256 {RIGHT.digest}"):

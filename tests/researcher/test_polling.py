@@ -1,7 +1,7 @@
 """When a desk asks its curators, and when it pauses: questions are counted, not seconds."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -97,14 +97,6 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return paused
 
 
-def run(scenario: Callable[[], Awaitable[None]]) -> None:
-    async def limited() -> None:
-        async with asyncio.timeout(20):
-            await scenario()
-
-    asyncio.run(limited())
-
-
 async def all_answers(
     polling: Polling, stored: ResearcherRelease, curators: Curators
 ) -> dict[str, curator_pb2.GetProposalResponse]:
@@ -130,7 +122,7 @@ async def turns() -> None:
         ((ReleaseState.READY, ReleaseState.EXPIRED), True),
     ],
 )
-def test_the_server_is_not_asked_while_a_curator_still_tests_it(
+async def test_the_server_is_not_asked_while_a_curator_still_tests_it(
     polling: Polling, stored: ResearcherRelease, states: tuple[ReleaseState, ReleaseState], *, is_asked: bool
 ) -> None:
     asked = list[str]()
@@ -139,66 +131,59 @@ def test_the_server_is_not_asked_while_a_curator_still_tests_it(
         asked.append(stored.request.release_id)
         raise AWAY
 
-    async def scenario() -> None:
-        curators = Curators()
-        await all_answers(polling, stored, curators)
-        answers = {
-            name: curator_pb2.GetProposalResponse(state=state_to_proto(state))
-            for name, state in zip(curators.curators, states, strict=True)
-        }
-        with pytest.raises(UnavailableError if is_asked else NotReadyError):
-            await polling.ask_server(stored, answers, cast("PartyLinks", SimpleNamespace(ask_server=ask_server)))
-        polling.stop_asking(ID)
-
-    run(scenario)
+    curators = Curators()
+    await all_answers(polling, stored, curators)
+    answers = {
+        name: curator_pb2.GetProposalResponse(state=state_to_proto(state))
+        for name, state in zip(curators.curators, states, strict=True)
+    }
+    with pytest.raises(UnavailableError if is_asked else NotReadyError):
+        await polling.ask_server(stored, answers, cast("PartyLinks", SimpleNamespace(ask_server=ask_server)))
+    polling.stop_asking(ID)
     assert asked == [ID] * is_asked
 
 
-def test_curators_are_waited_for_until_they_have_nothing_left_to_do(
+async def test_curators_are_waited_for_until_they_have_nothing_left_to_do(
     polling: Polling, stored: ResearcherRelease, pauses: list[int]
 ) -> None:
-    async def scenario() -> None:
-        curators = Curators()
-        parties = cast("PartyLinks", curators)
-        first = await all_answers(polling, stored, curators)
-        assert set(first) == {"alice", "bob"}
-        await polling.pause(ID)
-        later = asyncio.create_task(polling.ask_curators(stored, parties))
-        await turns()
-        assert not later.done()
-        assert curators.asked[2:] == [("alice", LONGEST_WAIT), ("bob", LONGEST_WAIT)]
-        await curators.move("alice", ReleaseState.READY)
-        assert (await later)["alice"].state == state_to_proto(ReleaseState.READY)
-        await polling.pause(ID)
-        # Alice has nothing left to do, and bob's question is still under way.
-        last = asyncio.create_task(polling.ask_curators(stored, parties))
-        await turns()
-        assert len(curators.asked) == 4
-        await curators.move("bob", ReleaseState.READY)
-        assert {one.state for one in (await last).values()} == {state_to_proto(ReleaseState.READY)}
-        assert pauses == []
-        polling.stop_asking(ID)
 
-    run(scenario)
+    curators = Curators()
+    parties = cast("PartyLinks", curators)
+    first = await all_answers(polling, stored, curators)
+    assert set(first) == {"alice", "bob"}
+    await polling.pause(ID)
+    later = asyncio.create_task(polling.ask_curators(stored, parties))
+    await turns()
+    assert not later.done()
+    assert curators.asked[2:] == [("alice", LONGEST_WAIT), ("bob", LONGEST_WAIT)]
+    await curators.move("alice", ReleaseState.READY)
+    assert (await later)["alice"].state == state_to_proto(ReleaseState.READY)
+    await polling.pause(ID)
+    # Alice has nothing left to do, and bob's question is still under way.
+    last = asyncio.create_task(polling.ask_curators(stored, parties))
+    await turns()
+    assert len(curators.asked) == 4
+    await curators.move("bob", ReleaseState.READY)
+    assert {one.state for one in (await last).values()} == {state_to_proto(ReleaseState.READY)}
+    assert pauses == []
+    polling.stop_asking(ID)
 
 
-def test_answers_without_news_are_followed_by_pauses(
+async def test_answers_without_news_are_followed_by_pauses(
     polling: Polling, stored: ResearcherRelease, pauses: list[int]
 ) -> None:
-    async def scenario() -> None:
-        curators = Curators(wait=False)
-        for _ in range(4):
-            await polling.ask_curators(stored, cast("PartyLinks", curators))
-            await polling.pause(ID)
-        assert pauses == [0, 1, 2]
-        # One that goes back and forth is no news.
-        for state in (ReleaseState.APPROVED, ReleaseState.REQUESTED, ReleaseState.APPROVED):
-            await curators.move("alice", state)
-            await polling.ask_curators(stored, cast("PartyLinks", curators))
-            await polling.pause(ID)
-        assert pauses == [0, 1, 2, 0, 1]
 
-    run(scenario)
+    curators = Curators(wait=False)
+    for _ in range(4):
+        await polling.ask_curators(stored, cast("PartyLinks", curators))
+        await polling.pause(ID)
+    assert pauses == [0, 1, 2]
+    # One that goes back and forth is no news.
+    for state in (ReleaseState.APPROVED, ReleaseState.REQUESTED, ReleaseState.APPROVED):
+        await curators.move("alice", state)
+        await polling.ask_curators(stored, cast("PartyLinks", curators))
+        await polling.pause(ID)
+    assert pauses == [0, 1, 2, 0, 1]
 
 
 NOT_NEEDED = [
@@ -210,30 +195,28 @@ NOT_NEEDED = [
 
 
 @pytest.mark.parametrize("third", NOT_NEEDED, ids=str)
-def test_a_release_that_is_ready_where_its_columns_are_needs_nobody_else(
+async def test_a_release_that_is_ready_where_its_columns_are_needs_nobody_else(
     polling: Polling, stored: ResearcherRelease, make_spec: Make, pauses: list[int], third: ReleaseState | VeiltabError
 ) -> None:
-    async def scenario() -> None:
-        curators, ready = Curators("carol", wait=False, spec=make_spec()), state_to_proto(ReleaseState.READY)
-        for name in ("alice", "bob"):
-            await curators.move(name, ReleaseState.READY)
-        await curators.move("carol", third)
-        for _ in range(3):
-            answers = await all_answers(polling, stored, curators)
-            assert {name: one.state for name, one in answers.items()} == {"alice": ready, "bob": ready}
-            await polling.pause(ID)
-        state, why = polling.of(ID)["curator carol"]
-        assert (why == str(third)) if isinstance(third, VeiltabError) else (state is third)
-        # Of both of them it needs the keys, so it waits, and says for whom.
-        await curators.move("bob", AWAY)
-        while polling.of(ID)["curator bob"][0] is ReleaseState.READY:
-            with suppress(VeiltabError):
-                await polling.ask_curators(stored, cast("PartyLinks", curators))
-            await polling.pause(ID)
-        assert polling.of(ID)["curator bob"] == (ReleaseState.REQUESTED, str(AWAY))
-        polling.stop_asking(ID)
 
-    run(scenario)
+    curators, ready = Curators("carol", wait=False, spec=make_spec()), state_to_proto(ReleaseState.READY)
+    for name in ("alice", "bob"):
+        await curators.move(name, ReleaseState.READY)
+    await curators.move("carol", third)
+    for _ in range(3):
+        answers = await all_answers(polling, stored, curators)
+        assert {name: one.state for name, one in answers.items()} == {"alice": ready, "bob": ready}
+        await polling.pause(ID)
+    state, why = polling.of(ID)["curator carol"]
+    assert (why == str(third)) if isinstance(third, VeiltabError) else (state is third)
+    # Of both of them it needs the keys, so it waits, and says for whom.
+    await curators.move("bob", AWAY)
+    while polling.of(ID)["curator bob"][0] is ReleaseState.READY:
+        with suppress(VeiltabError):
+            await polling.ask_curators(stored, cast("PartyLinks", curators))
+        await polling.pause(ID)
+    assert polling.of(ID)["curator bob"] == (ReleaseState.REQUESTED, str(AWAY))
+    polling.stop_asking(ID)
     assert pauses
 
 
@@ -258,7 +241,7 @@ UNREADABLE: dict[str, Callable[[TableSpec], curator_pb2.GetProposalResponse]] = 
 
 
 @pytest.mark.parametrize("unreadable", UNREADABLE)
-def test_an_answer_that_cannot_be_read_is_a_refusal_of_whoever_sent_it(
+async def test_an_answer_that_cannot_be_read_is_a_refusal_of_whoever_sent_it(
     polling: Polling, stored: ResearcherRelease, make_spec: Make, pauses: list[int], unreadable: str
 ) -> None:
     said = UNREADABLE[unreadable](make_spec())
@@ -268,20 +251,17 @@ def test_an_answer_that_cannot_be_read_is_a_refusal_of_whoever_sent_it(
             with suppress(NotReadyError):
                 return set(await polling.ask_curators(stored, parties))
 
-    async def scenario() -> None:
-        curators = Curators("carol", wait=False, spec=make_spec())
-        with pytest.raises(InvalidInputError, match="curator carol"):
-            await ask(proposals(curators, carol=said))
-        for name in ("alice", "bob"):
-            await curators.move(name, ReleaseState.READY)
-        polling.stop_asking(ID)
-        assert await ask(proposals(curators, carol=said)) == {"alice", "bob"}
-        polling.stop_asking(ID)
-        with pytest.raises(InvalidInputError, match="curator bob"):
-            await ask(proposals(curators, bob=said))
-        polling.stop_asking(ID)
-
-    run(scenario)
+    curators = Curators("carol", wait=False, spec=make_spec())
+    with pytest.raises(InvalidInputError, match="curator carol"):
+        await ask(proposals(curators, carol=said))
+    for name in ("alice", "bob"):
+        await curators.move(name, ReleaseState.READY)
+    polling.stop_asking(ID)
+    assert await ask(proposals(curators, carol=said)) == {"alice", "bob"}
+    polling.stop_asking(ID)
+    with pytest.raises(InvalidInputError, match="curator bob"):
+        await ask(proposals(curators, bob=said))
+    polling.stop_asking(ID)
     assert not pauses
 
 
@@ -297,7 +277,7 @@ PERTURBING = server_release_pb2.GetReleaseResponse(state=state_to_proto(ReleaseS
 @pytest.mark.parametrize(
     "server", [NotFoundError("unknown"), UnavailableError("away"), PERTURBING, None], ids=lambda one: str(one)[:7]
 )
-def test_who_says_that_a_release_is_ready_hides_no_end_of_it(  # noqa: PLR0913, PLR0917 - fixtures
+async def test_who_says_that_a_release_is_ready_hides_no_end_of_it(  # noqa: PLR0913, PLR0917 - fixtures
     polling: Polling,
     stored: ResearcherRelease,
     make_spec: Make,
@@ -315,127 +295,110 @@ def test_who_says_that_a_release_is_ready_hides_no_end_of_it(  # noqa: PLR0913, 
             raise server
         return server or published
 
-    async def scenario() -> None:
-        curators = Curators(wait=False, spec=only_of(spec, "alice"))
-        await curators.move("alice", ReleaseState.READY)
-        links = cast("PartyLinks", SimpleNamespace(curators=curators.curators, ask_server=ask_server))
-        answers = await all_answers(polling, stored, curators)
-        assert set(answers) == {"alice"}
-        # Bob's answer may come later than alice's.
-        await curators.move("bob", end)
-        await all_answers(polling, stored, curators)
-        answers = await all_answers(polling, stored, curators)
-        assert set(answers) == {"alice"}
-        if server is None:
-            assert (await polling.ask_server(stored, answers, links)).spec == spec
-        else:
-            waits = isinstance(server, UnavailableError)
-            expected = UnavailableError if waits else type(end) if isinstance(end, VeiltabError) else OF_END[end]
-            with pytest.raises(expected):
-                await polling.ask_server(stored, answers, links)
-        # Whoever no longer says that it has ended, has not.
-        await curators.move("bob", ReleaseState.PERTURBING)
-        for _ in range(2):
-            await all_answers(polling, stored, curators)
-        with suppress(NotReadyError, UnavailableError):
+    curators = Curators(wait=False, spec=only_of(spec, "alice"))
+    await curators.move("alice", ReleaseState.READY)
+    links = cast("PartyLinks", SimpleNamespace(curators=curators.curators, ask_server=ask_server))
+    answers = await all_answers(polling, stored, curators)
+    assert set(answers) == {"alice"}
+    # Bob's answer may come later than alice's.
+    await curators.move("bob", end)
+    await all_answers(polling, stored, curators)
+    answers = await all_answers(polling, stored, curators)
+    assert set(answers) == {"alice"}
+    if server is None:
+        assert (await polling.ask_server(stored, answers, links)).spec == spec
+    else:
+        waits = isinstance(server, UnavailableError)
+        expected = UnavailableError if waits else type(end) if isinstance(end, VeiltabError) else OF_END[end]
+        with pytest.raises(expected):
             await polling.ask_server(stored, answers, links)
-        polling.stop_asking(ID)
-
-    run(scenario)
+    # Whoever no longer says that it has ended, has not.
+    await curators.move("bob", ReleaseState.PERTURBING)
+    for _ in range(2):
+        await all_answers(polling, stored, curators)
+    with suppress(NotReadyError, UnavailableError):
+        await polling.ask_server(stored, answers, links)
+    polling.stop_asking(ID)
     assert not pauses
 
 
 OF_END = {ReleaseState.DENIED: DeniedError, ReleaseState.FAILED: FailedReleaseError}
 
 
-def test_of_several_tables_no_spec_of_one_hides_how_they_stand_elsewhere(
+async def test_of_several_tables_no_spec_of_one_hides_how_they_stand_elsewhere(
     polling: Polling, store: ResearcherStore, make_request: Make, make_spec: Make
 ) -> None:
     spec = make_spec()
     request = make_request(tables=(("sex",), ("salary",)), delta=Decimal("1e-6"))
     several = store.start(request, "", 1)[0]
 
-    async def scenario() -> None:
-        curators = Curators(wait=False, spec=only_of(spec, "alice"))
-        await curators.move("alice", ReleaseState.READY)
-        await curators.move("bob", ReleaseState.DENIED)
-        with pytest.raises(DeniedError):
-            await all_answers(polling, several, curators)
-        polling.stop_asking(ID)
-
-    run(scenario)
+    curators = Curators(wait=False, spec=only_of(spec, "alice"))
+    await curators.move("alice", ReleaseState.READY)
+    await curators.move("bob", ReleaseState.DENIED)
+    with pytest.raises(DeniedError):
+        await all_answers(polling, several, curators)
+    polling.stop_asking(ID)
 
 
-def test_what_is_no_statement_is_none(polling: Polling, stored: ResearcherRelease, make_spec: Make) -> None:
+async def test_what_is_no_statement_is_none(polling: Polling, stored: ResearcherRelease, make_spec: Make) -> None:
     spec, amiss = spec_to_proto(make_spec()), release_pb2.SignedStatement(text="{}", certificate=b"\xff")
     ready = state_to_proto(ReleaseState.READY)
 
     async def ask_server(_: ResearcherRelease) -> server_release_pb2.GetReleaseResponse:
         return server_release_pb2.GetReleaseResponse(state=ready, spec=spec, statement=amiss)
 
-    async def scenario() -> None:
-        await all_answers(polling, stored, Curators())
-        answers = {"alice": curator_pb2.GetProposalResponse(state=ready, table=spec, statement=amiss)}
-        links = cast("PartyLinks", SimpleNamespace(ask_server=ask_server))
-        assert (await polling.ask_server(stored, answers, links)).statement is None
-        assert statement_of(answers["alice"]) is None
-        polling.stop_asking(ID)
-
-    run(scenario)
+    await all_answers(polling, stored, Curators())
+    answers = {"alice": curator_pb2.GetProposalResponse(state=ready, table=spec, statement=amiss)}
+    links = cast("PartyLinks", SimpleNamespace(ask_server=ask_server))
+    assert (await polling.ask_server(stored, answers, links)).statement is None
+    assert statement_of(answers["alice"]) is None
+    polling.stop_asking(ID)
 
 
-def test_who_hangs_keeps_nobody_waiting_who_needs_nothing_of_it(
+async def test_who_hangs_keeps_nobody_waiting_who_needs_nothing_of_it(
     polling: Polling, stored: ResearcherRelease, make_spec: Make
 ) -> None:
-    async def scenario() -> None:
-        curators = Curators("carol", spec=make_spec())
-        await all_answers(polling, stored, curators)  # the next questions wait for a change
-        for name in ("alice", "bob"):
-            asking = asyncio.create_task(all_answers(polling, stored, curators))
-            await turns()
-            await curators.move(name, ReleaseState.READY)
-            answers = await asking
-        assert set(answers) == {"alice", "bob"}
-        polling.stop_asking(ID)
 
-    run(scenario)
+    curators = Curators("carol", spec=make_spec())
+    await all_answers(polling, stored, curators)  # the next questions wait for a change
+    for name in ("alice", "bob"):
+        asking = asyncio.create_task(all_answers(polling, stored, curators))
+        await turns()
+        await curators.move(name, ReleaseState.READY)
+        answers = await asking
+    assert set(answers) == {"alice", "bob"}
+    polling.stop_asking(ID)
 
 
-def test_before_any_question_there_is_a_pause_too(polling: Polling, pauses: list[int]) -> None:
-    async def scenario() -> None:
-        await polling.pause(ID)
-        await polling.pause(ID)
-        assert pauses == [0, 1]
+async def test_before_any_question_there_is_a_pause_too(polling: Polling, pauses: list[int]) -> None:
 
-    run(scenario)
+    await polling.pause(ID)
+    await polling.pause(ID)
+    assert pauses == [0, 1]
 
 
-def test_who_is_away_is_asked_after_a_pause_and_who_refuses_ends_the_release(
+async def test_who_is_away_is_asked_after_a_pause_and_who_refuses_ends_the_release(
     polling: Polling, stored: ResearcherRelease, pauses: list[int]
 ) -> None:
-    async def scenario() -> None:
-        curators = Curators()
-        parties = cast("PartyLinks", curators)
-        await curators.move("bob", AWAY)
-        with pytest.raises(UnavailableError):
-            await polling.ask_curators(stored, parties)
-        assert polling.of(ID)["curator bob"] == (ReleaseState.REQUESTED, str(AWAY))
-        await curators.move("bob", ReleaseState.DENIED)
-        with pytest.raises(DeniedError):
-            await polling.ask_curators(stored, parties)
-        polling.stop_asking(ID)
-        await turns()
-        assert len(asyncio.all_tasks()) <= 2  # this one, and whoever limits it
-        assert pauses == []
 
-    run(scenario)
+    curators = Curators()
+    parties = cast("PartyLinks", curators)
+    await curators.move("bob", AWAY)
+    with pytest.raises(UnavailableError):
+        await polling.ask_curators(stored, parties)
+    assert polling.of(ID)["curator bob"] == (ReleaseState.REQUESTED, str(AWAY))
+    await curators.move("bob", ReleaseState.DENIED)
+    with pytest.raises(DeniedError):
+        await polling.ask_curators(stored, parties)
+    polling.stop_asking(ID)
+    await turns()
+    assert len(asyncio.all_tasks()) == 1
+    assert pauses == []
 
 
-def test_an_answer_that_nobody_foresaw_is_raised(polling: Polling, stored: ResearcherRelease) -> None:
-    async def scenario() -> None:
-        curators = Curators()
-        await curators.move("alice", VeiltabError("an unexpected error"))
-        with pytest.raises(VeiltabError, match="an unexpected error"):
-            await polling.ask_curators(stored, cast("PartyLinks", curators))
+async def test_an_answer_that_nobody_foresaw_is_raised(polling: Polling, stored: ResearcherRelease) -> None:
 
-    run(scenario)
+    curators = Curators()
+    await curators.move("alice", VeiltabError("an unexpected error"))
+    with pytest.raises(VeiltabError, match="an unexpected error"):
+        await polling.ask_curators(stored, cast("PartyLinks", curators))

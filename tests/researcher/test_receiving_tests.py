@@ -13,7 +13,6 @@ from tests.researcher.received_releases import COLUMNS, ID, counts, made_fixture
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import DeniedError, FailedReleaseError
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.receipts.canary_changes import CanaryChanges
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.researcher.records.store import ResearcherStore
@@ -136,121 +135,103 @@ def test_other_places_than_the_curators_recorded_are_named(
     assert not release.asked
 
 
-def test_a_curator_with_another_canary_key_is_found(store: ResearcherStore, made: Callable[..., MadeRelease]) -> None:
-    release = made()
-    release.tests["bob"] = replace(release.tests["bob"], canary_key=bytes(32))
-    check_failed(store, release, "canaries: curators alice and bob state different canary keys")
-    assert not release.asked
+# What bob states; each lie changes the tests of a release.
 
 
-def test_a_curator_that_tested_another_column_is_found(
-    store: ResearcherStore, made: Callable[..., MadeRelease]
-) -> None:
-    release = made()
-    digests = dict(release.tests["bob"].digests) | {"age": bytes(32)}
-    release.tests["bob"] = replace(release.tests["bob"], digests=digests)
-    check_failed(store, release, "another column of age to this desk than to curator bob")
+def with_bobs_list(release: MadeRelease, **changes: Any) -> None:  # noqa: ANN401 - any field of a list
+    lists = release.changes()
+    release.tests = release.tests_of(lists | {"bob": replace(lists["bob"], **changes)})
 
 
-Restated = Callable[[CanaryChanges], CanaryChanges]
+def another_offset(release: MadeRelease) -> None:
+    with_bobs_list(release, offsets=(other_offsets(release),))
 
 
-STATED_OTHERS = "canaries: curator bob stated other changes of canaries than this desk decrypts"
+def other_offsets(release: MadeRelease) -> NDArray[np.int64]:
+    (offsets,) = release.changes()["bob"].offsets
+    return np.where(offsets == 299, 1, offsets + 1)
 
 
-def with_offsets(changes: CanaryChanges, offsets: NDArray[np.int64]) -> CanaryChanges:
-    return replace(changes, offsets=(offsets,))
+def another_symbol(release: MadeRelease) -> None:
+    with_bobs_list(release, sent=((release.changes()["bob"].sent[0] + 1) % 300,))
 
 
-def another_offset(changes: CanaryChanges) -> CanaryChanges:
-    return with_offsets(changes, np.where(changes.offsets[0] == 299, 1, changes.offsets[0] + 1))
-
-
-def another_symbol(changes: CanaryChanges) -> CanaryChanges:
-    return replace(changes, sent=((changes.sent[0] + 1) % 300,))
-
-
-def both(changes: CanaryChanges) -> CanaryChanges:
+def another_symbol_and_offset(release: MadeRelease) -> None:
     """State other offsets and other symbols that give what was published."""
-    other = another_offset(changes)
-    return replace(other, sent=((changes.sent[0] + changes.offsets[0] - other.offsets[0]) % 300,))
+    true, other = release.changes()["bob"], other_offsets(release)
+    with_bobs_list(release, offsets=(other,), sent=((true.sent[0] + true.offsets[0] - other) % 300,))
 
 
-def without_the_last(changes: CanaryChanges) -> CanaryChanges:
-    return replace(
-        changes,
-        numbers=changes.numbers[:-1],
-        offsets=(changes.offsets[0][:-1],),
-        sent=(changes.sent[0][:-1],),
-        is_listed=changes.is_listed[:-1],
-    )
+def a_change_fewer(release: MadeRelease) -> None:
+    true = release.changes()["bob"]
+    fewer = {"offsets": (true.offsets[0][:-1],), "sent": (true.sent[0][:-1],), "is_listed": true.is_listed[:-1]}
+    with_bobs_list(release, numbers=true.numbers[:-1], **fewer)
 
 
-@pytest.mark.parametrize("restated", [another_offset, another_symbol])
-@pytest.mark.parametrize("sampling", Sampling)
-def test_a_curator_whose_list_does_not_give_what_was_published_is_named_before_a_key_is_asked_for(
-    store: ResearcherStore, made: Callable[..., MadeRelease], sampling: Sampling, restated: Restated
-) -> None:
-    release = made(sampling=sampling)
-    lists = release.changes()
-    release.tests = release.tests_of(lists | {"bob": restated(lists["bob"])})
-    check_failed(
-        store, release, "canaries: curator bob stated changes of canaries that do not give what the server published"
-    )
-    assert not release.asked
-
-
-@pytest.mark.parametrize("restated", [both, without_the_last])
-@pytest.mark.parametrize("sampling", Sampling)
-def test_a_curator_that_states_other_changes_than_the_desk_decrypts_is_named(
-    store: ResearcherStore, made: Callable[..., MadeRelease], sampling: Sampling, restated: Restated
-) -> None:
-    release = made(sampling=sampling)
-    lists = release.changes()
-    release.tests = release.tests_of(lists | {"bob": restated(lists["bob"])})
-    check_failed(store, release, STATED_OTHERS)
-
-
-def test_a_curator_that_states_a_change_more_is_named(store: ResearcherStore, made: Callable[..., MadeRelease]) -> None:
-    release = made()
-    lists = release.changes()
-    whole = lists["bob"]
-    unchanged = int(np.setdiff1d(np.arange(2000), whole.numbers)[-1])
+def a_change_more(release: MadeRelease) -> None:
+    true = release.changes()["bob"]
+    unchanged = int(np.setdiff1d(np.arange(release.is_canary.sum()), true.numbers)[-1])
     published = int(release.published["salary"][release.is_canary][unchanged])
-    numbers = np.append(whole.numbers, unchanged)
+    numbers = np.append(true.numbers, unchanged)
     order = np.argsort(numbers)
-    more = CanaryChanges(
-        columns=whole.columns,
+    with_bobs_list(
+        release,
         numbers=numbers[order],
-        offsets=(np.append(whole.offsets[0], 1)[order],),
-        sent=(np.append(whole.sent[0], (published - 1) % 300)[order],),
+        offsets=(np.append(true.offsets[0], 1)[order],),
+        sent=(np.append(true.sent[0], (published - 1) % 300)[order],),
         is_listed=np.ones(len(numbers), np.bool_),
     )
-    release.tests = release.tests_of(lists | {"bob": more})
-    check_failed(store, release, STATED_OTHERS)
 
 
-def test_who_shows_another_list_to_another_owner_is_named(
-    store: ResearcherStore, made: Callable[..., MadeRelease]
-) -> None:
-    release = made()
-    lists = release.changes()
-    other = release.tests_of(lists | {"bob": both(lists["bob"])})
-    release.tests = {"alice": other["alice"], "bob": release.tests["bob"]}
-    check_failed(
-        store,
-        release,
-        "canaries: curators alice and bob state different lists of the changed canaries in bob's columns",
-    )
-    assert not release.asked
+def another_list_for_alice(release: MadeRelease) -> None:
+    shown = dict(release.tests)
+    another_symbol_and_offset(release)
+    release.tests["bob"] = shown["bob"]
 
 
-def test_a_curator_whose_list_is_none_is_named(store: ResearcherStore, made: Callable[..., MadeRelease]) -> None:
-    release = made()
+def no_list(release: MadeRelease) -> None:
     for name, test in release.tests.items():
         release.tests[name] = replace(test, changes=dict(test.changes) | {"bob": b"none"})
-    check_failed(store, release, "curator bob: its list of changed canaries is not one of this release")
-    assert not release.asked
+
+
+def another_canary_key(release: MadeRelease) -> None:
+    release.tests["bob"] = replace(release.tests["bob"], canary_key=bytes(32))
+
+
+def another_column(release: MadeRelease) -> None:
+    digests = dict(release.tests["bob"].digests) | {"age": bytes(32)}
+    release.tests["bob"] = replace(release.tests["bob"], digests=digests)
+
+
+NOT_PUBLISHED = "canaries: curator bob stated changes of canaries that do not give what the server published"
+NOT_DECRYPTED = "canaries: curator bob stated other changes of canaries than this desk decrypts"
+LIES: dict[Callable[[MadeRelease], None], tuple[str, bool]] = {
+    another_offset: (NOT_PUBLISHED, True),
+    another_symbol: (NOT_PUBLISHED, True),
+    another_symbol_and_offset: (NOT_DECRYPTED, False),
+    a_change_fewer: (NOT_DECRYPTED, False),
+    a_change_more: (NOT_DECRYPTED, False),
+    another_list_for_alice: ("alice and bob state different lists of the changed canaries in bob's columns", True),
+    no_list: ("curator bob: its list of changed canaries is not one of this release", True),
+    another_canary_key: ("canaries: curators alice and bob state different canary keys", True),
+    another_column: ("another column of age to this desk than to curator bob", True),
+}
+"""Lie -> the words with which it is refused, and whether that is before any key."""
+
+
+@pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.__name__)
+@pytest.mark.parametrize("sampling", [Sampling.SEED, Sampling.SERVER])
+def test_a_curator_that_lies_is_named(
+    store: ResearcherStore,
+    made: Callable[..., MadeRelease],
+    sampling: Sampling,
+    lie: Callable[[MadeRelease], None],
+) -> None:
+    words, before_any_key = LIES[lie]
+    release = made(sampling=sampling)
+    lie(release)
+    check_failed(store, release, words)
+    assert not (before_any_key and release.asked)
 
 
 @pytest.mark.parametrize("place", [0, 1], ids=["own", "together"])
@@ -264,8 +245,7 @@ def test_a_curator_that_states_another_result_than_the_lists_show_is_named(
     receipts = list(release.tests["bob"].receipts)
     receipts[place] = replace(receipts[place], **changes)
     release.tests["bob"] = replace(release.tests["bob"], receipts=(receipts[0], receipts[1]))
-    words = "curator bob states another result of the tests than the lists of changed canaries show here"
-    check_failed(store, release, words)
+    check_failed(store, release, "curator bob states another result of the tests than the lists of changed canaries")
     assert not release.asked
 
 

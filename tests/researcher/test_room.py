@@ -10,13 +10,12 @@ from typing import Any, cast
 import pytest
 
 from tests.conftest import PlayedDisk
+from tests.researcher.desks import rosas_driver
 from veiltab.common.errors import UnavailableError
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.table_spec import TableSpec
-from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART
 from veiltab.common.study.file import Study
-from veiltab.researcher.desk.driver import ResearcherDriver
 from veiltab.researcher.parties.parties import PartyLinks
 from veiltab.researcher.parties.polling import Publication
 from veiltab.researcher.records.store import ResearcherStore
@@ -45,8 +44,7 @@ def test_what_is_to_come_is_what_is_not_there(store: ResearcherStore, make_spec:
 def test_a_release_for_which_there_is_no_room_is_not_fetched(
     store: ResearcherStore, study: Study, make_spec: Make, disk: PlayedDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    identity = SimpleNamespace(party=Party(study="survey", role=Role.RESEARCHER, name="rosa"))
-    driver = ResearcherDriver(cast("Identity", identity), study, store)
+    driver = rosas_driver(study, store)
     spec, fetched = make_spec(sample=400), list[str]()
 
     async def published(*_: object) -> Publication:

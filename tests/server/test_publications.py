@@ -56,16 +56,13 @@ def test_fifty_submissions_at_once_are_perturbed_once(
 
 
 @pytest.mark.parametrize("database", [""], ids=["sqlite"])
-def test_fifty_releases_at_once_are_kept_apart(
+async def test_fifty_releases_at_once_are_kept_apart(
     releases: Releases, store: ServerStore, make_spec: Make, perturbations: Counter[str]
 ) -> None:
     specs = [make_spec(release_id=f"{number:032x}", sample=400) for number in range(50)]
 
-    async def work() -> None:
-        await asyncio.gather(*(send(releases, spec, attribute) for attribute in DATA for spec in specs))
-        await settled(releases)
-
-    run(work())
+    await asyncio.gather(*(send(releases, spec, attribute) for attribute in DATA for spec in specs))
+    await settled(releases)
     assert perturbations == {spec.release_id: 1 for spec in specs}
     assert {session.state for session in store.sessions()} == {ReleaseState.READY}
 

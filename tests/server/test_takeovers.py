@@ -208,25 +208,22 @@ def test_a_column_that_another_process_completes_meanwhile_is_left_alone(
     assert (path.read_bytes(), list(path.parent.iterdir())) == (column, [path])
 
 
-def test_an_upload_may_be_continued_anywhere(two: Two, make_spec: Make) -> None:
+async def test_an_upload_may_be_continued_anywhere(two: Two, make_spec: Make) -> None:
     session, column = two[0].open_session(make_spec()), DATA["sex"]
     receivers = [Receiver(store, lambda _: None) for store in two]
 
-    async def work() -> None:
-        for number in range(4):
-            store, receiver = two[number % 2], receivers[number % 2]
-            held = store.folder(ID).received("sex")
-            assert held == 100 * number
-            part = column[: held + 100]
-            answer = await receiver.take(announced(session, "sex"), pieces(part, held))
-            assert answer == (held + 100, number == 3)
-            assert [path.name for path in store.ciphertext_folder(ID).iterdir()] == [f"sex.{number + 1}"]
-        assert await receivers[0].take(announced(session, "sex"), pieces(column)) == (400, True)
-        # What one said is held may be more than another holds: begin again.
-        with pytest.raises(UnavailableError, match="the server holds less of the column than it said before"):
-            await receivers[1].take(announced(session, "salary"), pieces(DATA["salary"], 100, None))
-
-    asyncio.run(work())
+    for number in range(4):
+        store, receiver = two[number % 2], receivers[number % 2]
+        held = store.folder(ID).received("sex")
+        assert held == 100 * number
+        part = column[: held + 100]
+        answer = await receiver.take(announced(session, "sex"), pieces(part, held))
+        assert answer == (held + 100, number == 3)
+        assert [path.name for path in store.ciphertext_folder(ID).iterdir()] == [f"sex.{number + 1}"]
+    assert await receivers[0].take(announced(session, "sex"), pieces(column)) == (400, True)
+    # What one said is held may be more than another holds: begin again.
+    with pytest.raises(UnavailableError, match="the server holds less of the column than it said before"):
+        await receivers[1].take(announced(session, "salary"), pieces(DATA["salary"], 100, None))
 
 
 async def uploaded(processes: tuple[Releases, Releases], spec: TableSpec) -> None:

@@ -91,54 +91,48 @@ async def paired(place: Place) -> tuple[Streams, Streams]:
     return caller, parked
 
 
-def test_a_party_that_floods_costs_itself(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with placed(tmp_path) as place:
-            for _ in range(BURST):
-                assert (await place.asked("rosa", "CALL curator/alice"))[1] == "curator alice has no connection here"
-            with pytest.raises((AssertionError, OSError)):
-                assert (await place.asked("rosa", "CALL curator/alice"))[1].startswith("curator")
-            assert place.point.refusals["too many connections"] == 1
-            caller, callee = await paired(place)
-            caller.writer.write(b"x" * 100_000)
-            assert await callee.reader.readexactly(100_000) == b"x" * 100_000
+async def test_a_party_that_floods_costs_itself(tmp_path: Path) -> None:
 
-    asyncio.run(check())
+    async with placed(tmp_path) as place:
+        for _ in range(BURST):
+            assert (await place.asked("rosa", "CALL curator/alice"))[1] == "curator alice has no connection here"
+        with pytest.raises((AssertionError, OSError)):
+            assert (await place.asked("rosa", "CALL curator/alice"))[1].startswith("curator")
+        assert place.point.refusals["too many connections"] == 1
+        caller, callee = await paired(place)
+        caller.writer.write(b"x" * 100_000)
+        assert await callee.reader.readexactly(100_000) == b"x" * 100_000
 
 
-def test_what_is_no_line_or_has_no_certificate_ends_and_a_pair_ends_with_either_side(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with placed(tmp_path) as place:
-            assert (await place.asked("rosa", "SUDO curator/alice"))[1] == "this line is not known here"
-            assert (await place.asked("rosa", "CALL curator/nobody"))[1] == "the study has no such party"
-            long = await place.open("rosa")
-            long.writer.write(b"CALL " + b"a" * 200 + b"\n")
-            assert await long.reader.read() == b""
-            with pytest.raises((OSError, AssertionError)):
-                assert await (await place.open(None)).reader.read() != b""
-            caller, callee = await paired(place)
-            callee.writer.write(b"last")
-            await callee.end()
-            assert await caller.reader.read() == b"last"
-            assert place.point.refusals["no TLS with a certificate of the study"] == 1
+async def test_what_is_no_line_or_has_no_certificate_ends_and_a_pair_ends_with_either_side(tmp_path: Path) -> None:
 
-    asyncio.run(check())
+    async with placed(tmp_path) as place:
+        assert (await place.asked("rosa", "SUDO curator/alice"))[1] == "this line is not known here"
+        assert (await place.asked("rosa", "CALL curator/nobody"))[1] == "the study has no such party"
+        long = await place.open("rosa")
+        long.writer.write(b"CALL " + b"a" * 200 + b"\n")
+        assert await long.reader.read() == b""
+        with pytest.raises((OSError, AssertionError)):
+            assert await (await place.open(None)).reader.read() != b""
+        caller, callee = await paired(place)
+        callee.writer.write(b"last")
+        await callee.end()
+        assert await caller.reader.read() == b"last"
+        assert place.point.refusals["no TLS with a certificate of the study"] == 1
 
 
 @pytest.mark.parametrize("name", ["alice", "bob"])
-def test_a_revocation_cuts_open_pairs_and_what_waits(tmp_path: Path, name: str) -> None:
-    async def check() -> None:
-        async with placed(tmp_path) as place:
-            caller, callee = await paired(place)
-            parked, _ = await place.asked(name, "PARK")
-            other, _ = await place.asked("rosa", "PARK")
-            revoke_certificates(place.study, place.pki, party=Party(study=place.study.id, role=Role.CURATOR, name=name))
-            async with asyncio.timeout(5):
-                assert [await one.reader.read() for one in (caller, callee)] == [b"", b""]
-                assert await parked.reader.read() == b""
-            assert (await place.asked(name, "PARK"))[1] == "the certificate is revoked"
-            assert not other.reader.at_eof()
-            assert place.point.pairs() == 0
-            assert {party.name for party, number in place.point.parked.items() if number} == {"rosa"}
+async def test_a_revocation_cuts_open_pairs_and_what_waits(tmp_path: Path, name: str) -> None:
 
-    asyncio.run(check())
+    async with placed(tmp_path) as place:
+        caller, callee = await paired(place)
+        parked, _ = await place.asked(name, "PARK")
+        other, _ = await place.asked("rosa", "PARK")
+        revoke_certificates(place.study, place.pki, party=Party(study=place.study.id, role=Role.CURATOR, name=name))
+        async with asyncio.timeout(5):
+            assert [await one.reader.read() for one in (caller, callee)] == [b"", b""]
+            assert await parked.reader.read() == b""
+        assert (await place.asked(name, "PARK"))[1] == "the certificate is revoked"
+        assert not other.reader.at_eof()
+        assert place.point.pairs() == 0
+        assert {party.name for party, number in place.point.parked.items() if number} == {"rosa"}

@@ -11,6 +11,7 @@ import pytest
 
 from tests.common.collection.rounds import ID
 from tests.common.collection.rounds import study as poll
+from tests.worlds.loops import blocking
 from veiltab.server.https.application import Reports
 from veiltab.server.rounds.rounds import RoundKeeper
 from veiltab.server.rounds.rounds_store import CollectionStore
@@ -45,12 +46,9 @@ async def client_of(rounds: RoundKeeper, seconds: float = 20.0, origin: str = ""
             await counting
 
 
-def answers(rounds: RoundKeeper, *requests: tuple[str, str, bytes]) -> list[Asked]:
+@blocking
+async def answers(rounds: RoundKeeper, *requests: tuple[str, str, bytes]) -> list[Asked]:
     """Send (method, path, body) one after the other; return statuses and what the answers say."""
-
-    async def scenario() -> list[Asked]:
-        async with client_of(rounds) as client:
-            found = [await client.request(method, path, content=body) for method, path, body in requests]
-        return [(one.status_code, one.json()) for one in found]
-
-    return asyncio.run(scenario())
+    async with client_of(rounds) as client:
+        found = [await client.request(method, path, content=body) for method, path, body in requests]
+    return [(one.status_code, one.json()) for one in found]

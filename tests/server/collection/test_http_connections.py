@@ -283,7 +283,9 @@ def test_reports_that_are_being_counted_are_answered_when_the_server_ends(
     assert asyncio.run(scenario()).status_code == 200
 
 
-def test_a_client_that_takes_no_answer_gives_its_place_back(identity: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_takes_no_answer_gives_its_place_back(
+    identity: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What the kernel does not take stays with the server, up to a deadline; the request is under way until then."""
     monkeypatch.setattr(answering, "SENDING_SECONDS", 0.5)
     monkeypatch.setattr(answering, "BYTES_A_SECOND", 1e9)
@@ -297,19 +299,16 @@ def test_a_client_that_takes_no_answer_gives_its_place_back(identity: Path, monk
             held.enter_context(places)
             return Response(bytes(50_000_000))
 
-    async def scenario() -> None:
-        listener, tls = bound("127.0.0.1:0"), server_tls(identity / "cloud.pem", identity / "cloud.key")
-        async with serving(Long(), listener, tls):
-            at = ("127.0.0.1", listener.getsockname()[1])
-            reader, writer = await asyncio.open_connection(*at, ssl=trusting, server_hostname="localhost", limit=1024)
-            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert await reader.readexactly(15) == b"HTTP/1.1 200 OK"
-            assert places.taken == 1
-            async with asyncio.timeout(10):
-                while places.taken:  # noqa: ASYNC110 - no event says it
-                    await asyncio.sleep(0.05)
-                with suppress(ConnectionError, ssl.SSLError):  # closed, in whichever way
-                    assert len(await reader.read()) < 50_000_000
-            writer.close()
-
-    asyncio.run(scenario())
+    listener, tls = bound("127.0.0.1:0"), server_tls(identity / "cloud.pem", identity / "cloud.key")
+    async with serving(Long(), listener, tls):
+        at = ("127.0.0.1", listener.getsockname()[1])
+        reader, writer = await asyncio.open_connection(*at, ssl=trusting, server_hostname="localhost", limit=1024)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert await reader.readexactly(15) == b"HTTP/1.1 200 OK"
+        assert places.taken == 1
+        async with asyncio.timeout(10):
+            while places.taken:  # noqa: ASYNC110 - no event says it
+                await asyncio.sleep(0.05)
+            with suppress(ConnectionError, ssl.SSLError):  # closed, in whichever way
+                assert len(await reader.read()) < 50_000_000
+        writer.close()

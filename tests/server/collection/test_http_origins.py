@@ -1,13 +1,12 @@
 """Pages of one site may report if the operator names it; those of every other are refused before anything counts."""
 
-import asyncio
-
 import httpx
 import pytest
 
 from tests.common.collection.rounds import ID, report_to_json
 from tests.server.collection.https_reports import PATH, REPORTS, client_of, rounds_fixture  # noqa: F401 - a fixture
 from tests.server.collection.test_rounds import TOKENS, opened
+from tests.worlds.loops import blocking
 from veiltab.common.collection.oracles import Category
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.web.http_options import http_options
@@ -18,18 +17,15 @@ GOOD = report_to_json(TOKENS[0], "north", Category(symbol=7))
 SHOWN = "access-control-allow-origin"
 
 
-def asked(rounds: RoundKeeper, allowed: str, *origins: str | None) -> list[tuple[httpx.Response, httpx.Response]]:
+@blocking
+async def asked(rounds: RoundKeeper, allowed: str, *origins: str | None) -> list[tuple[httpx.Response, httpx.Response]]:
     """Describe the round and report, as pages of some origins: a header for each line, and none of None."""
-
-    async def scenario() -> list[tuple[httpx.Response, httpx.Response]]:
-        async with client_of(rounds, origin=allowed) as client:
-            headers = [[] if lines is None else [("Origin", one) for one in lines.split("\n")] for lines in origins]
-            return [
-                (await client.get(PATH, headers=one), await client.post(REPORTS, content=GOOD, headers=one))
-                for one in headers
-            ]
-
-    return asyncio.run(scenario())
+    async with client_of(rounds, origin=allowed) as client:
+        headers = [[] if lines is None else [("Origin", one) for one in lines.split("\n")] for lines in origins]
+        return [
+            (await client.get(PATH, headers=one), await client.post(REPORTS, content=GOOD, headers=one))
+            for one in headers
+        ]
 
 
 def test_other_sites_are_refused_and_spend_no_token(rounds: RoundKeeper) -> None:

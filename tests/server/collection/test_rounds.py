@@ -27,6 +27,7 @@ from tests.common.collection.rounds import (
     round_with,
 )
 from tests.common.collection.rounds import study as poll
+from tests.worlds.loops import blocking
 from veiltab.common.collection.oracles import ORACLE_NAMES, Category, Report
 from veiltab.common.collection.round import Round, RoundState
 from veiltab.common.collection.tokens import token_digest
@@ -78,14 +79,11 @@ async def running(rounds: RoundKeeper) -> AsyncIterator[None]:
             await task
 
 
-def carry_out(rounds: RoundKeeper, *reports: Coroutine[Any, Any, None]) -> list[str]:
+@blocking
+async def carry_out(rounds: RoundKeeper, *reports: Coroutine[Any, Any, None]) -> list[str]:
     """Hand in reports, one after the other, and return the reasons of their refusals."""
-
-    async def scenario() -> list[str]:
-        async with running(rounds):
-            return [await reason(report) for report in reports]
-
-    return asyncio.run(scenario())
+    async with running(rounds):
+        return [await reason(report) for report in reports]
 
 
 async def reason(report: Coroutine[Any, Any, None]) -> str:
@@ -359,7 +357,7 @@ async def test_a_caller_that_goes_away_keeps_nobody_else_waiting(rounds: RoundKe
     assert store.status(ID).reports == (3, 0)
 
 
-def test_rounds_end_and_are_forgotten_by_themselves(
+async def test_rounds_end_and_are_forgotten_by_themselves(
     rounds: RoundKeeper, store: CollectionStore, monkeypatch: pytest.MonkeyPatch, at: Callable[[float], None]
 ) -> None:
     monkeypatch.setattr("veiltab.server.rounds.rounds._SWEEP_SECONDS", 0.01)
@@ -373,18 +371,15 @@ def test_rounds_end_and_are_forgotten_by_themselves(
     def tokens() -> int:
         return int(store.connection.execute("SELECT COUNT(*) FROM token").fetchone()[0])
 
-    async def scenario() -> None:
-        async with running(rounds):
-            await asyncio.sleep(0.05)
-            assert (states(), tokens()) == (["closed", "open"], 11)
-            at(FUTURE + 1)
-            for _ in range(1000):
-                await asyncio.sleep(0.01)
-                if (states(), tokens()) == (["closed", "closed"], 0):
-                    return
-            raise AssertionError
-
-    asyncio.run(scenario())
+    async with running(rounds):
+        await asyncio.sleep(0.05)
+        assert (states(), tokens()) == (["closed", "open"], 11)
+        at(FUTURE + 1)
+        for _ in range(1000):
+            await asyncio.sleep(0.01)
+            if (states(), tokens()) == (["closed", "closed"], 0):
+                return
+        raise AssertionError
     assert store.status(OTHER_ID).closed == FUTURE + 1
 
 
