@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import STUDY_HEAD
 from veiltab.common.command.cli import run
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.study.file import study_from_bytes
@@ -15,29 +16,9 @@ from veiltab.deploy.cli import veiltab
 from veiltab.deploy.pki.certificates import init_pki
 from veiltab.researcher.client.client import Client
 
-STUDY = """\
-[study]
-id = "wages"
-title = "Wages"
-hub = "alice"
-[budget]
-epsilon = 3.0
-[server]
-name = "cloud"
-endpoint = "localhost:7400"
-[[curator]]
-name = "alice"
-endpoint = "localhost:7401"
-id_columns = ["id"]
-[[curator]]
-name = "bob"
-endpoint = "localhost:7402"
-complete = true
-id_columns = ["id"]
-[[researcher]]
-name = "rosa"
-endpoint = "localhost:1"
-[[attribute]]
+STUDY = (
+    STUDY_HEAD
+    + """[[attribute]]
 name = "sex"
 owner = "alice"
 categories = ["f", "m"]
@@ -46,6 +27,7 @@ name = "wage"
 owner = "bob"
 bins = [0, 10, 20]
 """
+)
 PLAN = ("plan", "--population", "1000", "--cells", "4", "--epsilon")
 ROSA = ("--identity", "pki/researcher-rosa")
 
@@ -77,17 +59,17 @@ STUDY_MISTAKES = {
     "categories as truth values": ('["f", "m"]', "[false, true]", 'a list of texts. Write "false" in quotes'),
     "categories as numbers": ('["f", "m"]', "[0.0, 1.0]", 'a list of texts. Write "0.0" in quotes.'),
     "bins as a text": ("[0, 10, 20]", '"0, 10, 20"', "It must be a list of numbers. Write [0, 10, 20], wit"),
-    "a number as a text": ("epsilon = 3.0", 'epsilon = "3,0"', "It must be a number. Write 3.0, without quotes."),
-    "a decimal comma": ("epsilon = 3.0", "epsilon = 3,0", "line 6, column 12)). Write a decimal point"),
-    "no quotes": ('title = "Wages"', "title = Wages", "line 3, column 9)). Put the text in quotes."),
+    "a number as a text": ("epsilon = 1", 'epsilon = "1,0"', "It must be a number. Write 1.0, without quotes."),
+    "a decimal comma": ("epsilon = 1", "epsilon = 1,0", "line 6, column 12)). Write a decimal point"),
+    "no quotes": ('title = "A survey"', "title = A survey", "line 3, column 9)). Put the text in quotes."),
     "curly quotes": ('name = "cloud"', "name = \u201ccloud\u201d", "line 8, column 8)). Write straight quotes"),
-    "a path of Windows": ('title = "Wages"', r'title = "C:\Users"', "Write a path in 'single quotes'"),
-    "an open quote": ('title = "Wages"', 'title = "Wages', "line 3, column 15)). Close the quote."),
+    "a path of Windows": ('title = "A survey"', r'title = "C:\Users"', "Write a path in 'single quotes'"),
+    "an open quote": ('title = "A survey"', 'title = "A survey', "line 3, column 15)). Close the quote."),
     "an open list": ('["f", "m"]', '["f", "m"', "line 26, column 1)). Close the bracket, there or in a line before."),
     "an open table": ("[budget]", "[budget", "line 5, column 8)). Close the bracket"),
-    "a colon": ('title = "Wages"', 'title: "Wages"', 'line 3, column 6)). Write it like key = "value".'),
-    "a key twice": ('title = "Wages"', 'title = "Wages"\ntitle = "W"', "line 4, column 12)). Keep one"),
-    "Python's truth": ('title = "Wages"', "title = True", "line 3, column 9)). Write true or false, in lower case."),
+    "a colon": ('title = "A survey"', 'title: "A survey"', 'line 3, column 6)). Write it like key = "value".'),
+    "a key twice": ('title = "A survey"', 'title = "A survey"\ntitle = "W"', "line 4, column 12)). Keep one"),
+    "Python's truth": ('title = "A survey"', "title = True", "line 3, column 9)). Write true or false, in lower case."),
 }
 
 

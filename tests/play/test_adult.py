@@ -130,8 +130,3 @@ def test_the_published_counts_are_those_of_the_original_rows_without_a_question_
     assert (len(rows), len(complete)) == (48_842, 45_222)
     counts = common_counts(load_study(STUDY_FILE), load_raw(tmp_path, complete))
     assert counts.tolist() == truth().tolist()
-
-
-def test_the_original_files_load_whole(tmp_path: Path) -> None:
-    tables = load_raw(tmp_path, raw_rows())
-    assert [(t.rows, t.rows_read, t.rows_dropped) for t in tables.values()] == [(48_842, 48_842, 0)] * 2

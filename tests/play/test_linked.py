@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from numpy.typing import NDArray
 
 from tests.curator.made_rows import columns_in, ids_in
 from veiltab.common.errors import InvalidInputError
@@ -73,27 +72,6 @@ def test_the_tables_of_the_curators_join_to_the_true_rows(tmp_path: Path) -> Non
     columns = {name: columns_in(table.respondents) for name, table in tables.items()}
     joined = np.column_stack([columns[rule.owner][rule.name][rows[rule.owner]] for rule in study.attributes])
     assert Counter(map(bytes, joined.astype(np.uint8))) == Counter(map(bytes, truth().astype(np.uint8)))
-
-
-def mean_total_variation(rows: NDArray[np.int64], other: NDArray[np.int64], attributes: int) -> float:
-    sizes = [rule.attribute.size for rule in load_study(STUDY_FILE).attributes]
-
-    def fractions(table: NDArray[np.int64], names: tuple[int, ...]) -> NDArray[np.float64]:
-        shape = tuple(sizes[name] for name in names)
-        cells = np.ravel_multi_index(tuple(table[:, name] for name in names), shape)
-        counted: NDArray[np.float64] = np.bincount(cells, minlength=int(np.prod(shape))) / len(table)
-        return counted
-
-    tables = list(combinations(range(len(sizes)), attributes))
-    return float(np.mean([np.abs(fractions(rows, t) - fractions(other, t)).sum() / 2 for t in tables]))
-
-
-def test_another_sample_of_the_same_people_differs_by_what_the_module_says() -> None:
-    # One draw has a standard deviation of .00034 around either mean: bounds of six.
-    rows = truth()
-    other = rows[np.random.default_rng(0).integers(0, len(rows), 44_000)]
-    assert mean_total_variation(rows, other, 2) == pytest.approx(0.0096, abs=0.002)
-    assert mean_total_variation(rows, other, 3) == pytest.approx(0.0199, abs=0.002)
 
 
 def test_the_file_of_people_is_small_and_names_its_authors() -> None:

@@ -36,12 +36,6 @@ def test_compose_finds_everything_that_it_mounts(folder: Path) -> None:
     assert [path for path in mounted if not (folder / path).exists()] == []
 
 
-def test_no_party_gets_the_authority(folder: Path) -> None:
-    text = (folder / "compose.yaml").read_text("utf-8")
-    assert (folder / "pki" / "ca.key").exists()
-    assert not re.search(r"\./pki/?:|ca\.key", text)
-
-
 def test_every_party_finds_its_own_identity(folder: Path, study: Study) -> None:
     for name, service in PARTIES.items():
         role = Role(service.partition("-")[0])
@@ -57,21 +51,6 @@ def test_a_signal_reaches_every_party_from_its_first_moment() -> None:
     services, _, _ = services.partition("\nnetworks:\n")
     names = re.findall(r"^  [a-z-]+:$", services, re.MULTILINE)
     assert len(names) == services.count("\n    <<: *party\n") == 5
-
-
-def test_services_listen_where_the_study_file_says(study: Study) -> None:
-    text = COMPOSE.read_text("utf-8")
-    for curator in study.curators:
-        assert f"--name {curator.name} " in text
-        assert re.search(rf"--listen {re.escape(curator.endpoint)}\n", text)
-        assert f"curators: {{aliases: [{curator.name}]}}" in text
-    assert study.server.endpoint == "cloud:7400"
-    assert study.researchers[0].endpoint == "localhost:7555"
-
-
-def test_names_of_curators_exist_in_the_curators_network_alone() -> None:
-    text = COMPOSE.read_text("utf-8")
-    assert re.findall(r"(\w+): \{aliases: \[(?:alice|bob)\]\}", text) == ["curators", "curators"]
 
 
 def test_settings_survive_a_path_with_a_space(folder: Path) -> None:

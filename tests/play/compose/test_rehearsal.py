@@ -87,6 +87,8 @@ def test_there_is_a_service_for_each_party(folder: Path, study: Study) -> None:
     assert text.startswith("# Rehearsal of Wages and schools")
     assert "\nname: wages-rehearsal\n" in text
     assert not re.search(r"\balice\b", text)
+    # Names of curators exist in their own network alone.
+    assert re.findall(r"(\w+): \{aliases: \[(?:north-care|bob|cara)\]\}", text) == ["curators"] * 3
     names = [*(one.name for one in (*study.curators, study.server, *study.researchers)), "fleet", "tokens"]
     (volumes,) = re.findall(r"^volumes: \{(.*)\}$", text, re.MULTILINE)
     assert volumes.split(", ") == [f"{name}: {{}}" for name in names]
