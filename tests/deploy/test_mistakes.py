@@ -17,7 +17,7 @@ from veiltab.deploy.pki.certificates import init_pki
 from veiltab.researcher.client.client import Client
 
 STUDY = (
-    STUDY_HEAD
+    STUDY_HEAD.replace("localhost:7410", "localhost:1")
     + """[[attribute]]
 name = "sex"
 owner = "alice"
@@ -60,16 +60,16 @@ STUDY_MISTAKES = {
     "categories as numbers": ('["f", "m"]', "[0.0, 1.0]", 'a list of texts. Write "0.0" in quotes.'),
     "bins as a text": ("[0, 10, 20]", '"0, 10, 20"', "It must be a list of numbers. Write [0, 10, 20], wit"),
     "a number as a text": ("epsilon = 1", 'epsilon = "1,0"', "It must be a number. Write 1.0, without quotes."),
-    "a decimal comma": ("epsilon = 1", "epsilon = 1,0", "line 6, column 12)). Write a decimal point"),
-    "no quotes": ('title = "A survey"', "title = A survey", "line 3, column 9)). Put the text in quotes."),
-    "curly quotes": ('name = "cloud"', "name = \u201ccloud\u201d", "line 8, column 8)). Write straight quotes"),
+    "a decimal comma": ("epsilon = 1", "epsilon = 1,0", "line 8, column 12)). Write a decimal point"),
+    "no quotes": ('title = "A survey"', "title = A survey", "line 4, column 9)). Put the text in quotes."),
+    "curly quotes": ('name = "cloud"', "name = \u201ccloud\u201d", "line 10, column 8)). Write straight quotes"),
     "a path of Windows": ('title = "A survey"', r'title = "C:\Users"', "Write a path in 'single quotes'"),
-    "an open quote": ('title = "A survey"', 'title = "A survey', "line 3, column 15)). Close the quote."),
-    "an open list": ('["f", "m"]', '["f", "m"', "line 26, column 1)). Close the bracket, there or in a line before."),
-    "an open table": ("[budget]", "[budget", "line 5, column 8)). Close the bracket"),
-    "a colon": ('title = "A survey"', 'title: "A survey"', 'line 3, column 6)). Write it like key = "value".'),
-    "a key twice": ('title = "A survey"', 'title = "A survey"\ntitle = "W"', "line 4, column 12)). Keep one"),
-    "Python's truth": ('title = "A survey"', "title = True", "line 3, column 9)). Write true or false, in lower case."),
+    "an open quote": ('title = "A survey"', 'title = "A survey', "line 4, column 18)). Close the quote."),
+    "an open list": ('["f", "m"]', '["f", "m"', "line 28, column 1)). Close the bracket, there or in a line before."),
+    "an open table": ("[budget]", "[budget", "line 7, column 8)). Close the bracket"),
+    "a colon": ('title = "A survey"', 'title: "A survey"', 'line 4, column 6)). Write it like key = "value".'),
+    "a key twice": ('title = "A survey"', 'title = "A survey"\ntitle = "W"', "line 5, column 12)). Keep one"),
+    "Python's truth": ('title = "A survey"', "title = True", "line 4, column 9)). Write true or false, in lower case."),
 }
 
 

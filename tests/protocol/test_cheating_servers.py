@@ -1,32 +1,18 @@
 """Servers that cheat, as processes among honest parties: the curators find it, and no key leaves."""
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.protocol.village import FREE, made_people, write_table
+from tests.protocol.village import FREE
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, World, made_world
 from veiltab.common.release.receipts.canary_plan import HowTested, server_test
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.progress.release_record import CuratorRelease
 from veiltab.play.demos.cheating_server import Cheat
-
-
-@pytest.fixture
-def tables(tmp_path: Path) -> tuple[Path, ...]:
-    people = made_people(3000, seed=1)
-    return tuple(
-        write_table(tmp_path / f"{name}.csv", [people], columns, seed)
-        for seed, (name, columns) in enumerate({"alice": ["region", "smoker"], "bob": ["income"]}.items())
-    )
-
 
 DAILY, ALL = (60, 3, (Cheat.COLUMN,)), ((60, 6, Cheat), (1_500, 7, Cheat), (20_000, 7, Cheat))
 """People, plans and lies: what every run tries, and twenty plans with every lie."""
@@ -88,40 +74,3 @@ def at_curators(world: World, release: str) -> list[CuratorRelease]:
         with world.store(curator) as store:
             found += [store.releases.release(release)] if store.releases.knows(release) else []
     return found
-
-
-SHOWN = {Cheat.COLUMN.value: ("column", "region"), Cheat.SHIFT.value: ("seen before", "offsets of all columns")}
-"""The test of alice's columns, of region and smoker, that names what the server does."""
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("cheat", [cheat.value for cheat in Cheat])
-@pytest.mark.parametrize("sampling", ["seed", "server"])
-def test_the_demonstration_catches_every_cheat(
-    tmp_path: Path, tables: tuple[Path, ...], cheat: str, sampling: str
-) -> None:
-    out = tmp_path / "demo"
-    how = f"--server {cheat} --advanced sampling={sampling} --epsilon 3 --json --table".split()
-    command = [sys.executable, "-m", "veiltab", "demo", "table", "--out", str(out), *how, *map(str, tables)]
-    ended = subprocess.run(command, check=False, capture_output=True, timeout=120)
-    assert ended.returncode == 0, ended.stderr
-    answer: dict[str, Any] = json.loads(ended.stdout)
-    assert (answer["server"], answer["caught"]) == (cheat, True)
-    assert {one["state"] for one in answer["curators"]} == {"failed"}
-    failed = [
-        (one, receipt, test)
-        for one in answer["curators"]
-        for receipt in one["receipts"]
-        for test in receipt["tests"]
-        if not test["passed"]
-    ]
-    assert failed
-    for one, receipt, test in failed:
-        assert not receipt["passed"]
-        assert f"{test['test']} ({test['of']})" in one["failure"]
-    assert SHOWN.get(cheat, ("amount", "all columns")) in {
-        (test["test"], test["of"]) for one, _, test in failed if one["curator"] == "alice"
-    }
-    # The desk has no key and no counts: at most columns that it fetched, still encrypted.
-    left = [path.name for path in (out / "researcher-rosa" / "releases").rglob("*") if path.is_file()]
-    assert not [name for name in left if not name.endswith(".noisy")]

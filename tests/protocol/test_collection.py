@@ -12,7 +12,6 @@ from tests.common.collection.rounds import GOOD_PAYLOADS
 from tests.protocol.polling import STRATA, Asked, Poll, all_at_once, made_poll, poll_fixture  # noqa: F401 - a fixture
 from veiltab.common.collection.tokens import token_digest
 from veiltab.common.core.randomness import SystemSource
-from veiltab.common.errors import InvalidInputError
 from veiltab.node.answers.decision import decide
 from veiltab.v1 import collection_pb2
 
@@ -53,17 +52,6 @@ def crowd(poll: Poll, nodes: int, connections: int) -> None:
     assert {request.token for request in counted} == {request.token for request in once}
     assert asked.reports() == [nodes // 2, nodes // 2]
     assert asked.counts() == asked.sum_of(counted)
-
-
-def test_a_researchers_client_refuses_what_is_left_out(poll: Poll) -> None:
-    with poll.rounds() as rounds:
-        before = rounds.rounds()
-        both = dict.fromkeys(STRATA, 5)
-        with pytest.raises(InvalidInputError, match="stratum south has no rate"):
-            rounds.open("value", epsilon="1", rates={"north": "1"}, populations=both)
-        with pytest.raises(InvalidInputError, match="stratum south has no population"):
-            rounds.open("value", epsilon="1", rates=dict.fromkeys(STRATA, "1"), populations={"north": 5})
-        assert rounds.rounds() == before
 
 
 def test_200_nodes_at_once_count_once_each(poll: Poll) -> None:

@@ -3,7 +3,8 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from hashlib import sha256
@@ -15,7 +16,6 @@ import pytest
 from tests.protocol.chance import agreement
 from tests.protocol.wire import Published, answer, connection, fetch_key
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, World
-from tests.worlds.loops import blocking
 from veiltab.common.errors import ConflictError, UnavailableError
 from veiltab.common.release.messages.release_messages import request_to_proto, state_from_proto
 from veiltab.common.release.modes import Pad, Sampling
@@ -66,21 +66,24 @@ class Asker:
         raise AssertionError(release_id)
 
 
-@blocking
-async def played(world: World, scenario: Callable[[Asker], Awaitable[None]]) -> None:
-    """Run a scenario with the researcher's certificate."""
+@asynccontextmanager
+async def asker_of(world: World) -> AsyncIterator[Asker]:
+    """Connect with the researcher's certificate."""
     async with (
         connection(world, ROSA, ALICE) as alice,
         connection(world, ROSA, BOB) as bob,
         connection(world, ROSA, CLOUD) as cloud,
     ):
-        await scenario(Asker(digest=world.local.study.digest, curators=(alice, bob), server=Published.on(cloud)))
+        yield Asker(digest=world.local.study.digest, curators=(alice, bob), server=Published.on(cloud))
 
 
-def test_fifty_identical_requests_at_once_are_one_release(village: World) -> None:
+def check_charged_once(world: World, release_id: str) -> None:
+    assert world.charges("alice").count(release_id) == world.charges("bob").count(release_id) == 1
+
+
+async def test_fifty_identical_requests_at_once_are_one_release(village: World) -> None:
     wanted = request()
-
-    async def scenario(asker: Asker) -> None:
+    async with asker_of(village) as asker:
         await asyncio.gather(*(asker.submit(wanted) for _ in range(50)))
         await asker.ready(wanted.release_id)
         before = village.published(wanted.release_id)
@@ -89,15 +92,12 @@ def test_fifty_identical_requests_at_once_are_one_release(village: World) -> Non
         assert village.published(wanted.release_id) == before
         with pytest.raises(ConflictError, match="another request is recorded under this release id"):
             await asker.submit(replace(wanted, epsilon=Decimal(5)))
-
-    played(village, scenario)
-    assert village.charges("alice").count(wanted.release_id) == village.charges("bob").count(wanted.release_id) == 1
+    check_charged_once(village, wanted.release_id)
 
 
-def test_a_request_whose_reply_is_lost_is_one_release(village: World) -> None:
+async def test_a_request_whose_reply_is_lost_is_one_release(village: World) -> None:
     wanted = request()
-
-    async def scenario(asker: Asker) -> None:
+    async with asker_of(village) as asker:
         lost = 0
         for attempt in range(30):
             try:
@@ -112,15 +112,12 @@ def test_a_request_whose_reply_is_lost_is_one_release(village: World) -> None:
         assert columns[0] == columns[1]
         keys = [await fetch_key(asker.curators[0], wanted.release_id, "region", column) for column in columns]
         assert keys[0] == keys[1]
-
-    played(village, scenario)
-    assert village.charges("alice").count(wanted.release_id) == village.charges("bob").count(wanted.release_id) == 1
+    check_charged_once(village, wanted.release_id)
 
 
-def test_a_connection_that_is_cut_after_the_request_changes_nothing(village: World) -> None:
+async def test_a_connection_that_is_cut_after_the_request_changes_nothing(village: World) -> None:
     wanted = request()
-
-    async def scenario(asker: Asker) -> None:
+    async with asker_of(village) as asker:
         message = asker.proposal(wanted)
         for _ in range(10):
             async with connection(village, ROSA, ALICE) as alice:
@@ -129,12 +126,10 @@ def test_a_connection_that_is_cut_after_the_request_changes_nothing(village: Wor
                 call.cancel()
         await asker.submit(wanted)
         await asker.ready(wanted.release_id)
-
-    played(village, scenario)
-    assert village.charges("alice").count(wanted.release_id) == village.charges("bob").count(wanted.release_id) == 1
+    check_charged_once(village, wanted.release_id)
 
 
-def test_fifty_identical_starts_at_the_researcher_s_service_are_one_release(village: World) -> None:
+async def test_fifty_identical_starts_at_the_researcher_s_service_are_one_release(village: World) -> None:
     label = village.label()
     digest = village.local.study.digest
     messages = [
@@ -142,19 +137,16 @@ def test_fifty_identical_starts_at_the_researcher_s_service_are_one_release(vill
         for _ in range(50)
     ]
 
-    async def started() -> list[researcher_pb2.StartReleaseResponse]:
-        async with connection(village, ROSA, ROSA) as channel:
-            stub = researcher_pb2_grpc.ResearcherServiceStub(channel)
-            return await asyncio.gather(*(answer(stub.StartRelease(message, timeout=20)) for message in messages))
-
-    answers = asyncio.run(started())
+    async with connection(village, ROSA, ROSA) as channel:
+        stub = researcher_pb2_grpc.ResearcherServiceStub(channel)
+        answers = await asyncio.gather(*(answer(stub.StartRelease(message, timeout=20)) for message in messages))
     (release_id,) = {one.release_id for one in answers}
     assert [one.continued for one in answers].count(False) == 1
     with village.client() as client:
         release = client.release(release_id)
         release.wait(30)
         assert agreement(release.estimate(), village.people.counts(NAMES)) > SURE
-    assert village.charges("alice").count(release_id) == village.charges("bob").count(release_id) == 1
+    check_charged_once(village, release_id)
 
 
 @pytest.mark.parametrize("number", [8, pytest.param(50, marks=pytest.mark.long)])

@@ -2,12 +2,9 @@
 
 import base64
 import ctypes
-import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -214,20 +211,6 @@ def test_no_party_writes_its_memory_to_disk_when_it_crashes(told: World) -> None
         limits = Path(f"/proc/{process.pid}/limits").read_text("utf-8")
         (line,) = (line for line in limits.splitlines() if line.startswith("Max core file size"))
         assert line.split()[4:6] == ["0", "0"]
-
-
-def test_a_state_without_one_of_its_tables_is_refused_in_words(told: World, tmp_path: Path) -> None:
-    state = shutil.copytree(told.local.state_folder(*CLOUD), tmp_path / "state")
-    with closing(sqlite3.connect(state / "server.sqlite")) as database:
-        database.execute("DROP TABLE complete_column")
-    answer = told.command(
-        *("server", "serve", told.local.study_path, "--name", "cloud", "--state", state),
-        *("--identity", told.local.identity_folder(*CLOUD)),
-        as_json=False,
-    )
-    assert answer.code == 5
-    assert "not a sound veiltab database" in answer.errors
-    assert "Traceback" not in answer.errors
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "prctl"), reason="this system has no prctl")

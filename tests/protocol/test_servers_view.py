@@ -1,9 +1,8 @@
 """What the server, and a researcher without keys, see: symbols that do not depend on the data."""
 
-import asyncio
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from itertools import combinations
 from pathlib import Path
@@ -12,14 +11,10 @@ import numpy as np
 import pytest
 
 from tests.conftest import noise_with
-from tests.protocol.chance import ALPHA, agreement, combined, confirmed, independence, looks_random, same_law
-from tests.protocol.village import CATEGORIES, FREE, People, made_people
-from tests.protocol.wire import Published, connection, fetch_key
-from tests.protocol.world import ALICE, BOB, CLOUD, RITA, World, launcher, made_world
+from tests.protocol.chance import combined, confirmed, independence, looks_random, same_law
 from veiltab.common.core import pads
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.randomness import ByteSource
-from veiltab.common.errors import DeniedError
 from veiltab.common.release.modes import Pad
 from veiltab.curator.columns import encryption
 from veiltab.curator.records.store import CuratorStore
@@ -98,71 +93,3 @@ def test_a_bad_pad_is_seen(
     monkeypatch.setattr(pads, "fill_uniform", mutant)
     monkeypatch.setattr(encryption, "fill_uniform", mutant)
     assert confirmed(lambda: view(encrypted(tmp_path, constant_table(), pad), SIZES))
-
-
-def town() -> People:
-    """Many people who are all alike in region and smoking, and differ in the rest."""
-    people = made_people(260_000, seed=11)
-    alike = {name: np.zeros(len(people.ids), np.int64) for name in ("region", "smoker")}
-    return People(ids=people.ids, symbols={**people.symbols, **alike})
-
-
-@pytest.fixture(scope="module")
-def big(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """A town's worth of people."""
-    world = made_world(tmp_path_factory.mktemp("big") / "study", people=town())
-    with world.local:
-        world.start(ALICE, BOB, CLOUD, RITA)
-        yield world
-
-
-def paused(world: World) -> tuple[str, Columns]:
-    """Run a release until the server is about to perturb it; return what the server holds."""
-    world.restart(CLOUD, how=launcher("veiltab.server.release.perturbation:_write_columns:1"))
-    with world.client("rita") as client:
-        release_id = client.request(FREE, epsilon="4", label=world.label()).id
-    world.wait_for_kill(CLOUD)
-    folder = world.releases_folder() / release_id / "ciphertext"
-    columns = {name: symbols_of((folder / name).read_bytes()) for name in FREE}
-    with world.store("bob") as store:
-        # Bob's grants end before anyone can ask for his keys.
-        store.connection.execute("UPDATE decision SET expires = 1 WHERE release_id = ?", [release_id])
-    world.start(CLOUD)
-    return release_id, columns
-
-
-@pytest.mark.long
-def test_the_server_and_a_researcher_without_a_key_see_uniform_noise(big: World) -> None:
-    sizes = {name: len(CATEGORIES[name]) for name in FREE}
-    releases: list[str] = []
-
-    def draw() -> float:
-        release_id, held = paused(big)
-        releases.append(release_id)
-        assert sum(len(column) for column in held.values()) >= 10**6
-        # region and smoker are the same for everyone; income and employed are not.
-        alike = [same_law(held["region"], held["income"], 3), same_law(held["smoker"], held["employed"], 2)]
-        return combined([view(held, sizes), *alike])
-
-    assert not confirmed(draw)
-    without_a_key(big, releases[-1], sizes)
-
-
-def without_a_key(world: World, release_id: str, sizes: Mapping[str, int]) -> None:
-    """See that a researcher whom Bob gives no key reads Alice's columns, and nothing of Bob's."""
-    with world.client("rita") as client:
-        release = client.release(release_id)
-        assert release.wait(60).granted == ("region", "smoker")
-        assert agreement(release.estimate(), world.people.counts(("region", "smoker"))) > ALPHA**2
-
-    async def noisy() -> Columns:
-        async with connection(world, RITA, CLOUD) as cloud, connection(world, RITA, BOB) as bob:
-            for name in ("income", "employed"):
-                with pytest.raises(DeniedError, match="the grant has expired"):
-                    await fetch_key(bob, release_id, name)
-            fetched = {name: await Published.on(cloud).column(release_id, name) for name in sizes}
-            return {name: symbols_of(data) for name, data in fetched.items()}
-
-    columns = asyncio.run(noisy())
-    assert min(len(column) for column in columns.values()) >= 10**5
-    assert view(columns, sizes) > ALPHA**2

@@ -1,6 +1,5 @@
 """Two server processes on one PostgreSQL and one folder: each release is published once, each report counts once."""
 
-import signal
 import time
 from collections.abc import Iterator
 
@@ -115,40 +114,6 @@ def gave_up(two: TwoServers, number: int, release_id: str) -> bool:
 def publications(two: TwoServers, number: int, release_id: str) -> list[str]:
     lines = two.log(number).splitlines()
     return [line for line in lines if release_id in line and '"publish"' in line and '"done"' in line]
-
-
-UPLOADING = [
-    "veiltab.server.release.receiving:ColumnUpload:2",
-    "veiltab.server.release.upload:ColumnUpload.write:3",
-    "veiltab.server.records.store:ServerStore.complete_columns:1",
-    "veiltab.server.records.store:ServerStore.complete_columns:2:after",
-]
-
-
-@pytest.mark.parametrize("point", UPLOADING)
-def test_an_upload_goes_on_at_the_other_server(two: TwoServers, point: str) -> None:
-    two.restart(0, point)
-    two.restart(1)
-    two.send_to(0)
-    release_id = request(two)
-    two.wait_until_stopped(0)
-    two.send_to(1)
-    published = check(two, release_id)
-    two.wake(0)
-    two.wait_until(lambda: nothing_but_the_publication(two, release_id))
-    assert two.published(release_id) == served(two, 0, release_id) == served(two, 1, release_id) == published
-
-
-@pytest.mark.parametrize("point", [PERTURBING[5], UPLOADING[1]])
-def test_what_a_killed_server_leaves_the_other_finishes(two: TwoServers, point: str) -> None:
-    two.restart(0, f"{point}:kill")
-    two.restart(1)
-    two.send_to(0)
-    release_id = request(two)
-    assert two.running[0].wait(60) == -signal.SIGKILL
-    two.send_to(1)
-    check(two, release_id)
-    two.wait_until(lambda: nothing_but_the_publication(two, release_id))
 
 
 def test_uploads_are_split_over_both(fresh: TwoServers) -> None:

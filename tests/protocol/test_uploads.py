@@ -3,8 +3,8 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -73,24 +73,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield world
 
 
-Scenario = Callable[[Parties], Awaitable[None]]
-Play = Callable[[Scenario], None]
-
-
-@pytest.fixture
-def play(world: World) -> Play:
-    """Run a scenario with everyone connected."""
-
-    async def played(scenario: Scenario) -> None:
-        async with AsyncExitStack() as stack:
-            channels = [
-                await stack.enter_async_context(connection(world, who, CLOUD)) for who in (ALICE, BOB, ROSA, RITA)
-            ]
-            alice, bob = map(Ingest.on, channels[:2])
-            rosa, rita = map(Published.on, channels[2:])
-            await scenario(Parties(world=world, alice=alice, bob=bob, rosa=rosa, rita=rita))
-
-    return lambda scenario: asyncio.run(played(scenario))
+@asynccontextmanager
+async def everyone(world: World) -> AsyncIterator[Parties]:
+    """Connect all of them."""
+    async with AsyncExitStack() as stack:
+        channels = [await stack.enter_async_context(connection(world, who, CLOUD)) for who in (ALICE, BOB, ROSA, RITA)]
+        alice, bob = map(Ingest.on, channels[:2])
+        rosa, rita = map(Published.on, channels[2:])
+        yield Parties(world=world, alice=alice, bob=bob, rosa=rosa, rita=rita)
 
 
 @pytest.fixture
@@ -134,12 +124,12 @@ def held(parties: Parties, spec: TableSpec, attribute: str) -> bytes | None:
     return path.read_bytes() if path.exists() else None
 
 
-def test_a_finished_column_may_come_again_but_only_with_the_same_bytes(
-    play: Play, spec: TableSpec, columns: dict[str, bytes]
+async def test_a_finished_column_may_come_again_but_only_with_the_same_bytes(
+    world: World, spec: TableSpec, columns: dict[str, bytes]
 ) -> None:
     other = {name: bytes((symbol + 1) % 2 for symbol in column) for name, column in columns.items()}
 
-    async def scenario(parties: Parties) -> None:
+    async with everyone(world) as parties:
         await parties.send_all(spec, columns, but="region")
         for _ in ("before publication", "after it"):
             assert (await parties.bob.upload(spec, "income", columns["income"])).complete
@@ -154,8 +144,6 @@ def test_a_finished_column_may_come_again_but_only_with_the_same_bytes(
         assert parties.world.published(spec.release_id) == published
         assert await parties.rosa.column(spec.release_id, "income") == published["income"]
         assert await parties.rosa.column(spec.release_id, "income") == published["income"]
-
-    play(scenario)
 
 
 def windows(columns: dict[str, bytes], length: int) -> list[bytes]:
@@ -178,8 +166,8 @@ async def said(channel: grpc.aio.Channel, method: MethodDescriptor, fields: dict
         return repr((error.details(), error.trailing_metadata())).encode()
 
 
-def test_no_rpc_of_the_server_returns_unperturbed_ciphertext(
-    world: World, play: Play, spec: TableSpec, columns: dict[str, bytes]
+async def test_no_rpc_of_the_server_returns_unperturbed_ciphertext(
+    world: World, spec: TableSpec, columns: dict[str, bytes]
 ) -> None:
     methods = [
         method
@@ -198,7 +186,7 @@ def test_no_rpc_of_the_server_returns_unperturbed_ciphertext(
                     heard += await said(channel, method, fields)
         return heard
 
-    async def scenario(parties: Parties) -> None:
+    async with everyone(world) as parties:
         await parties.send_all(spec, columns, but="region")
         for attribute in columns:
             heard = await everything(attribute)
@@ -211,5 +199,3 @@ def test_no_rpc_of_the_server_returns_unperturbed_ciphertext(
             assert published[attribute] in heard, "what is served is seen by this test"
             # A row is kept with probability 0.6 or so: 128 in a row never are.
             assert not any(piece in heard for piece in windows(columns, 128))
-
-    play(scenario)

@@ -4,7 +4,6 @@
 
 MODULE:NAME:N         SIGSTOP before the Nth call of a function
 MODULE:NAME:N:after   SIGSTOP after it
-MODULE:NAME:N:kill    SIGKILL before it
 -                     nowhere
 """
 
@@ -25,18 +24,17 @@ SHORT = {
 """What lasts less long than in earnest."""
 
 
-class Signal:
-    """A signal to the process itself at the Nth of some events."""
+class Stop:
+    """SIGSTOP to the process itself at the Nth of some events."""
 
-    def __init__(self, number: int, which: signal.Signals) -> None:
+    def __init__(self, number: int) -> None:
         self._left = number
-        self._which = which
 
     def __call__(self) -> None:
         """Count one event."""
         self._left -= 1
         if self._left == 0:
-            os.kill(os.getpid(), self._which)
+            os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def apply(point: str) -> None:
@@ -46,8 +44,7 @@ def apply(point: str) -> None:
     *outer, name = path.split(".")
     for part in outer:
         holder = getattr(holder, part)
-    which = signal.SIGKILL if how == ["kill"] else signal.SIGSTOP
-    patch(holder, name, Signal(int(number), which), after=how == ["after"])
+    patch(holder, name, Stop(int(number)), after=how == ["after"])
 
 
 def main() -> None:
