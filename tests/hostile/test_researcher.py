@@ -162,14 +162,13 @@ async def test_what_each_curator_was_asked_for_is_compared_before_anything_is_ap
 ) -> None:
     """Each curator's officer reads a purpose of its own, and would approve it. Rita has no request left by now."""
     release_id = f"{secrets.randbits(128):032x}"
-
     asked: dict[str, Any] = {"attributes": ["region", "health"], "purpose": "a study", "release_id": release_id}
     for curator, one in ((ALICE, asked), (BOB, asked | change)):
         async with connection(world.local, ROSA, curator) as channel:
             await call(channel, PROPOSE)(proposal(world, 1, **one), timeout=20)
-    for curator in ("alice", "bob"):
-        world.wait_for_state(curator, release_id, "failed")
-        with world.store(curator) as store:
+    for name in ("alice", "bob"):
+        world.wait_for_state(name, release_id, "failed")
+        with world.store(name) as store:
             assert "researcher rosa: asked curators alice and bob for different things" in (
                 store.releases.release(release_id).failure
             )

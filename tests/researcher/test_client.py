@@ -62,7 +62,7 @@ class Service:
 
 def ready(spec: TableSpec, **changes: Any) -> Status:  # noqa: ANN401 - any field of a status
     """Return the status of a release that is ready and granted whole, unless changed."""
-    known = {"state": ReleaseState.READY, "spec": release_of(spec), "granted": ("sex", "salary")}
+    known: dict[str, Any] = {"state": ReleaseState.READY, "spec": release_of(spec), "granted": ("sex", "salary")}
     return replace(STATUS, **known | changes)
 
 
