@@ -12,7 +12,7 @@ import click
 from veiltab.common.command.cli import PATH, emit, finite, note
 from veiltab.common.command.options import identity_option, state_option, study_argument
 from veiltab.common.command.parties import load_party
-from veiltab.common.errors import ClosedRoundError, InvalidInputError, NotFoundError, SpentTokenError, UnavailableError
+from veiltab.common.errors import ClosedRoundError, InvalidInputError, SpentTokenError, UnavailableError
 from veiltab.common.rpc.parties.identity import Role
 
 if TYPE_CHECKING:
@@ -44,48 +44,47 @@ def node() -> None:
 
 @node.command(
     epilog="Example: veiltab node report study.toml --identity pki/node-fleet --state state --round ID --value 42"
-    " --token-file token.txt"
+    " --token north,TOKEN"
 )
 @study_argument
 @identity_option
 @state_option
 @round_option
-@click.option("--value", envvar="VEILTAB_VALUE", help="The node's raw value, as the study's question codes it.")
 @click.option(
-    "--value-file", type=PATH, help="File with the value; unlike an option, it stays out of the list of processes."
+    "--value",
+    required=True,
+    envvar="VEILTAB_VALUE",
+    show_envvar=True,
+    help="The node's raw value, as the study's question codes it.",
 )
 @click.option(
     "--token",
+    required=True,
     envvar="VEILTAB_TOKEN",
-    help="The node's one-time token, or its whole line of tokens.csv; or VEILTAB_TOKEN, or --token-file.",
+    show_envvar=True,
+    help="The node's one-time token, or its whole line of tokens.csv, which names its stratum.",
 )
-@click.option(
-    "--token-file", type=PATH, help="File with the token; unlike an option, it stays out of the list of processes."
-)
-@click.option("--stratum", help="The node's public group, if the study has strata and the token's line names none.")
 @timeout_option
 def report(
     study_path: Path,
     identity_folder: Path,
     state_folder: Path,
     round_id: str,
-    value: str | None,
-    value_file: Path | None,
-    token: str | None,
-    token_file: Path | None,
-    stratum: str | None,
+    value: str,
+    token: str,
     timeout: float,
 ) -> None:
     """Answer a round as one node: toss the coin, randomise the value, report or stay silent.
 
-    The node remembers its answer in the state folder: the same command repeats it and never draws again.
+    The node remembers its answer in the state folder: the same command repeats it and never draws again. Others on the
+    machine see options in the list of processes, and environment variables not.
     """
     from veiltab.node.answers.token_line import token_line
     from veiltab.node.reporters.device import Node
 
-    raw, line = _read_option("value", value, value_file), token_line(_read_option("token", token, token_file), round_id)
+    line = token_line(token, round_id)
     node_here = Node(study_path, identity=identity_folder, state=state_folder)
-    answer = node_here.answer(round_id, value=raw, token=line.token, stratum=stratum or line.stratum, within=timeout)
+    answer = node_here.answer(round_id, value=value.strip(), token=line.token, stratum=line.stratum, within=timeout)
     state = answer.state.value
     text = {"counted": "The report was counted.", "silent": "The coin said not to report; nothing was sent."}[state]
     if answer.before:
@@ -94,27 +93,6 @@ def report(
             " used. Another node needs a folder of its own."
         )
     emit({"round": round_id, "state": state, "before": answer.before}, text)
-
-
-def _read_option(what: str, given: str | None, file: Path | None) -> str:
-    """Return a value from its option, its file or its environment variable; the file precedes the environment."""
-    typed = click.get_current_context().get_parameter_source(what) is click.core.ParameterSource.COMMANDLINE
-    if file is not None and typed:
-        raise InvalidInputError(f"give --{what} or --{what}-file, not both", where=f"--{what}")
-    if file is None and given is not None:
-        return given
-    if file is None:
-        raise InvalidInputError(
-            f"there is no {what}", where=f"--{what}", remedy=f"Give --{what}-file or VEILTAB_{what.upper()}."
-        )
-    try:
-        return file.read_text("utf-8-sig").strip()
-    except FileNotFoundError:
-        raise NotFoundError("this file is not there", where=str(file)) from None
-    except (OSError, UnicodeDecodeError):
-        raise InvalidInputError(
-            f"the {what} cannot be read", where=str(file), remedy="Check its rights, and that it is text in UTF-8."
-        ) from None
 
 
 @node.command(

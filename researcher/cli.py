@@ -6,12 +6,10 @@ from veiltab.common.command.lazy_group import LazyGroup
 from veiltab.common.command.options import ServeOptions, serve_options
 
 _PLACES = {
-    "certificate": "veiltab.researcher.commands.downloads_cli:certificate",
     "estimate": "veiltab.researcher.commands.tables_cli:estimate",
     "http": "veiltab.researcher.api.api_cli:http",
-    "report": "veiltab.researcher.commands.tables_cli:report",
+    "report": "veiltab.researcher.commands.downloads_cli:report",
     "request": "veiltab.researcher.commands.asking_cli:request",
-    "series": "veiltab.researcher.commands.series_cli:series",
     "serve": "veiltab.researcher.cli:serve",
     "status": "veiltab.researcher.commands.asking_cli:status",
     "synthesise": "veiltab.researcher.commands.downloads_cli:synthesise",
@@ -23,7 +21,7 @@ _PLACES = {
 def researcher() -> None:
     """Ask for releases and read their results.
 
-    A researcher's analysts read results with their own names and identities: status, estimate, series, report.
+    A researcher's analysts read results with their own names and identities: status, estimate, report.
 
     Example: veiltab researcher status study.toml --identity pki/researcher-rosa
     """

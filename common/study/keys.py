@@ -1,7 +1,7 @@
 """A key of a study file or a draft stands once: as the field of a record that it fills, with its meaning beside it.
 
 The field's type is its kind, and the field's default holds without it. Reading a file, `veiltab study check`,
-`veiltab study init` and the tables of docs/study-file.md (`make study-page`) are made from it.
+`veiltab study merge` without drafts and the tables of docs/study-file.md (`make study-page`) are made from it.
 """
 
 import dataclasses

@@ -50,7 +50,7 @@ class ClusterIdentity:
 def load_cluster_identity(
     folder: Path, *, study_authority: bytes | None = None, clock: Clock = utc_now
 ) -> ClusterIdentity:
-    """Read the client's folder that `veiltab pki cluster` makes.
+    """Read the client's folder that `veiltab pki init --cluster` makes.
 
     Args:
         study_authority: certificates that the cluster's authority must not be among, PEM.
@@ -72,13 +72,13 @@ def load_cluster_identity(
         raise InvalidInputError(
             "the certificate of the cluster's client is not valid now",
             where=str(identity.certificate),
-            remedy="Make new ones with `veiltab pki cluster`.",
+            remedy="Make new ones with `veiltab pki init --cluster`.",
         )
     if study_authority is not None and not _keys(authority).isdisjoint(_keys(study_authority)):
         raise InvalidInputError(
             "the study's authority would let every party of the study run code on the cluster",
             where=str(identity.authority),
-            remedy="Give the cluster an authority of its own: `veiltab pki cluster` makes it.",
+            remedy="Give the cluster an authority of its own: `veiltab pki init --cluster` makes it.",
         )
     return identity
 

@@ -69,7 +69,7 @@ class Dask:
             raise InvalidInputError(
                 "an identity was given without tls://, or tls:// without an identity",
                 where="--dask-identity",
-                remedy="Write tls://HOST:PORT and give --dask-identity, the folder `client` of `veiltab pki cluster`.",
+                remedy="Give tls://HOST:PORT and --dask-identity, the folder `client` of `veiltab pki init --cluster`.",
             )
         _distributed()
         self._address, self._identity, self._wait = f"{protocol}://{match[2]}", identity, wait
@@ -108,7 +108,7 @@ class Dask:
             raise UnavailableError(
                 "the Dask scheduler shows no certificate of the cluster's authority",
                 where=self._address,
-                remedy="Start it with the folder `scheduler` that `veiltab pki cluster` made with the client's.",
+                remedy="Start it with the folder `scheduler` that `veiltab pki init --cluster` made with the client's.",
             ) from None
         except OSError:
             raise UnavailableError(

@@ -17,7 +17,7 @@ dask_identity_option = click.option(
     "--dask-identity",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="The folder `client` that `veiltab pki cluster` makes: certificate and keys for the Dask cluster.",
+    help="The folder `client` that `veiltab pki init --cluster` makes: certificate and keys for the Dask cluster.",
 )
 ENGINE_OPTIONS = (
     click.option(
@@ -84,7 +84,7 @@ class EngineOptions:
             raise InvalidInputError(
                 "the cluster of a party was given without TLS",
                 where="--dask-identity",
-                remedy="Give the folder `client` of the cluster's certificates; `veiltab pki cluster` makes them.",
+                remedy="Give the folder `client` that `veiltab pki init --cluster` makes.",
             )
         return dask_engine(self.dask, self.dask_identity, study_authority=study_authority)
 

@@ -20,7 +20,7 @@ from veiltab.common.rpc.parties.identity import read_identity_file
 KEY_FILE = "tasks.key"
 """Name of the file, in the folders of the client and of the workers."""
 
-MADE_BY = "veiltab pki cluster"
+MADE_BY = "veiltab pki init --cluster"
 """The command that makes it."""
 
 _KEY_BYTES = 32
@@ -56,7 +56,7 @@ class Seal:
             raise TransferError(
                 f"the {kind} that came is not one that was sealed here under this number",
                 where=KEY_FILE,
-                remedy="Give the client and every worker the same file of `veiltab pki cluster`, and begin again.",
+                remedy="Give client and workers the same file of `veiltab pki init --cluster`, and begin again.",
             ) from None
 
     def _cipher(self) -> AESGCM:
@@ -87,7 +87,9 @@ def read_key(path: Path) -> bytes:
         key = b""
     if len(key) != _KEY_BYTES:
         raise InvalidInputError(
-            "this file holds no key of tasks", where=str(path), remedy="Copy it again from `veiltab pki cluster`."
+            "this file holds no key of tasks",
+            where=str(path),
+            remedy="Copy it from `veiltab pki init --cluster`.",
         )
     return key
 

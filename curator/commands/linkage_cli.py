@@ -10,7 +10,7 @@ from veiltab.common.command.new_files import NEW_FILE, force_option
 from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.common.storage.named_files import check_place
 from veiltab.curator.formats.address import TableAddress
-from veiltab.curator.formats.source_options import optional_table_options
+from veiltab.curator.formats.source_options import config_option
 from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.options import with_standing
 
@@ -43,7 +43,7 @@ U = TypeVar("U")
     " the hub, which learns no link, give the file of a spoke's sample, or its column `pair` alone.",
 )
 @click.option("--to", type=click.Path(dir_okay=False, path_type=Path), help="The file of the sample, CSV; a new one.")
-@optional_table_options
+@config_option
 @click.option("--checked", type=click.IntRange(min=1), help="So many pairs of a sample were compared by clerks.")
 @click.option("--wrong", type=click.IntRange(min=0), help="So many of them are not one person.")
 def linkage(
@@ -59,7 +59,7 @@ def linkage(
 ) -> None:
     """Show which keys linked how many rows, and how good the links are by estimate; the command sends nothing.
 
-    The sample is of the table that the curator serves, or of that of --table, as it was when it was linked.
+    The sample is of the table that the curator serves, or of that of --config, as it was when it was linked.
     """
     from veiltab.curator.linkage.linkage_text import (
         ladder_picture,
@@ -147,13 +147,13 @@ def _sample(text: str | None, *, is_hub: bool) -> int | Path | None:
 
 
 def _write_sample(standing: OpenedState, drawn: tuple[int | Path, Path] | None, table: TableAddress | None) -> int:
-    """Write people of a sample to a file, if that is wanted, and return how many: of --table, or of what is served."""
+    """Write people of a sample to a file, if that is wanted; return how many. `table` is None for the one served."""
     from veiltab.curator.linkage.linkages import Linkages
     from veiltab.curator.linkage.linked_people import write_sample
 
     if drawn is None:
         if table is not None:
-            raise InvalidInputError("--table is that of a sample", remedy="Give it with --sample and --to.")
+            raise InvalidInputError("--config is for a sample", remedy="Give it with --sample and --to.")
         return 0
     if table is None:
         served = standing.store.served.served_table()
@@ -161,7 +161,7 @@ def _write_sample(standing: OpenedState, drawn: tuple[int | Path, Path] | None, 
             raise InvalidInputError(
                 "it is not known where the table is",
                 where=f"curator {standing.name}",
-                remedy="Give it by --table, with the options of `veiltab curator serve`.",
+                remedy="Give the file of `veiltab curator serve --config`.",
             )
         table = TableAddress.of(served.path)
     sample = Linkages(standing.store.connection, standing.store.audit).latest_sample()

@@ -14,7 +14,7 @@ from veiltab.common.rpc.parties.identity import Identity, Role, load_identity
 from veiltab.common.study.file import Study
 from veiltab.common.web.links import LinkFolder, check_persons, print_links
 from veiltab.curator.formats.address import TableAddress
-from veiltab.curator.formats.source_options import optional_table_options
+from veiltab.curator.formats.source_options import config_option
 from veiltab.curator.officer.opened import open_state
 from veiltab.curator.officer.persons import person_name
 
@@ -32,7 +32,7 @@ from veiltab.curator.officer.persons import person_name
     type=PATH,
     help="Folder of the certificate: to ask others for theirs, and to sign evidence.",
 )
-@optional_table_options
+@config_option
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, help="Of 127.0.0.1; by default a free one.")
 @click.option("--links", is_flag=True, help="Print new links of the console that runs, and end no session.")
 def console(
@@ -48,7 +48,8 @@ def console(
     """Show what waits for a person in a browser on this machine, beside the running service.
 
     Prints one link for each person; it works once, for ten minutes. With --links it prints more, of the console on this
-    state folder that began last.
+    state folder that began last. The table is the one that is served; --config says how to read it if it is not one
+    plain file.
     """
     rights, folder = _rights(persons, readers), LinkFolder(state_folder / "console")
     if links:
@@ -62,6 +63,8 @@ def console(
         from veiltab.curator.console.journal import AuditJournal
 
     with open_state(study_path, state_folder, None) as standing:
+        if table is None and (file := standing.store.served.served_table()) is not None:
+            table = TableAddress.of(file.path)
         served = curator_console(
             Books(standing, study_path),
             AuditJournal(store=standing.store),

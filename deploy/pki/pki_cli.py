@@ -29,18 +29,33 @@ def pki() -> None:
 
 
 @pki.command()
-@_study
+@click.argument("study", type=PATH, metavar="[STUDY.toml]", required=False)
+@click.option("--cluster", is_flag=True, help="Instead of a study, of a Dask cluster that computes for one party.")
 @click.option("--out", type=PATH, required=True, help="Directory to make.")
 @_days
-def init(study: Path, out: Path, days: int) -> None:
+def init(study: Path | None, cluster: bool, out: Path, days: int) -> None:
     """Make the authority of a study and a certificate for each party.
 
     Each party's directory goes to its machine as it is. Keep ca.key away from all of them: anyone who holds it can
     pose as any party.
 
+    With --cluster: the authority, the certificates and the key of tasks of a Dask cluster. Anyone who has a certificate
+    of this authority runs code on every machine of the cluster, and on the party's: make one for each party.
+
     Example: veiltab pki init study.toml --out pki --days 365
     """
-    folders = init_pki(load_study(study), out, lifetime=timedelta(days=days))
+    if cluster == (study is not None):
+        raise InvalidInputError("name either a study file or --cluster", where="STUDY.toml, --cluster")
+    lifetime = timedelta(days=days)
+    if study is None:
+        cluster_folders = init_cluster(out, lifetime=lifetime)
+        lines = [f"{role}: {folder}" for role, folder in cluster_folders.items()]
+        emit(
+            {"authority": out / "ca.pem", "folders": cluster_folders},
+            "\n".join([*lines, "Copy each folder to its machines; give the party the folder client as dask-identity."]),
+        )
+        return
+    folders = init_pki(load_study(study), out, lifetime=lifetime)
     lines = [f"{party}: {folder}" for party, folder in folders.items()]
     emit(
         {"authority": out / "ca.pem", "parties": {party.uri: folder for party, folder in folders.items()}},
@@ -109,25 +124,6 @@ def revoke(study: Path, directory: Path, who: str | None, serial: str | None) ->
     emit(
         {"revoked": [f"{number:x}" for number in revoked], "list": directory / FILE},
         f"{len(revoked)} certificates revoked: {directory / FILE}. Copy it into every party's folder as {FILE}.",
-    )
-
-
-@pki.command()
-@click.option("--out", type=PATH, required=True, help="Directory to make.")
-@_days
-def cluster(out: Path, days: int) -> None:
-    """Make the authority, the certificates and the key of tasks of a Dask cluster that computes for one party.
-
-    Anyone who has a certificate of this authority runs code on every machine of the cluster, and on the party's: make
-    one for each party, and never use a study's.
-
-    Example: veiltab pki cluster --out cluster-pki
-    """
-    folders = init_cluster(out, lifetime=timedelta(days=days))
-    lines = [f"{role}: {folder}" for role, folder in folders.items()]
-    emit(
-        {"authority": out / "ca.pem", "folders": folders},
-        "\n".join([*lines, "Copy each folder to its machines; give the party the folder client as dask-identity."]),
     )
 
 

@@ -207,7 +207,7 @@ def read_certified(path: Path, study_path: Path, authority: Path, revoked: Path 
     """Return a release certificate that holds.
 
     Args:
-        path: the file of `veiltab researcher certificate`.
+        path: the file of `veiltab researcher report`.
         study_path: the study file that it must be of.
         authority: certificate of the study's authority, PEM.
         revoked: the authority's revocation list, if nobody whom it revokes may have signed.

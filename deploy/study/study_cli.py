@@ -26,25 +26,8 @@ if TYPE_CHECKING:
 def study() -> None:
     """Make the study file, and check it before anybody uses it.
 
-    Example: veiltab study init --out study.toml
+    Example: veiltab study merge --study wages --out study.toml
     """
-
-
-@study.command(epilog="Example: veiltab study init --study wages --out study.toml")
-@click.option("--study", "study_id", default="wages", show_default=True, help="Id of the study.")
-@click.option("--out", type=PATH, default="study.toml", show_default=True, help="File to write.")
-def init(study_id: str, out: Path) -> None:
-    """Write a study file to edit, with every key and what it means.
-
-    Where the tables are there, each curator drafts its part from its own table instead, with `veiltab study draft`.
-    """
-    from veiltab.common.study.drafts.template import study_template
-    from veiltab.common.study.file import study_from_bytes
-
-    text = study_template(study_id)
-    study_from_bytes(text.encode(), "--study")
-    _write(out, text)
-    emit({"file": out}, f"{out} is written. Edit it, then run `veiltab study check {out}`.")
 
 
 @study.command(epilog="Example: veiltab study draft --name alice --table alice.csv")
@@ -209,9 +192,10 @@ def _missing_texts(options: Sequence[str]) -> dict[str, set[str]]:
 @study.command(
     epilog="Example: veiltab study merge alice.toml bob.toml --study wages --server cloud.example.org:7400"
     " --curator alice=alice.example.org:7401 --curator bob=bob.example.org:7402"
-    " --researcher rosa=rosa.example.org:7410 --out study.toml"
+    " --researcher rosa=rosa.example.org:7410 --out study.toml\n\n"
+    "A file to edit: veiltab study merge --study wages --out study.toml"
 )
-@click.argument("paths", metavar="DRAFT.toml...", nargs=-1, required=True, type=PATH)
+@click.argument("paths", metavar="[DRAFT.toml...]", nargs=-1, type=PATH)
 @click.option("--study", "study_id", help="Id of the study.")
 @click.option("--title", help="One line for people; by default the id.")
 @click.option("--epsilon", default="1", show_default=True, help="Budget of each curator, over all releases; nats.")
@@ -247,7 +231,8 @@ def merge(
 ) -> int:
     """Make the study file of the drafts of its curators, or say where they contradict one another.
 
-    On a terminal, the command asks for what is not given.
+    On a terminal, the command asks for what is not given. Without drafts it writes a study file to edit, with every key
+    and what it means; of the options --study alone counts then.
     """
     from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
     from veiltab.common.study.drafts.merging import StudyFrame, floors, merged_tables, remarks
@@ -256,6 +241,9 @@ def merge(
     from veiltab.deploy.study.parties import Parties
 
     refuse_present(out)
+    if not paths:
+        _write_template(study_id or "wages", out)
+        return 0
     parties = Parties(takes_all=yes, has_relay=relay is not None)
     drafts, problems = _drafts(paths, parties)
     if problems:
@@ -292,6 +280,16 @@ def merge(
     ]
     emit({"ok": True, "file": out, "problems": [], **facts, "notes": notes}, "\n".join(lines))
     return 0
+
+
+def _write_template(study_id: str, out: Path) -> None:
+    from veiltab.common.study.drafts.template import study_template
+    from veiltab.common.study.file import study_from_bytes
+
+    text = study_template(study_id)
+    study_from_bytes(text.encode(), "--study")
+    _write(out, text)
+    emit({"file": out}, f"{out} is written. Edit it, then run `veiltab study check {out}`.")
 
 
 def _drafts(paths: Sequence[Path], parties: "Parties") -> "tuple[list[Draft], Sequence[tuple[Path | None, Problem]]]":

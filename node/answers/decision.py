@@ -64,7 +64,7 @@ def check_round(spec: Round, study: Study, stratum: str) -> Stratum:
     names = [known.name for known in spec.strata]
     if stratum == EVERYONE and EVERYONE not in names:
         raise InvalidInputError(
-            "this study has strata: give --stratum", where="stratum", remedy=f"Strata: {_some(names)}."
+            "this study has strata: name the stratum of the node", where="stratum", remedy=f"Strata: {_some(names)}."
         )
     return spec.stratum(stratum)
 

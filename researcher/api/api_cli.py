@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING
 import click
 
 from veiltab.common.command.cli import PATH, emit
+from veiltab.common.command.config import ENVIRONMENT
 from veiltab.common.command.options import identity_option, study_argument
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.web.http_options import HttpOptions, check_origin
-from veiltab.researcher.commands.options_cli import release_option, with_client
 
 if TYPE_CHECKING:
     from veiltab.researcher.api.tokens import Token
-    from veiltab.researcher.client.client import Client
 
 _state_option = click.option(
     "--state", "state", required=True, type=PATH, help="Folder of the tokens; not the one of `serve`."
 )
-_label_option = click.option("--label", required=True, help="Whose it is, or for what: a-z, 0-9 and -.")
-_days_option = click.option("--days", type=float, default=30.0, show_default=True, help="Days until it expires.")
 _SCOPES = ("read", "microdata", "request", "certificate")
 
 
@@ -62,9 +60,21 @@ def token() -> None:
     """Make, list and revoke the tokens of `veiltab researcher http`."""
 
 
-@token.command(epilog="Example: veiltab researcher token add --state state-http --label laptop --scope read --days 90")
+@token.command(
+    epilog="Example: veiltab researcher token add --state state-http --label laptop --scope read --days 90\n\n"
+    "A link: veiltab researcher token add study.toml --identity pki/researcher-rosa --state state-http --label board"
+    " --release cover --at https://rosa.example.org:7480"
+)
+@click.argument("study_path", metavar="[STUDY.toml]", required=False, type=PATH)
+@click.option(
+    "--identity",
+    "identity_folder",
+    type=PATH,
+    envvar=ENVIRONMENT["identity"],
+    help="Of a link: folder of the researcher's certificate.",
+)
 @_state_option
-@_label_option
+@click.option("--label", required=True, help="Whose it is, or for what: a-z, 0-9 and -.")
 @click.option(
     "--scope",
     "scopes",
@@ -74,44 +84,45 @@ def token() -> None:
     show_default=True,
     help="What it is good for; repeat it for more. `request` spends curators' budgets.",
 )
-@_days_option
-def add(state: Path, label: str, scopes: tuple[str, ...], days: float) -> None:
-    """Make a token and print it: this once, for only its hash is kept."""
-    from veiltab.researcher.api.tokens import Scope, Tokens
-
-    with closing(Tokens(state)) as tokens:
-        kept, text = tokens.add(label, frozenset(map(Scope, scopes)), days)
-    emit(_facts(kept, kept.created) | {"token": text}, f"{text}\n{_line(kept, kept.created)}")
-
-
-@token.command(
-    epilog="Example: veiltab researcher token link study.toml --identity pki/researcher-rosa"
-    " --state state-http --label board --release cover --at https://rosa.example.org:7480"
-)
-@with_client
-@_state_option
-@_label_option
-@release_option
-@_days_option
+@click.option("--days", type=float, default=30.0, show_default=True, help="Days until it expires.")
+@click.option("--release", "release_name", help="Make a link that reads this release alone: its label or id.")
 @click.option(
-    "--at",
-    "origin",
-    required=True,
-    metavar="https://HOST[:PORT]",
-    help="Where browsers reach `veiltab researcher http`.",
+    "--at", "origin", metavar="https://HOST[:PORT]", help="Of a link: where browsers reach `veiltab researcher http`."
 )
-def link(client: "Client", state: Path, label: str, release_name: str, days: float, origin: str) -> None:
-    """Make a link that opens the report of one release in a browser, and print it: this once.
+def add(
+    study_path: Path | None,
+    identity_folder: Path | None,
+    state: Path,
+    label: str,
+    scopes: tuple[str, ...],
+    days: float,
+    release_name: str | None,
+    origin: str | None,
+) -> None:
+    """Make a token and print it: this once, for only its hash is kept.
 
-    Its token reads this release and nothing else. Anyone who has the link can open it, until it expires or is revoked
-    by its label.
+    With --release it is a link that opens the report of that release in a browser, and reads nothing else. Anyone who
+    has the link can open it, until it expires or is revoked by its label.
     """
     from veiltab.researcher.api.report_link import report_link
     from veiltab.researcher.api.tokens import Scope, Tokens
+    from veiltab.researcher.client.client import Client
 
+    if release_name is None and origin is None:
+        with closing(Tokens(state)) as tokens:
+            kept, text = tokens.add(label, frozenset(map(Scope, scopes)), days)
+        emit(_facts(kept, kept.created) | {"token": text}, f"{text}\n{_line(kept, kept.created)}")
+        return
+    if study_path is None or identity_folder is None or release_name is None or origin is None or scopes != ("read",):
+        raise InvalidInputError(
+            "a link is not described whole",
+            where="--release",
+            remedy="Give STUDY.toml, --identity, --release and --at, and no other scope than read.",
+        )
     check_origin(origin, "--at")
-    release = client.release(release_name)
-    attributes = release.domain().names  # a release without a result is refused
+    with Client(study_path, identity=identity_folder) as client:
+        release = client.release(release_name)
+        attributes = release.domain().names  # a release without a result is refused
     with closing(Tokens(state)) as tokens:
         kept, text = tokens.add(label, frozenset({Scope.READ}), days, release.id)
     address = report_link(origin, release.id, text)

@@ -13,7 +13,7 @@ from veiltab.common.command.cli import PATH, emit, finite, note
 from veiltab.common.errors import ClosedRoundError, InvalidInputError
 from veiltab.researcher.collection.guarantee import DELTA_OF_COINS
 from veiltab.researcher.collection.plan_cli import plan
-from veiltab.researcher.collection.results.results_cli import adapt, estimate
+from veiltab.researcher.collection.results.results_cli import estimate
 from veiltab.researcher.collection.round_options import CONNECTION, optional_round_option, round_option, with_rounds
 from veiltab.researcher.collection.simulation.simulate_cli import simulate
 from veiltab.researcher.collection.text import by_stratum_name, spec_dict, spec_text, status_dict, status_text
@@ -202,5 +202,5 @@ def close(rounds: "Rounds", round_id: str) -> None:
     )
 
 
-for command in (estimate, adapt, plan, simulate):
+for command in (estimate, plan, simulate):
     collect.add_command(command)

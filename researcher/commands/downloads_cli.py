@@ -1,4 +1,4 @@
-"""`veiltab researcher synthesise` and `certificate`: what a release leaves behind."""
+"""`veiltab researcher synthesise` and `report`: microdata, pages and certificates of a release."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,10 +10,11 @@ from veiltab.common.command.new_files import NEW_FILE, force_option, refuse_pres
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import written_whole
 from veiltab.researcher.commands.linkage_options import Linkage, linkage_option
-from veiltab.researcher.commands.options_cli import release_option, with_client
+from veiltab.researcher.commands.options_cli import confidence_option, release_option, with_client
 
 if TYPE_CHECKING:
     from veiltab.researcher.client.client import Client
+    from veiltab.researcher.client.release import Release
 
 
 @click.command(
@@ -120,20 +121,50 @@ def synthesise(
 
 
 @click.command(
-    epilog="Example: veiltab researcher certificate study.toml --identity pki/researcher-rosa"
-    " --release wages --out wages.certificate"
+    epilog="Example: veiltab researcher report study.toml --identity pki/researcher-rosa"
+    " --release wages --out wages.html\n\n"
+    "The certificate: --out wages.certificate"
 )
 @with_client
 @release_option
-@click.option("--out", type=NEW_FILE, required=True, help="File to write.")
+@confidence_option
+@click.option("--out", required=True, type=NEW_FILE, help="File to write: NAME.html, or NAME.certificate.")
 @force_option
-def certificate(client: "Client", release_name: str, out: Path) -> None:
-    """Write the release certificate: description, receipts and ledgers, signed by every curator and the server.
+def report(client: "Client", release_name: str, confidence: float, out: Path) -> None:
+    """Write one self-contained HTML page with pictures, the epsilon card and every number; or the release certificate.
 
-    One file holds all tables of a release, and says that none is missing. An auditor checks it offline, with the study
-    file and `veiltab verify`. It holds the counts of the tests: keep it from analysts, who may not ask for it.
+    Of a release of several tables the page is about microdata of as many rows as there are respondents, with the seed
+    "report"; `veiltab researcher synthesise --report` writes the page that goes with a file of your own.
+
+    A certificate has the description, the receipts and the ledgers, signed by every curator and the server, for all
+    tables of a release, and says that none is missing. `veiltab verify` checks it offline with the study file. It holds
+    the counts of the tests: keep it from analysts, who may not ask for it.
     """
+    if out.suffix not in {".html", ".certificate"}:
+        raise InvalidInputError(
+            "this is neither a page nor a certificate", where=str(out), remedy="Write NAME.html or NAME.certificate."
+        )
     release = client.release(release_name)
+    if out.suffix == ".html":
+        _write_page(client, release, confidence, out)
+        emit({"release": release.id, "report": out}, f"Report: {out}")
+        return
     with written_whole(out) as file:
         file.write(release.certificate().encode())
     emit({"release": release.id, "certificate": out}, f"Certificate: {out}")
+
+
+def _write_page(client: "Client", release: "Release", confidence: float, out: Path) -> None:
+    from veiltab.common.web.document import write_page
+    from veiltab.researcher.report.microdata_page import render
+    from veiltab.researcher.report.presentation import card_of, microdata_report, report_page
+
+    known = release.status()
+    if known.tables:
+        note(f"a model of {len(known.tables)} tables is fitted")
+        microdata = release.synthesise(seed="report")
+        note("the release is played again, to see how far from the truth the rows are")
+        html = render(microdata_report(client.study, microdata, card_of(known)))
+    else:
+        html = report_page(client.study, known, release.estimate(confidence=confidence))
+    write_page(html, out)

@@ -1,16 +1,17 @@
-"""`veiltab researcher estimate` and `report`: tables, analyses, pages."""
+"""`veiltab researcher estimate`: tables, analyses, waves."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from veiltab.common.command.cli import emit, note
+from veiltab.common.command.cli import emit
 from veiltab.common.command.new_files import NEW_FILE, force_option
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.commands.linkage_options import Linkage, linkage_option
-from veiltab.researcher.commands.options_cli import absent_option, confidence_option, release_option, with_client
+from veiltab.researcher.commands.options_cli import RELEASE, absent_option, confidence_option, with_client
 from veiltab.researcher.commands.question_options import QUESTION_EXAMPLES, check_files, question_argument, write_files
 from veiltab.researcher.commands.status_cli import card_lines
 from veiltab.researcher.report.plain_data import analysis_dict, said_of_links, status_dict, table_dict
@@ -28,8 +29,15 @@ if TYPE_CHECKING:
 @click.command(epilog=QUESTION_EXAMPLES)
 @with_client
 @question_argument
-@release_option
+@click.option(
+    "--release",
+    "release_names",
+    required=True,
+    multiple=True,
+    help=f"{RELEASE}. Repeat it for the waves of a study, in their order.",
+)
 @click.option("--compare", metavar="RELEASE", help="Another release of the same study: this one minus that.")
+@click.option("--changes", is_flag=True, help="How each wave differs from the one before.")
 @linkage_option
 @absent_option
 @confidence_option
@@ -40,8 +48,9 @@ def estimate(
     client: "Client",
     *,
     question: str,
-    release_name: str,
+    release_names: tuple[str, ...],
     compare: str | None,
+    changes: bool,
     linkage: Linkage,
     absent: str,
     confidence: float,
@@ -52,14 +61,22 @@ def estimate(
 
     Shares, means and models are of the people whom every curator of the released table has. A table that was not
     measured comes from a model of those that were, and is marked. The level of a test is 1 less the confidence.
-    --compare takes shares, perhaps by group.
+    --compare takes shares, perhaps by group. A question to several waves shows what each says, or how they changed.
     """
     from veiltab.researcher.estimates.estimation import TableEstimate
     from veiltab.researcher.questions.question import answer
     from veiltab.researcher.questions.sentence import parse_question
 
     check_files(out, picture)
-    release = client.release(release_name)
+    choices: dict[str, Any] = {"confidence": confidence, "linkage_error": linkage, "absent": absent}
+    if changes or len(release_names) > 1:
+        if compare is not None:
+            raise InvalidInputError(
+                "waves are not compared with another release", where="--compare", remedy="Take --changes instead."
+            )
+        _emit_waves(client, release_names, question, choices, out, picture, as_changes=changes)
+        return
+    release = client.release(release_names[0])
     asked = parse_question(question, release.domain(absent=absent))
     if asked.independence:
         refuse_beside_test({"--compare": compare, "--linkage-error": linkage, "--out": out, "--picture": picture})
@@ -68,10 +85,8 @@ def estimate(
     if asked.is_of_all_tables:
         if compare is not None:
             raise InvalidInputError("only shares are compared between releases", where="--compare")
-        analysis = release.ask(question, confidence=confidence, linkage_error=linkage, absent=absent)
-        _emit_analysis(client.study, release, None, analysis, out, picture)
+        _emit_analysis(client.study, release, None, release.ask(question, **choices), out, picture)
         return
-    choices: dict[str, Any] = {"confidence": confidence, "linkage_error": linkage, "absent": absent}
     table = release.table(asked.attributes, **choices)
     if asked.is_plain and compare is None and isinstance(table, TableEstimate):
         _emit_table(client.study, release, table, out, picture)
@@ -113,20 +128,7 @@ def _emit_table(
 
 
 def _emit_test(release: "Release", test: "IndependenceTest") -> None:
-    data = {
-        "release": release.id,
-        "left": list(test.left),
-        "right": list(test.right),
-        "statistic": test.statistic,
-        "degrees": test.degrees,
-        "p_value": test.p_value,
-        "level": test.level,
-        "dependent": test.dependent,
-        "association": test.association,
-        "least_expected": test.least_expected,
-        "approximate": test.approximate,
-        "remarks": list(test.remarks),
-    }
+    data = {"release": release.id, **asdict(test), "dependent": test.dependent, "approximate": test.approximate}
     emit(data, str(test))
 
 
@@ -155,36 +157,35 @@ def _emit_analysis(
     emit(data, "\n".join(part for part in parts if part))
 
 
-@click.command(
-    epilog="Example: veiltab researcher report study.toml --identity pki/researcher-rosa"
-    " --release wages --out wages.html"
-)
-@with_client
-@release_option
-@confidence_option
-@click.option("--out", required=True, type=NEW_FILE, help="HTML file to write.")
-@force_option
-def report(client: "Client", release_name: str, confidence: float, out: Path) -> None:
-    """Write one self-contained HTML page with pictures, the epsilon card and every number.
+def _emit_waves(
+    client: "Client",
+    names: Sequence[str],
+    question: str,
+    choices: Mapping[str, Any],
+    out: Path | None,
+    picture: Path | None,
+    *,
+    as_changes: bool,
+) -> None:
+    from veiltab.researcher.questions.series import series
 
-    Of a release of several tables it is about microdata of as many rows as there are respondents, with the seed
-    "report"; `veiltab researcher synthesise --report` writes the page that goes with a file of your own.
-    """
-    from veiltab.common.web.document import write_page
-    from veiltab.researcher.report.microdata_page import render
-    from veiltab.researcher.report.presentation import card_of, microdata_report, report_page
-
-    release = client.release(release_name)
-    known = release.status()
-    if known.tables:
-        note(f"a model of {len(known.tables)} tables is fitted")
-        microdata = release.synthesise(seed="report")
-        note("the release is played again, to see how far from the truth the rows are")
-        html = render(microdata_report(client.study, microdata, card_of(known)))
-    else:
-        html = report_page(client.study, known, release.estimate(confidence=confidence))
-    write_page(html, out)
-    emit({"release": release.id, "report": out}, f"Report: {out}")
+    answers, waves = {}, dict[str, str]()
+    for name in names:
+        release = client.release(name)
+        if release.id in waves:
+            raise InvalidInputError(
+                f"{waves[release.id]} and {name} are the same release", where="--release", remedy="Name each once."
+            )
+        waves[release.id] = name
+        try:
+            answers[name] = release.ask(question, **choices)
+        except InvalidInputError as error:
+            where = f"{name}, {error.where}" if error.where else name
+            raise InvalidInputError(error.problem, where=where, remedy=error.remedy) from error
+    analysis = series(answers, as_changes=as_changes)
+    written = write_files(analysis, out, picture)
+    data = {"releases": list(answers), **analysis_dict(client.study, analysis), "out": out, "picture": picture}
+    emit(data, "\n".join((analysis.text(), f"Study: {client.study.title}.", *written)))
 
 
 def _other_table(

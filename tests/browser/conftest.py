@@ -78,7 +78,6 @@ def curator_console(local: LocalStudy, persons: Sequence[str], name: str = "alic
     paths: dict[str, Path] = {
         "--state": local.state_folder(Role.CURATOR, name),
         "--identity": local.identity_folder(Role.CURATOR, name),
-        "--table": local.tables[name],
     }
     options = [str(word) for option in paths.items() for word in option]
     log = local.folder / f"console-{time.monotonic_ns()}.log"

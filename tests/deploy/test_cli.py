@@ -77,10 +77,8 @@ KEEP_WHAT_IS_THERE = {
     "demo table --out",
     "lab reproduce --out",
     "pki init --out",
-    "pki cluster --out",
     "rehearse --out",
     "study draft --out",
-    "study init --out",
     "study merge --out",
 }
 """They refuse what is there without --force, or go on with it; tests of their own show it."""

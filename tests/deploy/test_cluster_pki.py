@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 from cryptography import x509
 
-from veiltab.common.errors import ConflictError
+from veiltab.common.errors import ConflictError, InvalidInputError
 from veiltab.common.rpc.parties.identity import check_issuer
 from veiltab.deploy.cli import veiltab
 from veiltab.deploy.pki.cluster import init_cluster
@@ -52,9 +52,13 @@ def test_a_cluster_is_not_replaced(tmp_path: Path) -> None:
 
 
 def test_the_command_names_the_folders(tmp_path: Path) -> None:
-    done = CliRunner().invoke(veiltab, ["pki", "cluster", "--out", str(tmp_path / "pki"), "--days", "30", "--json"])
+    words = ["pki", "init", "--cluster", "--out", str(tmp_path / "pki"), "--days", "30", "--json"]
+    done = CliRunner().invoke(veiltab, words)
     assert json.loads(done.output)["folders"] == {
         role: str(tmp_path / "pki" / role) for role in ("scheduler", "worker", "client")
     }
-    said = CliRunner().invoke(veiltab, ["pki", "cluster", "--out", str(tmp_path / "other")]).output
+    said = CliRunner().invoke(veiltab, ["pki", "init", "--cluster", "--out", str(tmp_path / "other")]).output
     assert "dask-identity" in said
+    for wrong in ([], ["study.toml", "--cluster"]):
+        refused = CliRunner().invoke(veiltab, ["pki", "init", *wrong, "--out", str(tmp_path / "none")])
+        assert isinstance(refused.exception, InvalidInputError)

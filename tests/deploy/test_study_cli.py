@@ -31,8 +31,8 @@ def as_json(cli: Ran, *args: str, code: int = 0) -> Any:  # noqa: ANN401 - as JS
     return json.loads(out)
 
 
-def test_what_init_writes_passes_the_check(cli: Ran) -> None:
-    code, out, err = cli("init", "--study", "pay")
+def test_a_file_to_edit_passes_the_check(cli: Ran) -> None:
+    code, out, err = cli("merge", "--study", "pay")
     assert (code, err) == (0, "")
     assert "veiltab study check study.toml" in out
     found = as_json(cli, "check", "study.toml")
@@ -41,18 +41,18 @@ def test_what_init_writes_passes_the_check(cli: Ran) -> None:
     assert cli("check", "study.toml")[1].startswith("study.toml: ready\n")
 
 
-def test_init_takes_no_id_that_a_study_cannot_have_and_replaces_no_file(cli: Ran) -> None:
-    code, _, err = cli("init", "--study", "My study")
+def test_a_file_to_edit_has_an_id_that_a_study_can_have_and_replaces_no_file(cli: Ran) -> None:
+    code, _, err = cli("merge", "--study", "My study")
     assert (code, Path("study.toml").exists()) == (2, False)
     assert "is not a name" in err
     Path("study.toml").write_text("mine")
-    code, _, err = cli("init")
+    code, _, err = cli("merge")
     assert (code, Path("study.toml").read_text()) == (5, "mine")
     assert "this file is there already. Name another one" in err
 
 
 def test_check_says_all_that_is_wrong(cli: Ran) -> None:
-    cli("init")
+    cli("merge")
     text = Path("study.toml").read_text().replace("owner =", "onwer =").replace("[budget]", "[budjet]")
     Path("study.toml").write_text(text)
     found = as_json(cli, "check", "study.toml", code=2)

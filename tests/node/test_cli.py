@@ -85,24 +85,22 @@ def test_a_node_reports_and_repeats_itself(terminal: Terminal, monkeypatch: pyte
 
 @pytest.mark.parametrize("line", [f"{ID},everyone,{TOKENS[3]}", f"everyone,{TOKENS[3]}"])
 def test_a_token_may_be_its_whole_line(terminal: Terminal, line: str) -> None:
-    path = terminal.folder / "token"
-    path.write_text(f"{line}\n", "utf-8")
-    assert terminal.json("report", "--value", "7", "--token-file", str(path)) == (
+    assert terminal.json("report", "--value", "7", "--token", f"{line}\n") == (
         0,
         {"round": ID, "state": "counted", "before": False},
     )
 
 
 @pytest.mark.parametrize(
-    ("line", "words", "stratum"),
+    ("line", "stratum"),
     [
-        (f"{ID},north,{TOKENS[0]}", (), "north"),
-        (f"north,{TOKENS[0]}", ("--stratum", "south"), "south"),
-        (f"{ID},everyone,{TOKENS[0]}", (), None),
+        (f"{ID},north,{TOKENS[0]}", "north"),
+        (f"south,{TOKENS[0]}", "south"),
+        (f"{ID},everyone,{TOKENS[0]}", None),
     ],
 )
-def test_the_stratum_of_a_tokens_line_is_the_nodes_unless_it_says_another(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, line: str, words: tuple[str, ...], stratum: str | None
+def test_the_stratum_of_a_tokens_line_is_the_nodes(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, line: str, stratum: str | None
 ) -> None:
     told: list[Any] = []
 
@@ -111,35 +109,21 @@ def test_the_stratum_of_a_tokens_line_is_the_nodes_unless_it_says_another(
         return Answer(state=State.SILENT, before=False)
 
     monkeypatch.setattr(Node, "answer", answer)
-    assert terminal.run("report", "--value", "7", "--token", line, *words)[0] == 0
+    assert terminal.run("report", "--value", "7", "--token", line)[0] == 0
     assert told == [(TOKENS[0], stratum)]
 
 
-def test_a_file_wins_over_the_environment_and_not_over_an_option(
+def test_the_environment_holds_what_no_list_of_processes_shows(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, text in (("token", TOKENS[3]), ("value", "7")):
-        (terminal.folder / name).write_text(f"\ufeff{text}\r\n", "utf-8")  # as phones and Windows write it
-    files = ("--token-file", str(terminal.folder / "token"), "--value-file", str(terminal.folder / "value"))
-    for words in (("--token", TOKENS[4]), ("--value", "8")):
-        code, _, err = terminal.run("report", *files, *words)
-        assert code == 2
-        assert f"give {words[0]} or {words[0]}-file, not both" in err
-    monkeypatch.setenv("VEILTAB_TOKEN", "no token")
-    monkeypatch.setenv("VEILTAB_VALUE", "no value")
-    assert terminal.json("report", *files)[1]["state"] == "counted"
+    monkeypatch.setenv("VEILTAB_TOKEN", TOKENS[3])
+    monkeypatch.setenv("VEILTAB_VALUE", "7\r\n")
+    assert terminal.json("report")[1]["state"] == "counted"
 
 
 def test_without_a_token_nothing_is_decided(terminal: Terminal) -> None:
-    (terminal.folder / "latin").write_bytes(b"\xe9")
     for words, code, problem in (
-        ((), 2, "there is no token"),
-        (("--token-file", str(terminal.folder / "none")), 2, "this file is not there"),
-        (
-            ("--token-file", str(terminal.folder / "latin")),
-            2,
-            "cannot be read. Check its rights, and that it is text in UTF-8.",
-        ),
+        ((), 2, "Missing option '--token'"),
         (("--token", "secret"), 2, "the token is not 32 hexadecimal digits"),
     ):
         found, out, err = terminal.run("report", "--value", "7", *words)

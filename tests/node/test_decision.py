@@ -101,7 +101,7 @@ def test_a_round_of_the_study_is_answered_in_its_strata() -> None:
     assert check_round(round_with(epsilon=Decimal(4)), study(), "north") == NORTH
     with pytest.raises(InvalidInputError, match="no such stratum"):
         check_round(SPEC, study(), "east")
-    with pytest.raises(InvalidInputError, match=r"this study has strata: give --stratum. Strata: north, south\."):
+    with pytest.raises(InvalidInputError, match=r"name the stratum of the node. Strata: north, south\."):
         check_round(SPEC, study(), "everyone")
     assert plain_round().stratum("everyone") == EVERYBODY
 

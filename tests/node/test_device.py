@@ -137,7 +137,7 @@ def test_a_node_that_stays_silent_sends_nothing_ever(device: Device) -> None:
 def test_a_node_in_a_stratum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     device = Device(tmp_path, STUDY, monkeypatch)
     device.open(round_with(), stratum="south")
-    with pytest.raises(InvalidInputError, match=r"this study has strata: give --stratum. Strata: north, south\."):
+    with pytest.raises(InvalidInputError, match=r"name the stratum of the node. Strata: north, south\."):
         device.report()
     with pytest.raises(InvalidInputError, match=r"no such stratum in this round. Strata: north, south"):
         device.report(stratum="east")

@@ -44,7 +44,7 @@ class Served:
         """Run the command that makes a link of a report."""
         common = (self.world.local.study_path, "--identity", self.identity, "--state", self.state)
         words = (*common, "--label", label, "--release", release, "--at", self.url)
-        return self.world.command("researcher", "token", "link", *words)
+        return self.world.command("researcher", "token", "add", *words)
 
     def client(self, token: str) -> httpx.Client:
         headers = {"Authorization": f"Bearer {token}"} if token else {}

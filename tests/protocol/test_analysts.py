@@ -76,7 +76,7 @@ def test_no_count_of_a_test_of_the_server_is_read_by_an_analyst(village: World, 
     numbers = set(re.findall(r"(?<![\w.])[\d,]+(?![\w.]\d)", section))  # ids and decimals have digits too
     public = {f"{one[name]:,.0f}" for one in read for name in ("canaries", "expected", "sd")}
     assert numbers <= public | {"0"}  # the table's tabindex
-    refused = command(village, "certificate", ANA, "--release", label, "--out", str(tmp_path / "ana.certificate"))
+    refused = command(village, "report", ANA, "--release", label, "--out", str(tmp_path / "ana.certificate"))
     assert refused.code == 3
     assert "only researcher rosa may have the certificate, which holds the counts of the tests" in refused.errors
     assert not (tmp_path / "ana.certificate").exists()

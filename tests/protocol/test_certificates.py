@@ -21,9 +21,7 @@ def label(village: World) -> str:
 
 def written(world: World, who: Who, label: str, out: Path) -> Path:
     own = ("--identity", world.local.identity_folder(*who))
-    told = world.command(
-        "researcher", "certificate", world.local.study_path, *own, "--release", label, "--out", str(out)
-    )
+    told = world.command("researcher", "report", world.local.study_path, *own, "--release", label, "--out", str(out))
     assert told.code == 0, told.errors
     assert told.data["certificate"] == str(out)
     return out

@@ -83,7 +83,7 @@ def test_one_file_proves_all_its_tables_and_an_owner_takes_it_as_evidence(
     village: World, label: str, tmp_path: Path
 ) -> None:
     certificate, evidence = tmp_path / "linked.certificate", tmp_path / "evidence.zip"
-    made = command(village, "certificate", "--release", label, "--out", certificate)
+    made = command(village, "report", "--release", label, "--out", certificate)
     assert made.code == 0, made.errors
     identity, study = village.local.identity_folder(*BOB), village.local.study_path
     checked = ("--study", study, "--authority", identity / "ca.pem")

@@ -126,14 +126,22 @@ def check_refused_samples(world: Linked, folder: Path, links: int) -> None:
     other, path, there = folder / "changed.csv", folder / "new.csv", folder / "sample-bob.csv"
     lines = world.local.tables["bob"].read_text("utf-8").splitlines(keepends=True)
     other.write_text("".join([*lines[:-1], f"x{lines[-1]}"]), "utf-8")
+    config = folder / "bob.toml"
+    config.write_text(f'table = "{other}"', "utf-8")
     before, to = there.read_bytes(), ("--to", str(path))
     for options, said in {
         ("--sample", "60", "--to", str(there)): "there is a file already",
         ("--sample", str(links + 1), *to): f"{links + 1:,} people are asked for, and a sample has {links:,} at most",
-        ("--sample", "5", *to, "--table", str(other)): "this is not the table that was linked, or it was changed since",
+        (
+            "--sample",
+            "5",
+            *to,
+            "--config",
+            str(config),
+        ): "this is not the table that was linked, or it was changed since",
         ("--sample", "5"): "--sample and --to go together",
         ("--sample", "0", *to): "'0' is no number of people",
-        ("--table", str(other)): "--table is that of a sample",
+        ("--config", str(config)): "--config is for a sample",
         ("--checked", "5"): "--checked and --wrong go together",
         ("--checked", "5", "--wrong", "6"): "there are more wrong links than tested ones",
         ("--checked", str(links + 1), "--wrong", "6"): f"{links + 1:,} pairs were compared, and {links:,} people are",

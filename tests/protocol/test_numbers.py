@@ -120,15 +120,15 @@ def test_the_command_says_the_same(world: World) -> None:
 def test_waves_are_shown_with_their_changes_and_drawn(world: World, tmp_path: Path) -> None:
     identity, picture = world.local.folder / "pki" / "researcher-rosa", tmp_path / "ages.svg"
     who = (world.local.study_path, "--identity", identity, "--confidence", str(SURE))
-    asked = ("--releases", "spring,summer", "mean of age by region")
-    waves = world.command("researcher", "series", *who, *asked, "--changes", "--picture", picture)
+    asked = ("--release", "spring", "--release", "summer", "mean of age by region")
+    waves = world.command("researcher", "estimate", *who, *asked, "--changes", "--picture", picture)
     assert waves.code == 0, waves.errors
     assert [row["labels"]["wave"] for row in waves.data["rows"]] == ["summer"] * 3
     assert all(row["low"] < 0 < row["high"] for row in waves.data["rows"])
     assert "change of the mean of age" in picture.read_text("utf-8")
-    twice = world.command("researcher", "series", *who, "--releases", "spring,spring", "mean of age")
+    twice = world.command("researcher", "estimate", *who, "--release", "spring", "--release", "spring", "mean of age")
     assert (twice.code, "are the same release" in twice.errors) == (2, True)
-    alone = world.command("researcher", "series", *who, "--releases", "spring", "mean of age")
+    alone = world.command("researcher", "estimate", *who, "--release", "spring", "--changes", "mean of age")
     assert (alone.code, "Name at least two" in alone.errors) == (2, True)
 
 

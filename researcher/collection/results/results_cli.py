@@ -1,4 +1,4 @@
-"""`veiltab collect estimate` and `adapt`: the results of a closed round."""
+"""`veiltab collect estimate`: the results of a closed round, and the rates of a second one."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -39,7 +39,8 @@ estimator_option = click.option(
 
 @click.command(
     epilog=f"Example: veiltab collect estimate {CONNECTION} --round ID --out age.csv\n\n"
-    "Two rounds together: --round FIRST --with SECOND"
+    "Two rounds together: --round FIRST --with SECOND\n\n"
+    "The rates of a second round: --round ID --second-round 3000"
 )
 @with_rounds
 @round_option
@@ -53,6 +54,19 @@ estimator_option = click.option(
 @estimator_option
 @confidence_option
 @click.option("--balance", is_flag=True, help="Add what a sample with each value reported equally often would hold.")
+@click.option(
+    "--second-round",
+    metavar="REPORTS",
+    type=click.IntRange(min=1),
+    help="Add the rates at which the strata should report in a second round of so many expected reports.",
+)
+@click.option(
+    "--goal",
+    type=click.Choice(["largest", "sum"]),
+    default="largest",
+    show_default=True,
+    help="What a second round makes least: the largest variance of a value, or the sum over all values.",
+)
 @click.option("--out", type=NEW_FILE, help="Also write the table here (.csv, .parquet or .json).")
 @click.option("--report", "page", type=NEW_FILE, help="Also write one self-contained HTML page with the picture.")
 @force_option
@@ -63,6 +77,8 @@ def estimate(
     estimator: str | None,
     confidence: float,
     balance: bool,
+    second_round: int | None,
+    goal: str,
     out: Path | None,
     page: Path | None,
 ) -> None:
@@ -76,8 +92,12 @@ def estimate(
     from veiltab.researcher.estimates.table import check_table_path, write
     from veiltab.researcher.frequency.frequencies import estimate as estimated
 
-    if others and (balance or page is not None):
-        raise InvalidInputError("a page and a balanced sample are of one round", where="--with", remedy="Leave it out.")
+    if others and (balance or second_round or page is not None):
+        raise InvalidInputError(
+            "a page, a balanced sample and a second round follow from one round",
+            where="--with",
+            remedy="Leave it out.",
+        )
     if out is not None:
         check_table_path(out)
     known, counted = rounds.result(round_id)
@@ -114,13 +134,16 @@ def estimate(
         "out": out,
         "report": page,
     }
-    balanced: list[str] = []
+    more_lines: list[str] = []
     if balance:
-        data["balance"], balanced = _balance(counted, frequencies)
+        data["balance"], more_lines = _balance(counted, frequencies)
+    if second_round:
+        data["second_round"], following = _second_round(counted, second_round, goal)
+        more_lines += following
     lines = [
         values_text(frequencies),
         "",
-        *balanced,
+        *more_lines,
         (
             f"{frequencies.estimator} over {sum(sum(status.reports) for status in statuses)} reports of"
             f" {frequencies.population} nodes{f', {len(statuses)} rounds together' if more else ''}. Intervals at"
@@ -207,44 +230,25 @@ def _check_no_tokens(path: Path) -> None:
         raise ConflictError("this file holds tokens", where=str(path), remedy="Give another file for the result.")
 
 
-@click.command(
-    epilog=f"Example: veiltab collect adapt {CONNECTION} --round ID --budget 3000\n\n"
-    "Then open the second round with the rates that it prints."
-)
-@with_rounds
-@round_option
-@click.option("--budget", required=True, type=click.IntRange(min=1), help="Expected reports of the second round.")
-@click.option(
-    "--goal",
-    type=click.Choice(["largest", "sum"]),
-    default="largest",
-    show_default=True,
-    help="What to minimise: the largest variance of a value, or the sum over all values.",
-)
-def adapt(rounds: "Rounds", round_id: str, budget: int, goal: str) -> None:
-    """Compute from a closed round the rates at which the strata should report in a second one.
-
-    A node that answers both rounds pays both epsilons.
-    """
+def _second_round(first: "Tally", budget: int, goal: str) -> tuple[dict[str, object], list[str]]:
     from veiltab.researcher.collection.allocation import Objective, allocate
 
-    first = rounds.tally(round_id)
     allocation = allocate(first, budget=budget, objective=Objective(goal))
     rates = {stratum: f"{float(rate):.6f}" for stratum, rate in zip(first.strata, allocation.rates, strict=True)}
-    # For comparison: the largest variance at one rate for all.
-    best, equal = (
+    best, at_one_rate = (
         float(variances.max()) ** 0.5 for variances in (allocation.variances, allocation.equal_rate_variances)
     )
+    plain = {
+        "goal": goal,
+        "rates": rates,
+        "expected_reports": float(allocation.expected_reports),
+        "largest_standard_error": best,
+        "largest_standard_error_at_one_rate": at_one_rate,
+    }
     option = ",".join(f"{stratum}={rate}" for stratum, rate in rates.items())
-    emit(
-        {
-            "round": round_id,
-            "goal": goal,
-            "rates": rates,
-            "expected_reports": float(allocation.expected_reports),
-            "largest_standard_error": best,
-            "largest_standard_error_at_one_rate": equal,
-        },
-        f"--rate {option}\nExpected reports: {float(allocation.expected_reports):,.0f}. Largest standard error of a"
-        f" count: {best:,.1f} nodes; at one rate for all {equal:,.1f}.",
+    line = (
+        f"A second round: --rate {option}\nExpected reports: {float(allocation.expected_reports):,.0f}. Largest"
+        f" standard error of a count: {best:,.1f} nodes; at one rate for all {at_one_rate:,.1f}. A node that"
+        " answers both rounds pays both epsilons."
     )
+    return plain, [line]

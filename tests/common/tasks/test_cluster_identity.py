@@ -71,7 +71,7 @@ def test_the_authority_of_the_study_is_refused(client: Path) -> None:
     both = other + (client / "ca.pem").read_bytes()
     with pytest.raises(InvalidInputError, match="every party of the study") as caught:
         load_cluster_identity(client, study_authority=both, clock=lambda: NOW)
-    assert "pki cluster" in caught.value.remedy
+    assert "pki init --cluster" in caught.value.remedy
 
 
 @pytest.mark.parametrize("name", ["ca.pem", "client.pem", "."])

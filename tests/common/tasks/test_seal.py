@@ -91,6 +91,6 @@ def test_a_key_that_others_may_read_is_refused(tmp_path: Path) -> None:
 def test_a_key_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="not there") as caught:
         read_key(tmp_path / "tasks.key")
-    assert "pki cluster" in caught.value.remedy
+    assert "pki init --cluster" in caught.value.remedy
     with pytest.raises(InvalidInputError, match="cannot be read"):
         read_key(tmp_path)

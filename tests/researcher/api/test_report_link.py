@@ -157,7 +157,7 @@ def test_a_link_that_would_open_nothing_is_not_made(
     monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: nullcontext(MadeClient()))
     common = ("study.toml", "--identity", str(tmp_path), "--state", str(tmp_path), "--label", "board")
     ran = CliRunner().invoke(
-        researcher, ["token", "link", *common, "--at", "https://rosa.example.org", *words], standalone_mode=False
+        researcher, ["token", "add", *common, "--at", "https://rosa.example.org", *words], standalone_mode=False
     )
     assert isinstance(ran.exception, error)
     assert ran.exception.where == where
