@@ -53,7 +53,7 @@ def test_the_readme_is_short_and_its_links_lead_somewhere() -> None:
 
 
 SAID: list[tuple[str, ...]] = [
-    ("accounting.md", "Match rates stand in one", "sums of epsilons and of deltas", "only where every ledger admitted"),
+    ("accounting.md", "Releases stand in every ledger"),
     ("accounting.md", "one point (eps_B, delta_B)", "other epsilons is not promised"),
     ("accounting.md", "must not change one person's row in the light of another's and of results"),
     ("accounting.md", "studies with the same people add up"),
