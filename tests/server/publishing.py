@@ -1,8 +1,18 @@
 """Puts releases into a server's state as finished uploads do, and perturbs them."""
 
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.server.records.store import ServerStore
+from veiltab.server.release import perturbation
 from veiltab.server.release.perturbation import perturb_release
 
 
@@ -24,3 +34,36 @@ def perturb(store: ServerStore, spec: TableSpec) -> None:
         perturb_release(store, spec, lease)
     finally:
         store.leases.give_back(lease)
+
+
+STEPS: tuple[tuple[Any, str], ...] = (
+    (shutil, "rmtree"),
+    (os, "fsync"),
+    (Path, "mkdir"),
+    (Path, "rename"),
+    (perturbation, "perturb_chunk"),
+    (perturbation, "sync_folder"),
+    (ServerStore, "publish"),
+    (ServerStore, "delete_ciphertext"),
+)
+"""Of a perturbation: what holds each function, and its name."""
+
+
+def tell(
+    monkeypatch: pytest.MonkeyPatch, steps: Sequence[tuple[Any, str]], event: Callable[[str], None], *, after: bool
+) -> None:
+    """Tell the name of every step, before or after it is made."""
+    for holder, name in steps:
+        monkeypatch.setattr(holder, name, _telling(getattr(holder, name), partial(event, name), after=after))
+
+
+def _telling(step: Callable[..., Any], event: Callable[[], None], *, after: bool) -> Callable[..., Any]:
+    def told(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - any step
+        if not after:
+            event()
+        result = step(*args, **options)
+        if after:
+            event()
+        return result
+
+    return told

@@ -3,7 +3,9 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import chain
 
 import pytest
 
@@ -107,21 +109,18 @@ def test_a_process_that_takes_a_lease_again_holds_the_new_one_alone(two: Two) ->
 
 
 def test_of_many_that_want_a_lease_at_once_one_gets_it(two: Two) -> None:
-    won: list[Lease] = []
     gate = threading.Barrier(8)
 
-    def want(store: ServerStore) -> None:
+    def want(number: int) -> list[str]:
         gate.wait()
-        for number in range(5):
+        won = list[str]()
+        for name in "abcde":
             with suppress(BusyError):
-                won.append(store.leases.take(str(number)))
+                won.append(two[number % 2].leases.take(name).resource)
+        return won
 
-    threads = [threading.Thread(target=want, args=[two[number % 2]]) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(lease.resource for lease in won) == [str(number) for number in range(5)]
+    with ThreadPoolExecutor(8) as threads:
+        assert sorted(chain(*threads.map(want, range(8)))) == list("abcde")
 
 
 def test_a_lease_cannot_be_taken_while_a_change_under_it_is_committed(two: Two, make_spec: Make) -> None:

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from tests.server.publishing import complete, perturb
+from tests.server.publishing import STEPS, complete, perturb, tell
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal
@@ -52,6 +52,14 @@ def read(path: Path, size: int) -> Symbols:
     symbols: Symbols = np.empty(path.stat().st_size // symbol_dtype(size).itemsize, symbol_dtype(size))
     symbols.view(np.uint8)[:] = np.frombuffer(path.read_bytes(), np.uint8)
     return symbols
+
+
+def perturbed(store: ServerStore, make_spec: Make, release_id: str = ID) -> TableSpec:
+    """Return the spec of a small release that is published."""
+    spec, columns = small(make_spec, release_id)
+    complete(store, spec, *columns)
+    perturb(store, spec)
+    return spec
 
 
 def small(make_spec: Make, release_id: str = ID) -> tuple[TableSpec, list[Symbols]]:
@@ -190,9 +198,7 @@ def test_the_digests_of_what_is_published_are_recorded_with_it(any_store: Server
 def test_every_run_draws_fresh_noise(store: ServerStore, make_spec: Make) -> None:
     results = []
     for number in (1, 2):
-        spec, columns = small(make_spec, f"{number:032x}")
-        complete(store, spec, *columns)
-        perturb(store, spec)
+        spec = perturbed(store, make_spec, f"{number:032x}")
         results.append([column.tobytes() for column in published(store, spec)])
     assert results[0] != results[1]
 
@@ -202,9 +208,7 @@ def test_every_run_draws_fresh_noise(store: ServerStore, make_spec: Make) -> Non
 
 def test_afterwards_there_is_no_ciphertext(any_store: ServerStore, make_spec: Make, tmp_path: Path) -> None:
     store = any_store
-    spec, columns = small(make_spec)
-    complete(store, spec, *columns)
-    perturb(store, spec)
+    perturbed(store, make_spec)
     assert store.session(ID).state is ReleaseState.READY
     assert store.perturbation_seconds(ID) > 0
     assert not store.ciphertext_folder(ID).exists()
@@ -213,9 +217,7 @@ def test_afterwards_there_is_no_ciphertext(any_store: ServerStore, make_spec: Ma
 
 def test_a_second_run_is_refused_and_leaves_the_publication_alone(any_store: ServerStore, make_spec: Make) -> None:
     store = any_store
-    spec, columns = small(make_spec)
-    complete(store, spec, *columns)
-    perturb(store, spec)
+    spec = perturbed(store, make_spec)
     before = [column.tobytes() for column in published(store, spec)]
     with pytest.raises(IntegrityError, match="the release was published before"):
         perturb(store, spec)
@@ -235,63 +237,22 @@ class Crash(BaseException):
     """The process is gone."""
 
 
-STEPS = (
-    "shutil.rmtree",
-    "veiltab.server.release.perturbation.perturb_chunk",
-    "veiltab.server.release.perturbation.os.fsync",
-    "veiltab.server.release.perturbation.sync_folder",
-    "pathlib.Path.mkdir",
-    "pathlib.Path.rename",
-    "veiltab.server.records.store.ServerStore.publish",
-    "veiltab.server.records.store.ServerStore.delete_ciphertext",
-)
-
-
 def run_until(monkeypatch: pytest.MonkeyPatch, crash_at: int, work: Callable[[], None], *, after: bool) -> str:
     """Run the work, crash just before or after the call of that number of all the steps, and name it."""
     calls: list[str] = []
+
+    def event(name: str) -> None:
+        calls.append(name)
+        if len(calls) == crash_at:
+            raise Crash
+
     with monkeypatch.context() as broken:
-        for step in STEPS:
-            owner, name = step.rsplit(".", 1)
-            target = resolve(owner)
-            original = getattr(target, name)
-
-            def counted(
-                *args: Any,  # noqa: ANN401 - any step
-                _step: str = step,
-                _original: Callable[..., Any] = original,
-                **options: Any,  # noqa: ANN401 - of any kind
-            ) -> Any:  # noqa: ANN401 - of any kind
-                calls.append(_step)
-                here = len(calls) == crash_at
-                if here and not after:
-                    raise Crash
-                result = _original(*args, **options)
-                if here:
-                    raise Crash
-                return result
-
-            broken.setattr(target, name, counted)
+        tell(broken, STEPS, event, after=after)
         try:
             work()
         except Crash:
-            return calls[crash_at - 1]
+            return calls[-1]
     return ""
-
-
-def resolve(path: str) -> Any:  # noqa: ANN401 - a module or a class
-    import importlib  # noqa: PLC0415 - only this test looks inside
-
-    parts = path.split(".")
-    for length in range(len(parts), 0, -1):
-        try:
-            found: Any = importlib.import_module(".".join(parts[:length]))
-        except ModuleNotFoundError:
-            continue
-        for part in parts[length:]:
-            found = getattr(found, part)
-        return found
-    raise AssertionError(path)
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -320,7 +281,7 @@ def test_a_crash_at_any_step_ends_in_one_publication(
         if not step:
             break
         crashed_at.add(step)
-    assert crashed_at == set(STEPS)
+    assert crashed_at == {name for _, name in STEPS}
 
 
 def test_everything_is_durable_before_the_next_step(

@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -109,11 +110,8 @@ def test_transactions_of_all_processes_and_threads_take_turns(opened: Open) -> N
                 assert row is not None
                 db.execute("UPDATE note SET text = ?", [str(int(row["text"]) + 1)])
 
-    threads = [threading.Thread(target=count, args=[db]) for db in (first, opened()) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(count, [first, opened()] * 3))
     assert texts(first) == ["90"]
 
 
@@ -162,22 +160,9 @@ def test_processes_that_start_at_once_make_the_tables_once(url: str) -> None:
         *SCRIPTS,
         "ALTER TABLE note ADD COLUMN more REAL NOT NULL DEFAULT 0; INSERT INTO note VALUES (1, 'migrated')",
     )
-    failures: list[BaseException] = []
-
-    def start() -> None:
-        try:
-            open_postgres(
-                url, {"notes": later, "others": ("CREATE TABLE other (a TEXT PRIMARY KEY) WITHOUT ROWID",)}
-            ).close()
-        except BaseException as error:  # noqa: BLE001 - told below
-            failures.append(error)
-
-    threads = [threading.Thread(target=start) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    others = ("CREATE TABLE other (a TEXT PRIMARY KEY) WITHOUT ROWID",)
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(lambda _: open_postgres(url, {"notes": later, "others": others}).close(), range(6)))
     db = open_postgres(url, {"notes": later})
     assert texts(db) == ["migrated"]
     types = db.execute("SELECT column_name, data_type FROM information_schema.columns WHERE table_name = ?", ["note"])

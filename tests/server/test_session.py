@@ -1,5 +1,4 @@
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -12,8 +11,6 @@ from veiltab.common.errors import (
     ConflictError,
     DeniedError,
     FailedReleaseError,
-    IntegrityError,
-    InvalidInputError,
     NotReadyError,
     VeiltabError,
 )
@@ -124,39 +121,3 @@ class AnySequence(RuleBasedStateMachine):
 
 TestAnySequence = AnySequence.TestCase
 TestAnySequence.settings = settings(max_examples=200, stateful_step_count=15, deadline=None)
-
-
-def test_the_spec_is_fixed_by_the_first_announcement() -> None:
-    session = Session(spec=SPEC)
-    session.check_same(replace(SPEC))
-    for other in (replace(SPEC, deadline=101), replace(SPEC, sample=4), replace(SPEC, columns=SPEC.columns[::-1])):
-        with pytest.raises(ConflictError, match="another spec is announced"):
-            session.check_same(other)
-
-
-def test_a_column_comes_from_its_owner_only() -> None:
-    session = Session(spec=SPEC)
-    assert session.column_of("a", "alice") == SPEC.columns[0]
-    for other in ("bob", "", "rosa"):
-        with pytest.raises(DeniedError, match="another curator's"):
-            session.column_of("a", other)
-    with pytest.raises(InvalidInputError, match="not in this release"):
-        session.column_of("z", "alice")
-
-
-def test_refusals_say_why() -> None:
-    perturbing = Session(spec=SPEC, state=ReleaseState.PERTURBING)
-    with pytest.raises(ConflictError, match="takes no more data"):
-        perturbing.check_open()
-    with pytest.raises(NotReadyError, match="not published yet"):
-        perturbing.check_readable("rosa")
-    failed = perturbing.ended(ReleaseState.FAILED, "a column was damaged")
-    for refuse in (failed.check_open, lambda: failed.check_readable("rosa")):
-        with pytest.raises(FailedReleaseError, match="a column was damaged"):
-            refuse()
-    with pytest.raises(FailedReleaseError, match="the release is expired"):
-        perturbing.ended(ReleaseState.EXPIRED, "").check_open()
-    with pytest.raises(IntegrityError, match="the release was published before"):
-        perturbing.published().published()
-    with pytest.raises(DeniedError, match="for another researcher"):
-        failed.check_readable("rita")

@@ -1,7 +1,6 @@
 """What one server process leaves, another takes up."""
 
 import asyncio
-import hashlib
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
@@ -12,21 +11,20 @@ import pytest
 
 from tests.server.cluster import Cluster
 from tests.server.held_leases import DATA, ID, Make, Two, complete, run_out, taken_over, two_fixture, url_fixture  # noqa: F401 - fixtures
-from veiltab.common.errors import UnavailableError
+from tests.server.publishing import STEPS, tell
+from tests.server.sent_columns import OWNERS, announced
+from veiltab.common.errors import IntegrityError, UnavailableError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.study.file import Study
-from veiltab.server.records.session import Session
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.perturbation import perturb_release
-from veiltab.server.release.receiving import Announced, Receiver
+from veiltab.server.release.receiving import Receiver
 from veiltab.server.release.releases import Releases
 from veiltab.server.release.retention import sweep
 from veiltab.server.sharing import leases as leasing
 from veiltab.server.sharing.folders import ReleaseFolder
 from veiltab.server.sharing.leases import BusyError, Lease, LostLeaseError
-
-OWNERS = {"sex": "alice", "salary": "bob"}
 
 
 def published(store: ServerStore, release_id: str = ID) -> dict[str, bytes]:
@@ -35,37 +33,6 @@ def published(store: ServerStore, release_id: str = ID) -> dict[str, bytes]:
 
 def on_disk(store: ServerStore, release_id: str = ID) -> set[str]:
     return {path.name for path in store.folder(release_id).published(0).parent.iterdir()}
-
-
-def steps(monkeypatch: pytest.MonkeyPatch, event: Callable[[], None]) -> None:
-    """Tell of every step of a perturbation before it is made."""
-    import os  # noqa: PLC0415 - only this test looks inside
-    import shutil  # noqa: PLC0415 - only this test looks inside
-
-    from veiltab.server.release import perturbation  # noqa: PLC0415 - only this test looks inside
-
-    for holder, name in (
-        (shutil, "rmtree"),
-        (os, "fsync"),
-        (Path, "mkdir"),
-        (Path, "rename"),
-        (perturbation, "perturb_chunk"),
-        (ServerStore, "session"),
-        (ServerStore, "complete_files"),
-        (ServerStore, "publish"),
-        (ServerStore, "delete_ciphertext"),
-    ):
-        original = getattr(holder, name)
-
-        def told(
-            *args: Any,  # noqa: ANN401 - any step
-            _original: Callable[..., Any] = original,
-            **options: Any,  # noqa: ANN401 - of any kind
-        ) -> Any:  # noqa: ANN401 - of any kind
-            event()
-            return _original(*args, **options)
-
-        monkeypatch.setattr(holder, name, told)
 
 
 @pytest.fixture
@@ -107,7 +74,7 @@ def taken_over_at(
     served: dict[str, bytes] = {}
     calls = 0
 
-    def event() -> None:
+    def event(_: str) -> None:
         nonlocal calls
         calls += 1
         if calls == pause_at:
@@ -116,11 +83,9 @@ def taken_over_at(
                 perturb_release(other, spec, lease)
             served.update(published(other, spec.release_id))
 
-    from veiltab.common.errors import IntegrityError  # noqa: PLC0415 - only this test looks inside
-
     lease = paused.leases.take(spec.release_id)
     with monkeypatch.context() as watched:
-        steps(watched, event)
+        tell(watched, (*STEPS, (ServerStore, "session"), (ServerStore, "complete_files")), event, after=False)
         try:
             perturb_release(paused, spec, lease)
         except LostLeaseError:
@@ -141,17 +106,6 @@ async def pieces(
         yield start, data[start : start + 100]
 
 
-def announced(session: Session, attribute: str, data: bytes | None = None) -> Announced:
-    return Announced(
-        curator=OWNERS[attribute],
-        release_id=ID,
-        attribute=attribute,
-        spec_digest=session.spec.digest(),
-        column_digest=hashlib.sha256(DATA[attribute] if data is None else data).digest(),
-        noise_digest=session.noise_digest,
-    )
-
-
 async def test_a_column_goes_on_at_another_process_and_the_first_cannot_touch_it(two: Two, make_spec: Make) -> None:
     first, second = two
     session, column = first.open_session(make_spec()), DATA["sex"]
@@ -160,11 +114,11 @@ async def test_a_column_goes_on_at_another_process_and_the_first_cannot_touch_it
 
     async def overtake() -> None:
         with pytest.raises(BusyError):
-            await other.take(announced(session, "sex"), pieces(column))
+            await other.take(announced(session, "sex", DATA["sex"]), pieces(column))
         run_out(second, f"{ID}/sex")
         held = second.folder(ID).received("sex")
         assert held == 200
-        assert await other.take(announced(session, "sex"), pieces(column, held)) == (400, True)
+        assert await other.take(announced(session, "sex", DATA["sex"]), pieces(column, held)) == (400, True)
 
     # The paused process goes on, with other bytes: a whole column in its eyes.
     with pytest.raises(LostLeaseError):
@@ -184,7 +138,7 @@ def test_a_column_that_another_process_completes_meanwhile_is_left_alone(
 
     def overtaken() -> None:
         run_out(second, f"{ID}/sex")
-        assert asyncio.run(other.take(announced(session, "sex"), pieces(column))) == (400, True)
+        assert asyncio.run(other.take(announced(session, "sex", DATA["sex"]), pieces(column))) == (400, True)
 
     take, begin_column = first.leases.take, ReleaseFolder.begin_column
 
@@ -199,11 +153,11 @@ def test_a_column_that_another_process_completes_meanwhile_is_left_alone(
 
     if paused_at == "before it has the lease":
         monkeypatch.setattr(first.leases, "take", late_take)
-        assert asyncio.run(one.take(announced(session, "sex"), pieces(column))) == (400, True)
+        assert asyncio.run(one.take(announced(session, "sex", DATA["sex"]), pieces(column))) == (400, True)
     else:
         monkeypatch.setattr(ReleaseFolder, "begin_column", late_begin)
         with pytest.raises(LostLeaseError):
-            asyncio.run(one.take(announced(session, "sex"), pieces(column)))
+            asyncio.run(one.take(announced(session, "sex", DATA["sex"]), pieces(column)))
     (path,) = first.complete_files(ID).values()
     assert (path.read_bytes(), list(path.parent.iterdir())) == (column, [path])
 
@@ -217,20 +171,20 @@ async def test_an_upload_may_be_continued_anywhere(two: Two, make_spec: Make) ->
         held = store.folder(ID).received("sex")
         assert held == 100 * number
         part = column[: held + 100]
-        answer = await receiver.take(announced(session, "sex"), pieces(part, held))
+        answer = await receiver.take(announced(session, "sex", DATA["sex"]), pieces(part, held))
         assert answer == (held + 100, number == 3)
         assert [path.name for path in store.ciphertext_folder(ID).iterdir()] == [f"sex.{number + 1}"]
-    assert await receivers[0].take(announced(session, "sex"), pieces(column)) == (400, True)
+    assert await receivers[0].take(announced(session, "sex", DATA["sex"]), pieces(column)) == (400, True)
     # What one said is held may be more than another holds: begin again.
     with pytest.raises(UnavailableError, match="the server holds less of the column than it said before"):
-        await receivers[1].take(announced(session, "salary"), pieces(DATA["salary"], 100, None))
+        await receivers[1].take(announced(session, "salary", DATA["salary"]), pieces(DATA["salary"], 100, None))
 
 
 async def uploaded(processes: tuple[Releases, Releases], spec: TableSpec) -> None:
     """Send each column to another process."""
     for releases, attribute in zip(processes, DATA, strict=True):
         session, _ = releases.open_release(spec, OWNERS[attribute])
-        await releases.upload(announced(session, attribute), pieces(DATA[attribute]))
+        await releases.upload(announced(session, attribute, DATA[attribute]), pieces(DATA[attribute]))
 
 
 async def settled(store: ServerStore, seconds: float = 10) -> None:

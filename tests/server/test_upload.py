@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veiltab.common.errors import ConflictError, IntegrityError, InvalidInputError, VeiltabError
+from veiltab.common.errors import IntegrityError, InvalidInputError, VeiltabError
 from veiltab.server.release.upload import ColumnUpload
 
 COLUMN = bytes(range(7, 107))
@@ -53,16 +53,6 @@ def test_the_same_bytes_are_not_taken_again_and_again(path: Path) -> None:
     assert upload(path, rest)
 
 
-def test_an_upload_resumes_at_every_offset(path: Path) -> None:
-    for offset in range(1, len(COLUMN)):
-        assert received_bytes(path) == 0
-        assert not upload(path, (0, COLUMN[:offset]))
-        assert received_bytes(path) == offset
-        assert upload(path, (offset, COLUMN[offset:]))
-        assert path.read_bytes() == COLUMN
-        path.unlink()
-
-
 def test_what_is_acknowledged_is_durable(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int | str] = []
     fsync = os.fsync
@@ -78,15 +68,6 @@ def test_what_is_acknowledged_is_durable(path: Path, monkeypatch: pytest.MonkeyP
     assert synced == ["folder", "folder", 60, 100]
 
 
-@pytest.mark.parametrize("back", [0, 1, 40, 100])
-def test_the_same_bytes_again_change_nothing(path: Path, back: int) -> None:
-    assert not upload(path, (0, COLUMN[:60]), (0, COLUMN[:60]), (10, COLUMN[10:20]))
-    start = max(0, 60 - back)
-    assert upload(path, (start, COLUMN[start:]))
-    assert upload(path, (0, COLUMN))
-    assert path.read_bytes() == COLUMN
-
-
 def flipped(data: bytes, place: int) -> bytes:
     return data[:place] + bytes([data[place] ^ 0x10]) + data[place + 1 :]
 
@@ -97,15 +78,6 @@ def test_any_flipped_byte_is_found_and_the_column_may_be_sent_again(path: Path) 
             upload(path, (0, flipped(COLUMN, place)[:50]), (50, flipped(COLUMN, place)[50:]))
         assert received_bytes(path) == 0
     assert upload(path, (0, COLUMN))
-
-
-def test_other_bytes_at_a_place_that_is_held_are_refused(path: Path) -> None:
-    assert not upload(path, (0, COLUMN[:60]))
-    for place in range(60):
-        with pytest.raises(ConflictError, match="other bytes are held"):
-            upload(path, (0, flipped(COLUMN, place)))
-    assert received_bytes(path) == 60
-    assert upload(path, (60, COLUMN[60:]))
 
 
 def test_gaps_and_excess_are_refused(path: Path) -> None:

@@ -4,9 +4,9 @@ import asyncio
 import socket
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,23 @@ def identity(tmp_path: Path) -> Path:
     return tmp_path / "pki" / "server-cloud"
 
 
+@contextmanager
+def connected(port: int, identity: Path) -> Iterator[ssl.SSLSocket]:
+    """Connect over TLS and trust the study's authority."""
+    trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=20) as plain,
+        trusting.wrap_socket(plain, server_hostname="localhost") as connection,
+    ):
+        yield connection
+
+
+def client_of(port: int, identity: Path) -> httpx.Client:
+    return httpx.Client(
+        verify=ssl.create_default_context(cafile=str(identity / "ca.pem")), base_url=f"https://localhost:{port}"
+    )
+
+
 def on_a_port(rounds: RoundKeeper, identity: Path, ask: Callable[[int], None]) -> None:
     """Serve real TLS while another thread asks."""
 
@@ -63,10 +80,9 @@ def test_connections_begin_with_tls_of_today_and_are_not_known_again(identity: P
 
 def test_a_client_without_a_certificate_reports_over_tls(rounds: RoundKeeper, identity: Path) -> None:
     opened(rounds)
-    trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
 
     def ask(port: int) -> None:
-        with httpx.Client(verify=trusting, base_url=f"https://localhost:{port}") as client:
+        with client_of(port, identity) as client:
             for token in TOKENS[:3]:
                 body = report_to_json(token, "north", Category(symbol=7))
                 assert client.post(REPORTS, content=body).json() == {"counted": True}
@@ -111,14 +127,10 @@ def test_who_says_no_more_loses_the_connection(
 ) -> None:
     opened(rounds)
     monkeypatch.setattr(listening, "SECONDS", 0.05)
-    trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
     first, then = SILENT[what]
 
     def ask(port: int) -> None:
-        with (
-            socket.create_connection(("127.0.0.1", port), timeout=20) as plain,
-            trusting.wrap_socket(plain, server_hostname="localhost") as connection,
-        ):
+        with connected(port, identity) as connection:
             connection.sendall(first)
             with suppress(ConnectionError, ssl.SSLError):  # closed, in whichever way
                 if then:
@@ -135,13 +147,11 @@ def test_a_client_has_time_for_its_request_after_the_handshake(
 ) -> None:
     opened(rounds)
     monkeypatch.setattr(listening, "_HANDSHAKE_SECONDS", 0.05)
-    trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
 
     def ask(port: int) -> None:
         with (
-            socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
             socket.create_connection(("127.0.0.1", port), timeout=10) as silent,
-            trusting.wrap_socket(plain, server_hostname="localhost") as connection,
+            connected(port, identity) as connection,
         ):
             with suppress(ConnectionError):  # closed, in whichever way
                 assert silent.recv(1) == b""
@@ -165,13 +175,11 @@ FLOODS: dict[str, tuple[str, str]] = {
 @pytest.mark.parametrize("what", FLOODS)
 def test_who_sends_much_beside_a_body_loses_the_connection(rounds: RoundKeeper, identity: Path, what: str) -> None:
     opened(rounds)
-    trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
     first, more = FLOODS[what]
 
     def ask(port: int) -> None:
         with (
-            socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
-            trusting.wrap_socket(plain, server_hostname="localhost") as connection,
+            connected(port, identity) as connection,
             suppress(ConnectionError, ssl.SSLError),  # closed, in whichever way
         ):
             connection.sendall(first.encode())
@@ -184,15 +192,10 @@ def test_who_sends_much_beside_a_body_loses_the_connection(rounds: RoundKeeper, 
 
 def test_who_does_not_wait_for_an_answer_gets_no_further_one(rounds: RoundKeeper, identity: Path) -> None:
     opened(rounds)
-    trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
     answers = bytearray()
 
     def ask(port: int) -> None:
-        with (
-            socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
-            trusting.wrap_socket(plain, server_hostname="localhost") as connection,
-            suppress(ConnectionError, ssl.SSLError),
-        ):
+        with connected(port, identity) as connection, suppress(ConnectionError, ssl.SSLError):
             connection.sendall(f"GET {PATH} HTTP/1.1\r\nHost: x\r\n\r\n".encode() * 100)
             while piece := connection.recv(65_536):
                 answers.extend(piece)
@@ -207,13 +210,12 @@ def test_connections_that_begin_no_handshake_keep_nobody_out(
 ) -> None:
     opened(rounds)
     monkeypatch.setattr(listening, "MOST_CONNECTIONS", 5)
-    trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
 
     def ask(port: int) -> None:
         with ExitStack() as stack:
             for _ in range(50):
                 stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
-            with httpx.Client(verify=trusting, base_url=f"https://localhost:{port}") as client:
+            with client_of(port, identity) as client:
                 content = report_to_json(TOKENS[0], "north", Category(symbol=7))
                 assert client.post(REPORTS, content=content).status_code == 200
 
@@ -238,11 +240,10 @@ def test_a_request_on_one_connection_too_many_is_refused(
 ) -> None:
     opened(rounds)
     monkeypatch.setattr(listening, "MOST_CONNECTIONS", 2)
-    trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
     begun, may_end = recording_waits(rounds, monkeypatch)
 
     def report(port: int, token: bytes) -> int:
-        with httpx.Client(verify=trusting, base_url=f"https://localhost:{port}") as client:
+        with client_of(port, identity) as client:
             return client.post(REPORTS, content=report_to_json(token, "north", Category(symbol=7))).status_code
 
     def ask(port: int) -> None:
@@ -261,11 +262,10 @@ def test_reports_that_are_being_counted_are_answered_when_the_server_ends(
     rounds: RoundKeeper, identity: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened(rounds)
-    trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
     begun, may_end = recording_waits(rounds, monkeypatch)
 
     def ask(port: int) -> httpx.Response:
-        with httpx.Client(verify=trusting, base_url=f"https://localhost:{port}") as client:
+        with client_of(port, identity) as client:
             return client.post(REPORTS, content=report_to_json(TOKENS[0], "north", Category(symbol=7)))
 
     async def scenario() -> httpx.Response:

@@ -383,38 +383,24 @@ async def test_rounds_end_and_are_forgotten_by_themselves(
     assert store.status(OTHER_ID).closed == FUTURE + 1
 
 
-def test_one_token_takes_few_places_of_the_queue(rounds: RoundKeeper, store: CollectionStore) -> None:
-    opened(rounds)
-
-    async def scenario() -> list[str]:
-        many = [rounds.report(ID, TOKENS[0], "north", Category(symbol=7)) for _ in range(MOST_WAITING_EACH + 5)]
-        answers = asyncio.gather(*(reason(report) for report in many))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert rounds.waiting == MOST_WAITING_EACH
-        async with running(rounds):
-            said = await answers
-            assert await reason(rounds.report(ID, TOKENS[0], "north", Category(symbol=7))) == "TOKEN_SPENT"
-        return said
-
-    assert Counter(asyncio.run(scenario())) == {"": 1, "TOKEN_SPENT": MOST_WAITING_EACH - 1, "UNAVAILABLE": 5}
-    assert store.status(ID).reports == (1, 0)
-
-
-def test_so_many_reports_wait_and_no_more(
-    rounds: RoundKeeper, store: CollectionStore, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("tokens", "most", "waiting"),
+    [(TOKENS[:1] * (MOST_WAITING_EACH + 5), 1000, MOST_WAITING_EACH), (TOKENS[:5], 3, 3)],
+    ids=["of one token", "of all"],
+)
+async def test_so_many_reports_wait_and_no_more(
+    rounds: RoundKeeper, monkeypatch: pytest.MonkeyPatch, tokens: list[bytes], most: int, waiting: int
 ) -> None:
-    monkeypatch.setattr("veiltab.server.rounds.rounds.MOST_WAITING", 3)
+    monkeypatch.setattr("veiltab.server.rounds.rounds.MOST_WAITING", most)
     opened(rounds)
-
-    async def scenario() -> list[str]:
-        many = [rounds.report(ID, token, "north", Category(symbol=7)) for token in TOKENS[:5]]
-        answers = asyncio.gather(*(reason(report) for report in many))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert rounds.waiting == 3
-        async with running(rounds):
-            return await answers
-
-    assert Counter(asyncio.run(scenario())) == {"": 3, "UNAVAILABLE": 2}
-    assert store.status(ID).reports == (3, 0)
+    answers = asyncio.gather(*(reason(rounds.report(ID, one, "north", Category(symbol=7))) for one in tokens))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert rounds.waiting == waiting
+    counted, refused = len(set(tokens[:waiting])), len(tokens) - waiting
+    async with running(rounds):
+        assert Counter(await answers) == Counter(
+            {"": counted, "TOKEN_SPENT": waiting - counted, "UNAVAILABLE": refused}
+        )
+        assert await reason(rounds.report(ID, TOKENS[0], "north", Category(symbol=7))) == "TOKEN_SPENT"
+    assert rounds.status(ID, "rosa").reports == (counted, 0)

@@ -1,17 +1,19 @@
 """Rounds in a PostgreSQL that two processes share: no report is lost, none counts twice, no row tells who sent it."""
 
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from tests.common.collection.rounds import ID, OTHER_ID, round_with
 from tests.server.cluster import Cluster
+from tests.server.collection.opened_rounds import BUDGET, said
 from veiltab.common.collection.oracles import Category, Report
 from veiltab.common.collection.round import RoundState
 from veiltab.common.collection.tokens import token_digest
@@ -19,7 +21,6 @@ from veiltab.common.errors import UnavailableError, VeiltabError
 from veiltab.server.records.postgres import Postgres
 from veiltab.server.rounds.rounds_store import Arrival, CollectionStore
 
-BUDGET = Decimal(4)
 DIGESTS = [token_digest(ID, number.to_bytes(16, "big")) for number in range(300)]
 Two = tuple[CollectionStore, CollectionStore]
 
@@ -43,24 +44,17 @@ def arrivals(numbers: range) -> list[Arrival]:
     ]
 
 
-def said(answers: list[VeiltabError | None]) -> list[str]:
-    return ["" if answer is None else answer.reason for answer in answers]
-
-
 def test_reports_at_both_count_once_each(two: Two) -> None:
     """Each report comes at both processes, in batches that overlap."""
-    answers: list[str] = []
 
-    def work(store: CollectionStore, length: int) -> None:
-        for first in range(0, 300, length):
-            answers.extend(said(store.record(arrivals(range(first, min(first + length, 300))))))
+    def work(given: tuple[CollectionStore, int]) -> Counter[str]:
+        store, length = given
+        batches = [arrivals(range(first, min(first + length, 300))) for first in range(0, 300, length)]
+        return Counter(answer for batch in batches for answer in said(store.record(batch)))
 
-    threads = [threading.Thread(target=work, args=[store, length]) for store in two for length in (37, 50)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert Counter(answers) == {"": 300, "TOKEN_SPENT": 900}
+    with ThreadPoolExecutor(4) as threads:
+        answers = sum(threads.map(work, product(two, (37, 50))), Counter[str]())
+    assert answers == {"": 300, "TOKEN_SPENT": 900}
     for store in two:
         assert store.counts(ID)[0].tolist() == [15] * 20
         assert store.status(ID).reports == (300, 0)
@@ -79,21 +73,15 @@ def test_a_round_that_one_closes_is_closed_at_the_other(two: Two) -> None:
 
 
 def test_the_budget_is_spent_once(two: Two) -> None:
-    won: list[str] = []
-
-    def spend(store: CollectionStore, number: int) -> None:
+    def spend(number: int) -> str:
         try:
-            store.open_round(round_with(round_id=f"{number:032x}", epsilon=Decimal(3)), BUDGET)
-            won.append("")
+            two[number % 2].open_round(round_with(round_id=f"{100 + number:032x}", epsilon=Decimal(3)), BUDGET)
         except VeiltabError as error:
-            won.append(error.reason)
+            return error.reason
+        return ""
 
-    threads = [threading.Thread(target=spend, args=[two[number % 2], 100 + number]) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert Counter(won) == {"": 1, "BUDGET_EXCEEDED": 7}
+    with ThreadPoolExecutor(8) as threads:
+        assert Counter(threads.map(spend, range(8))) == {"": 1, "BUDGET_EXCEEDED": 7}
 
 
 def test_a_database_that_fails_in_the_middle_of_a_batch_counts_nothing_and_spends_nothing(
