@@ -133,14 +133,6 @@ class Stack:
         alias = ("--alias", party) if party == "cloud" else ()
         self.engine.run("network", "connect", *alias, self.network(network), self.container(party))
 
-    def set_bridge(self, network: str, state: str) -> None:
-        """Set a network's bridge "down" or "up"; addresses stay."""
-        bridge = f"br-{self.networks()[network]['Id'][:12]}"
-        command = [*self.engine.host, "ip", "link", "set", bridge, state]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise UnavailableError(done.stderr.strip(), where="ip link")
-
     def remove(self) -> None:
         """Remove containers, networks and volumes."""
         self.compose("down", "--volumes", "--remove-orphans", "--timeout", "15")

@@ -7,6 +7,7 @@ certificates of a test's study. What such a caller can do, any party of a study 
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
@@ -156,3 +157,20 @@ async def impostor(local: LocalStudy, party: Who, behaviours: Mapping[str, Behav
         yield
     finally:
         await server.stop(0)
+
+
+def proposal(local: LocalStudy, number: int, **changes: Any) -> Message:  # noqa: ANN401 - fields of a request
+    """Return a request for bob's health, which a person must decide on, unless changed."""
+    fields: dict[str, Any] = {
+        "release_id": f"{number:032x}",
+        "attributes": ["health"],
+        "epsilon": "1",
+        "purpose": "",
+        "deadline": int(time.time()) + 86_400,
+        "sampling": number_of("SamplingMode", "SAMPLING_MODE_SEED"),
+        "pad": number_of("PadKind", "PAD_KIND_CHACHA20"),
+        "scheme": number_of("Scheme", "SCHEME_WOR"),
+        "noise_split": "0",
+    }
+    request = message("ReleaseRequest", **(fields | changes))
+    return message("ProposeReleaseRequest", study_digest=local.study.digest, request=request)

@@ -183,23 +183,18 @@ def server_says(**fields: Any) -> Callable[[Any, Any], Any]:  # noqa: ANN401 - f
 def test_what_a_server_says_reaches_a_terminal_as_plain_text(running: World) -> None:
     label = running.label()
     running.local.kill(*CLOUD)
-    waits = server_says(state=STATES["REQUESTED"], waiting_for=[ESCAPES])
-    with Impostor(running, CLOUD, {GET_RELEASE: waits}):
-        assert running.ask(("region", "health"), "--label", label).code == 0
-        shown = said_until(rosas(running, "status", "--release", label), "red")
-        assert is_plain(shown)
-        assert all(map(is_plain, said_by_desk(running, label)))
-    works = server_says(state=STATES["REQUESTED"], progress=ESCAPES)
-    with Impostor(running, CLOUD, {GET_RELEASE: works}):
-        shown = said_until(rosas(running, "status", "--release", label), "red")
-        assert is_plain(shown)
-        assert all(map(is_plain, said_by_desk(running, label)))
-    fails = server_says(state=STATES["FAILED"], failure=ESCAPES)
-    with Impostor(running, CLOUD, {GET_RELEASE: fails}):
-        shown = said_until(rosas(running, "status", "--release", label), "failed")
-        assert "red" in shown
-        assert is_plain(shown)
-        assert all(map(is_plain, said_by_desk(running, label)))
-        assert is_plain(on_terminal(*rosas(running, "status")))
-        assert is_plain(on_terminal(*rosas(running, "estimate", "--release", label)))
+    assert running.ask(("region", "health"), "--label", label).code == 0
+    answers: list[tuple[str, dict[str, Any]]] = [
+        ("red", {"state": STATES["REQUESTED"], "waiting_for": [ESCAPES]}),
+        ("red", {"state": STATES["REQUESTED"], "progress": ESCAPES}),
+        ("failed", {"state": STATES["FAILED"], "failure": ESCAPES}),
+    ]
+    for what, fields in answers:
+        with Impostor(running, CLOUD, {GET_RELEASE: server_says(**fields)}):
+            shown = said_until(rosas(running, "status", "--release", label), what)
+            assert "red" in shown
+            assert is_plain(shown)
+            assert all(map(is_plain, said_by_desk(running, label)))
+    assert is_plain(on_terminal(*rosas(running, "status")))
+    assert is_plain(on_terminal(*rosas(running, "estimate", "--release", label)))
     running.start(CLOUD)

@@ -15,7 +15,7 @@ import grpc
 import psutil
 import pytest
 
-from tests.hostile.clients import Behaviour, Message, call, code_of, connection, impostor, message, number_of
+from tests.hostile.clients import Behaviour, Message, call, code_of, connection, impostor, message, number_of, proposal
 from tests.protocol.village import Rules
 from tests.protocol.world import ALICE, BOB, ROSA, World, made_world
 from veiltab.common.core.coin import commitment
@@ -238,7 +238,9 @@ def test_indices_without_an_end_fill_no_memory(tmp_path: Path, total: int) -> No
             stream = bob.endless("FetchIndices", total)
             async with impostor(world.local, BOB, bob.behaviours(FetchIndices=stream)):
                 await until(lambda: "Hello" in bob.asked)
-                await call(rosa, "CuratorService/ProposeRelease")(asked_for(world), timeout=20)
+                indices = number_of("SamplingMode", "SAMPLING_MODE_INDICES")
+                asked = proposal(world.local, 1, attributes=["income"], sampling=indices)
+                await call(rosa, "CuratorService/ProposeRelease")(asked, timeout=20)
                 await until(lambda: "FetchIndices" in bob.asked)
                 before = rss(world)
                 await asyncio.sleep(5)
@@ -247,20 +249,3 @@ def test_indices_without_an_end_fill_no_memory(tmp_path: Path, total: int) -> No
 
     with alice_alone(tmp_path) as world:
         asyncio.run(scenario(world))
-
-
-def asked_for(world: World) -> Message:
-    """Return a request for one of bob's columns, under explicit indices that bob draws."""
-    request = message(
-        "ReleaseRequest",
-        release_id="1" * 32,
-        attributes=["income"],
-        epsilon="4",
-        purpose="attack",
-        deadline=int(time.time()) + 3600,
-        sampling=number_of("SamplingMode", "SAMPLING_MODE_INDICES"),
-        pad=number_of("PadKind", "PAD_KIND_CHACHA20"),
-        scheme=number_of("Scheme", "SCHEME_WOR"),
-        noise_split="0",
-    )
-    return message("ProposeReleaseRequest", study_digest=world.local.study.digest, request=request)

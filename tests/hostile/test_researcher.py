@@ -2,7 +2,6 @@
 
 import secrets
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import grpc
 import pytest
 
-from tests.hostile.clients import call, code_of, connection, message, number_of
+from tests.hostile.clients import call, code_of, connection, number_of, proposal
 from tests.protocol.village import APPROVE_ALL, Rules
 from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, World, made_world
 from tests.worlds.loops import blocking
@@ -37,22 +36,6 @@ def world(running: World) -> World:
     """All parties running, whatever a test did to them."""
     running.ensure(ALICE, BOB, CLOUD, ROSA, RITA)
     return running
-
-
-def proposal(world: World, number: int, **changes: Any) -> Any:  # noqa: ANN401 - a message, and its fields
-    fields: dict[str, Any] = {
-        "release_id": f"{number:032x}",
-        "attributes": ["health"],
-        "epsilon": "1",
-        "purpose": "",
-        "deadline": int(time.time()) + 86_400,
-        "sampling": number_of("SamplingMode", "SAMPLING_MODE_SEED"),
-        "pad": number_of("PadKind", "PAD_KIND_CHACHA20"),
-        "scheme": number_of("Scheme", "SCHEME_WOR"),
-        "noise_split": "0",
-    }
-    request = message("ReleaseRequest", **(fields | changes))
-    return message("ProposeReleaseRequest", study_digest=world.local.study.digest, request=request)
 
 
 @blocking
@@ -94,7 +77,7 @@ def scheme(name: str) -> int:
     ids=",".join,
 )
 def test_what_nobody_can_compute_is_refused_before_it_is_taken(world: World, changes: dict[str, Any]) -> None:
-    assert proposed(world, proposal(world, 1, **changes)) == [INVALID]
+    assert proposed(world, proposal(world.local, 1, **changes)) == [INVALID]
 
 
 def test_what_cannot_be_planned_ends_uncharged_and_the_others_are_served(world: World) -> None:
@@ -106,7 +89,7 @@ def test_what_cannot_be_planned_ends_uncharged_and_the_others_are_served(world: 
     ]
     # Bob holds requests for health.
     asked = [
-        proposal(world, 100 + n, attributes=attributes, **one)
+        proposal(world.local, 100 + n, attributes=attributes, **one)
         for n, (attributes, one) in enumerate(
             [(["health"], hostile[1]), *((["region", "income"], one) for one in hostile)]
         )
@@ -125,7 +108,7 @@ def test_what_cannot_be_planned_ends_uncharged_and_the_others_are_served(world: 
 
 
 def test_one_researcher_opens_so_many_requests_and_the_others_are_served(world: World) -> None:
-    codes = proposed(world, *(proposal(world, 1000 + number) for number in range(400)))
+    codes = proposed(world, *(proposal(world.local, 1000 + number) for number in range(400)))
     opened = codes.index(DENIED)
     assert 20 <= opened <= 32
     assert set(codes[opened:]) == {DENIED}
@@ -140,11 +123,11 @@ def test_one_researcher_opens_so_many_requests_and_the_others_are_served(world: 
         if number == 2:
             break
     world.wait_for_state("alice", f"{1000:032x}", "denied")
-    assert proposed(world, proposal(world, 3000)) == [OK]
+    assert proposed(world, proposal(world.local, 3000)) == [OK]
 
 
 def test_a_party_ends_while_it_plans(world: World) -> None:
-    asked = [proposal(world, 5000 + number, attributes=["region", "income"], delta="1e-9") for number in range(3)]
+    asked = [proposal(world.local, 5000 + number, attributes=["region", "income"], delta="1e-9") for number in range(3)]
     proposed(world, *asked)
     for curator in (ALICE, BOB):
         process = world.local._running[curator]
@@ -165,7 +148,7 @@ async def test_what_each_curator_was_asked_for_is_compared_before_anything_is_ap
     asked: dict[str, Any] = {"attributes": ["region", "health"], "purpose": "a study", "release_id": release_id}
     for curator, one in ((ALICE, asked), (BOB, asked | change)):
         async with connection(world.local, ROSA, curator) as channel:
-            await call(channel, PROPOSE)(proposal(world, 1, **one), timeout=20)
+            await call(channel, PROPOSE)(proposal(world.local, 1, **one), timeout=20)
     for name in ("alice", "bob"):
         world.wait_for_state(name, release_id, "failed")
         with world.store(name) as store:

@@ -89,29 +89,15 @@ def report(port: int, tls: ssl.SSLContext, round_id: str, token: bytes) -> bytes
         return connection.recv(15)
 
 
-def silent_from(port: int, *sources: str) -> Callable[[int], socket.socket]:
-    return lambda number: connected(port, sources[number % len(sources)])
-
-
-def test_honest_nodes_report_during_a_flood_of_connections_that_begin_no_handshake(poll: tuple[Poll, int]) -> None:
+@pytest.mark.parametrize(
+    "sources",
+    [("127.0.0.2",), ("127.0.0.1",), tuple(f"127.0.{number}.2" for number in range(250))],
+    ids=["another address", "the nodes' own address", "many addresses"],
+)
+def test_honest_nodes_report_during_a_flood(poll: tuple[Poll, int], sources: tuple[str, ...]) -> None:
     study, port = poll
-    check(study, port, silent_from(port, "127.0.0.2"))
-
-
-def test_honest_nodes_report_during_a_flood_from_many_addresses(poll: tuple[Poll, int]) -> None:
-    study, port = poll
-    check(study, port, silent_from(port, *(f"127.0.{number}.2" for number in range(250))))
-
-
-def test_honest_nodes_report_during_a_flood_from_their_own_address(poll: tuple[Poll, int]) -> None:
-    study, port = poll
-    check(study, port, silent_from(port, "127.0.0.1"))
-
-
-def check(study: Poll, port: int, connect: Callable[[int], socket.socket]) -> None:
-    """Let honest nodes report during a flood."""
     asked, tls = study.opened(NODES), trusting(study)
-    with flood(connect):
+    with flood(lambda number: connected(port, sources[number % len(sources)])):
         answers = [report(port, tls, asked.spec.round_id, token) for token in asked.tokens["north"]]
     assert answers == NODES * [b"HTTP/1.1 200 OK"]
     assert asked.reports()[0] == NODES

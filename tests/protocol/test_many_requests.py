@@ -11,7 +11,7 @@ import grpc
 import psutil
 import pytest
 
-from tests.hostile.clients import call, code_of, connection, message, number_of
+from tests.hostile.clients import call, code_of, connection, proposal
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World, made_world
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.curator.planning.checks import MOST_OPEN_EACH
@@ -23,22 +23,6 @@ RELEASES = 9
 NAMES = ("region", "income")
 
 
-def proposal(world: World, number: int) -> object:
-    """Return a request that a person must decide on."""
-    request = message(
-        "ReleaseRequest",
-        release_id=f"{number:032x}",
-        attributes=["health"],
-        epsilon="1",
-        deadline=int(time.time()) + 86_400,
-        sampling=number_of("SamplingMode", "SAMPLING_MODE_SEED"),
-        pad=number_of("PadKind", "PAD_KIND_CHACHA20"),
-        scheme=number_of("Scheme", "SCHEME_WOR"),
-        noise_split="0",
-    )
-    return message("ProposeReleaseRequest", study_digest=world.local.study.digest, request=request)
-
-
 async def propose(world: World, place: int) -> Counter[grpc.StatusCode]:
     """Let one of the crowd propose all its requests to both curators; return how bob answered."""
     codes = Counter[grpc.StatusCode]()
@@ -47,7 +31,10 @@ async def propose(world: World, place: int) -> Counter[grpc.StatusCode]:
         async with connection(world.local, CROWD[place], curator) as channel:
             ask = call(channel, "CuratorService/ProposeRelease")
             codes = Counter(
-                [await code_of(ask(proposal(world, first + number), timeout=60)) for number in range(REQUESTS_EACH)]
+                [
+                    await code_of(ask(proposal(world.local, first + number), timeout=60))
+                    for number in range(REQUESTS_EACH)
+                ]
             )
     return codes
 
