@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
+from tests.researcher.desks import rosas_driver
 from veiltab.common.observe.progress import Stages
 from veiltab.common.observe.status import SHOWN
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.study.file import Study
 from veiltab.researcher.desk.driver import ResearcherDriver
 from veiltab.researcher.desk.own_status import observe
@@ -24,8 +23,7 @@ IDS = [f"{number:032x}" for number in range(1, 40)]
 @pytest.fixture
 def driver(tmp_path: Path, study: Study) -> Iterator[ResearcherDriver]:
     store = ResearcherStore(tmp_path, study)
-    identity = SimpleNamespace(party=Party(study="survey", role=Role.RESEARCHER, name="rosa"))
-    yield ResearcherDriver(cast("Identity", identity), study, store)
+    yield rosas_driver(study, store)
     store.close()
 
 

@@ -3,7 +3,6 @@
 import json
 from contextlib import nullcontext
 from dataclasses import replace
-from decimal import Decimal
 from types import SimpleNamespace
 from typing import cast
 
@@ -14,10 +13,10 @@ from numpy.typing import NDArray
 
 from tests.researcher.analysis.simulated import simulated_counts
 from tests.researcher.made_status import made_status
+from tests.researcher.made_workload import workload_with
 from veiltab.common.core.domain import ABSENT
 from veiltab.common.errors import InvalidInputError, UnavailableError
-from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.spec import ReleaseSpec, TablePlan
+from veiltab.common.release.spec import TablePlan
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import Column
 from veiltab.common.study.file import Study, study_from_bytes
@@ -44,25 +43,15 @@ PLANS = tuple(
 
 
 def linked_status(study: Study, table: NDArray[np.int64] = TABLE) -> Status:
-    workload = ReleaseSpec(
+    workload = workload_with(
         release_id="a" * 32,
         study_digest=study.digest,
-        researcher="rosa",
         columns=tuple(
             Column(attribute=name, owner=study.owner_of(name), size=size)
             for name, size in zip(NAMES, table.shape, strict=True)
         ),
         population=int(table.sum()),
         sample=int(table.sum()),
-        epsilon=Decimal(1),
-        delta=Decimal("1e-6"),
-        scheme="wor",
-        stage=None,
-        several=True,
-        sampling=Sampling.SEED,
-        pad=Pad.CHACHA20,
-        alignment="1" * 32,
-        deadline=2_000_000_000,
         tables=PLANS,
         repeated=PLANS,
         repeats=1,

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from tests.researcher.analysis.simulated import EDUCATION_BY_SALARY, REGIMES, design_for, simulated_counts
 from veiltab.common.core.domain import Attribute, Domain
-from veiltab.common.core.mechanism import GammaDiagonal, invert
+from veiltab.common.core.mechanism import invert
 from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.analysis.contrasts import Contrast, contrast_interval, contrast_values
 from veiltab.researcher.analysis.shares import Shares
@@ -165,22 +165,6 @@ def test_interval_of_a_contrast_is_its_range_over_the_accepted_pairs(kind: Contr
     values = contrast_values(kind, p, q, upper=True)[form <= Z**2]
     assert low[0] == pytest.approx(values.min(), rel=0.01)
     assert high[0] == pytest.approx(values.max(), rel=0.01)
-
-
-def test_without_noise_the_bounds_are_wilsons() -> None:
-    # 30 of 80 rows of a population without limit: Wilson (1927).
-    design = ReleaseDesign(population=10**12, sample=100, mechanism=GammaDiagonal(cells=3, replacement=1))
-    share = Shares(
-        part=np.array([0.3]),
-        whole=np.array([0.8]),
-        part_cells=np.ones(1),
-        whole_cells=np.full(1, 2.0),
-        terms=design.terms,
-    )
-    p, n = 30 / 80, 80
-    centre = (p + Z**2 / (2 * n)) / (1 + Z**2 / n)
-    half = Z * np.sqrt(p * (1 - p) / n + Z**2 / (4 * n**2)) / (1 + Z**2 / n)
-    np.testing.assert_allclose(share.bounds(np.array([[-Z, Z]]))[0], [centre - half, centre + half], rtol=1e-8)
 
 
 def test_a_whole_that_may_be_empty_says_nothing() -> None:

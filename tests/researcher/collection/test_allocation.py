@@ -54,11 +54,6 @@ TWO = first_round([[8000, 1000, 1000], [200, 2000, 1800]])
 THREE = first_round([[8000, 1000, 1000], [200, 2000, 1800], [50, 50, 900]], epsilon=6.0)
 
 
-def problem(tally: Tally) -> tuple[Floats, Floats, Floats]:
-    shares, nodes = stratum_shares(tally), np.array(tally.populations, np.float64)
-    return node_costs(shares, tally.design), nodes @ shares, nodes
-
-
 def test_costs_are_the_exact_variance() -> None:
     truth = np.array([[80, 15, 5], [2, 20, 18]])
     p, q = randomised_response(2.0, 3)
@@ -66,43 +61,6 @@ def test_costs_are_the_exact_variance() -> None:
     costs = node_costs(truth / truth.sum(axis=1)[:, None], design)
     expected = moments(Estimator.HORVITZ_THOMPSON, truth, design).variance
     np.testing.assert_allclose(costs[0] / 0.2 + costs[1] / 0.5 - truth.sum(axis=0), expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize("budget", [1000.0, 4000.0, 12000.0])
-def test_two_strata_against_a_grid(budget: float) -> None:
-    costs, held, nodes = problem(TWO)
-    best = np.inf
-    for first in np.linspace(0.001, 1, 20_001):
-        second = (budget - nodes[0] * first) / nodes[1]
-        if 0.001 <= second <= 1:
-            best = min(best, float((costs[0] / first + costs[1] / second - held).max()))
-    rates = minimax_rates(costs, held, nodes, budget, 0.001)
-    assert nodes @ rates == pytest.approx(budget)
-    found = ((1 / rates) @ costs - held).max()
-    # Nothing on the grid is better, and its nearest point is nearly as good.
-    assert best * 0.999 <= found <= best * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("objective", list(Objective))
-def test_three_strata_against_a_grid(objective: Objective) -> None:
-    costs, held, nodes = problem(THREE)
-    weights = np.array([1.0, 2.0, 0.5])
-    grid = np.linspace(0.001, 1, 401)
-    first, second = np.meshgrid(grid, grid)
-    third = (2000 - nodes[0] * first - nodes[1] * second) / nodes[2]
-    possible = (third >= 0.001) & (third <= 1)
-    rates = np.stack([first[possible], second[possible], third[possible]], axis=1)
-    variances = (1 / rates) @ costs - held
-    if objective is Objective.SUM:
-        best = (variances @ weights).min()
-        value = ((1 / neyman_rates(costs @ weights, nodes, 2000, 0.001)) @ costs - held) @ weights
-    else:
-        best = (variances * weights).max(axis=1).min()
-        found = minimax_rates(costs * weights, held * weights, nodes, 2000, 0.001)
-        value = (((1 / found) @ costs - held) * weights).max()
-    # The grid is coarse; nothing on it is better than what was found, and something is nearly as good.
-    assert value <= best * (1 + 1e-5)
-    assert value >= best * 0.99
 
 
 @given(st.integers(0, 2**32 - 1))
