@@ -1,52 +1,54 @@
 """A curator's driver among played curators and a played server."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
+import hashlib
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import NoReturn, cast
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.conftest import request_with
 from tests.curator.audit.exported_evidence import identity
-from tests.curator.made_rows import aligned, workplace
+from tests.curator.made_records import shown
+from tests.curator.made_rows import aligned
+from tests.worlds.states import curator_parts
 from veiltab.common.core.canaries import CanaryPlaces
+from veiltab.common.core.coin import transcript
 from veiltab.common.core.texts.canonical import canonical_text
 from veiltab.common.errors import NotReadyError, UnavailableError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.release.receipts.canary_changes import CanaryChanges
+from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.certificates.checkpoint import signed_checkpoint
 from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.rpc.parties.identity import Party, Role, utc_now
 from veiltab.common.study.file import Study
-from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.columns.shared_sample import check_indices, index_pieces_of
 from veiltab.curator.officer.policy import Policy, Rule
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.looks import Others
 from veiltab.curator.planning.planner import ANSWERS
 from veiltab.curator.progress.progress import APPROVED
-from veiltab.curator.progress.release_record import Progress, PublicationDigests
-from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.progress.release_record import CuratorRelease, PublicationDigests
 from veiltab.curator.release.driver import CuratorDriver
-from veiltab.curator.release.parts import Parts
 from veiltab.curator.release.rpc_answers import Answers
 from veiltab.curator.release.upload import ServerLink
 from veiltab.v1 import ingest_pb2
-
-Make = Callable[..., Any]
-
 
 ID = "0" * 31 + "1"
 
 
 ALICE = identity(Party(study="survey", role=Role.CURATOR, name="alice"))
+
+
+REQUEST = request_with(sample=400)
 
 
 APPROVE = Policy(
@@ -56,10 +58,9 @@ APPROVE = Policy(
 
 @pytest.fixture(name="driver")
 def driver_fixture(tmp_path: Path, study: Study) -> Iterator[CuratorDriver]:
-    store = CuratorStore(tmp_path / "curator.sqlite")
-    ledger = Ledger(store.connection, Decimal(1))
-    yield CuratorDriver(Parts(ALICE, study, tmp_path, store, ledger, APPROVE, workplace(tmp_path)))
-    store.close()
+    parts = curator_parts(tmp_path, study, APPROVE, identity=ALICE)
+    yield CuratorDriver(parts)
+    parts.store.close()
 
 
 @cache
@@ -81,6 +82,7 @@ def checked_indices(folder: Path, data: bytes, spec: TableSpec) -> NDArray[np.in
     return np.concatenate(list(index_pieces_of(path)))
 
 
+UNREADY = NotReadyError("does not hold every commitment yet", where="curator bob")
 AWAY = UnavailableError("no connection", where="curator bob")
 
 
@@ -89,20 +91,9 @@ class World:
 
     def __init__(self, driver: CuratorDriver, monkeypatch: pytest.MonkeyPatch) -> None:
         self.driver, self.parts, self.answers = driver, driver.parts, Answers(driver.parts)
-        self.bob = Progress(
-            curator="bob",
-            state=ReleaseState.REQUESTED,
-            considered=True,
-            decided=True,
-            granted=frozenset({"salary"}),
-            denied=frozenset(),
-            spec_digest=b"",
-            reserved=False,
-            charged=False,
-            sample_check=b"",
-            tested=False,
-            failure="",
-        )
+        self.patch = monkeypatch
+        self.store, self.ledger = driver.parts.store, driver.parts.ledger
+        self.bob = shown(state=ReleaseState.REQUESTED, granted=frozenset({"salary"}))
         self.tosses: list[str] = []
         self.shown: dict[str, bytes] = {}
         self.questions: list[str] = []
@@ -112,6 +103,7 @@ class World:
         self.announced: list[bytes] = []
         self.uploads: list[dict[str, tuple[Path, bytes]]] = []
         self.has_columns = False
+        self.sent: dict[str, bytes] = {}
         self.refusal: Exception | None = None
         self.is_published = True
         self.tells_at_once = False
@@ -133,10 +125,18 @@ class World:
 
     wakes = 0
 
+    @property
+    def stored(self) -> CuratorRelease:
+        """The release as alice has recorded it."""
+        return self.store.releases.release(ID)
+
+    def ask(self, request: ReleaseRequest = REQUEST, study_digest: str = "") -> None:
+        self.store.releases.add(request, 1, study_digest)
+
     async def progress(self, release_id: str, awaited: Collection[str] | None = None) -> Others:
         self.looks += 1
         if self.is_bob_there:
-            digest = self.bob.request_digest or self.parts.store.releases.release(release_id).request_digest
+            digest = self.bob.request_digest or self.store.releases.release(release_id).request_digest
             signed = self.bob.checkpoint or (bob_s_checkpoint(release_id) if self.bob.charged else b"")
             return (replace(self.bob, request_digest=digest, checkpoint=signed),)
         return AWAY if awaited is None or "bob" in awaited else ()
@@ -177,8 +177,11 @@ class World:
         assert not str(stage)
         if self.refusal is not None:
             raise self.refusal
-        assert self.parts.store.tests.noise_digest(spec.release_id) == b"n" * 32
+        assert self.store.tests.noise_digest(spec.release_id) == b"n" * 32
         if self.has_columns:
+            assert {name: digest for name, (_, digest) in columns.items()} == {
+                name: hashlib.sha256(column).digest() for name, column in self.sent.items()
+            }, "it takes the same bytes alone"
             return None
         assert all(path.stat().st_size == spec.uploaded_rows for path, _ in columns.values())
         self.uploads.append(columns)
@@ -197,7 +200,7 @@ class World:
 
     async def canaries(self, spec: TableSpec, places_key: bytes) -> AsyncIterator[bytes]:
         """Return the canaries of alice's column, some of them replaced."""
-        assert set(self.parts.store.tests.published_digests(ID)) == {column.attribute for column in spec.columns}
+        assert set(self.store.tests.published_digests(ID)) == {column.attribute for column in spec.columns}
         self.keys.append(places_key)
         places = CanaryPlaces.of(places_key, rows=spec.uploaded_rows, canaries=spec.canaries).all()
         sent = np.frombuffer(self.sent["sex"], np.uint8)[places]
@@ -214,7 +217,7 @@ class World:
         if self.bob_s_refusal is not None:
             raise self.bob_s_refusal
         self.lists_asked += 1
-        spec, rng = self.parts.store.releases.release(release_id).planned_spec, np.random.default_rng(3)
+        spec, rng = self.store.releases.release(release_id).planned_spec, np.random.default_rng(3)
         offsets, sent = rng.integers(0, 2, (2, spec.canaries))
         numbers = np.flatnonzero(offsets * self.replaced(spec))
         return CanaryChanges(
@@ -227,12 +230,12 @@ class World:
 
     def step(self) -> bool:
         """Let alice take her steps; return whether the release has left its state, or is over."""
-        stored = self.parts.store.releases.release(ID)
+        stored = self.stored
         after = asyncio.run(self.driver._take_steps(stored, 0.0, cast("Peers", self), cast("ServerLink", self)))
         return after.state is not stored.state or after.state.finished
 
     def state(self) -> ReleaseState:
-        return self.parts.store.releases.release(ID).state
+        return self.stored.state
 
     def follow(self) -> None:
         """Let bob do what alice has done."""
@@ -253,10 +256,33 @@ def world_fixture(driver: CuratorDriver, monkeypatch: pytest.MonkeyPatch) -> Wor
     return World(driver, monkeypatch)
 
 
-def carried_to(world: World, state: ReleaseState, request: Any) -> None:  # noqa: ANN401 - of any kind
-    world.parts.store.releases.add(request, 1)
+def opened_world(folder: Path, study: Study, patch: pytest.MonkeyPatch) -> World:
+    """Start alice on a folder, as a process does."""
+    return World(CuratorDriver(curator_parts(folder, study, APPROVE, identity=ALICE)), patch)
+
+
+def refuse_toss(
+    world: World,
+    error: Exception = UNREADY,
+    *,
+    asks: bool = True,
+) -> None:
+    """Let bob commit, perhaps ask for alice's share, and refuse to open his own."""
+
+    async def toss(coin: str, _: Peers, _shown: Mapping[str, bytes]) -> NoReturn:
+        coins = world.parts.coins
+        coins.exchange_commitments(coin, "bob", bytes(32))
+        if asks:
+            coins.open_share(coin, "bob", transcript(world.store.coins.commitments(coin)))
+        raise error
+
+    world.patch.setattr(world.parts.coins, "toss", toss)
+
+
+def carried_to(world: World, state: ReleaseState, request: ReleaseRequest = REQUEST) -> None:
+    world.ask(request)
     for _ in range(20):
-        if world.state() is state and (state is not ReleaseState.PLANNED or world.parts.ledger.chain.is_reserved(ID)):
+        if world.state() is state and (state is not ReleaseState.PLANNED or world.ledger.chain.is_reserved(ID)):
             return
         world.follow()
         world.step()

@@ -1,23 +1,21 @@
 """Curators of the command line's tests."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import Ran, reserve
+from tests.conftest import Ran, spec_with
+from tests.curator.made_records import charge, hold
 from tests.worlds.states import curator_state
+from veiltab.common.release.request import ReleaseRequest
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.cli import curator
-from veiltab.curator.progress.progress import HELD
-from veiltab.curator.progress.release_record import GrantDecision
 from veiltab.curator.records.store import CuratorStore
-
-Make = Callable[..., Any]
-
 
 ID, OTHER = "0" * 31 + "1", "0" * 31 + "2"
 
@@ -48,8 +46,27 @@ class Terminal:
         self.folder = folder
         self._ran = ran
 
-    def store(self) -> CuratorStore:
-        return curator_state(self.folder / "state")
+    @contextmanager
+    def store(self) -> Iterator[CuratorStore]:
+        with closing(curator_state(self.folder / "state")) as store:
+            yield store
+
+    def hold(self, request: ReleaseRequest, *attributes: str) -> None:
+        """Let a request wait for a person."""
+        with self.store() as store:
+            hold(store, request, *attributes)
+
+    def charge(self, *ids: str) -> None:
+        with self.store() as store:
+            charge(Ledger(store.connection, Decimal(1)), *(spec_with(release_id=one) for one in ids))
+
+    def align(self, population: int = 1000, matched: int | None = None) -> None:
+        with self.store() as store:
+            store.alignments.set_alignment("a", population, "ab" * 16, matched or 0)
+
+    def verdicts(self, release_id: str = ID) -> dict[str, tuple[str, str]]:
+        with self.store() as store:
+            return {one.attribute: (one.verdict, one.decided_by) for one in store.decisions.decisions(release_id)}
 
     def run(self, command: str, *args: str, name: str = "alice") -> tuple[int, str, str]:
         state = ("--name", name) if command == "check" else ("--state", str(self.folder / "state"))
@@ -72,29 +89,3 @@ class Terminal:
 @pytest.fixture(name="terminal")
 def terminal_fixture(tmp_path: Path, study_bytes: bytes, ran: Ran) -> Terminal:
     return Terminal(tmp_path, study_bytes, ran)
-
-
-def held(terminal: Terminal, request: Any, *attributes: str) -> None:  # noqa: ANN401 - a request
-    store = terminal.store()
-    store.releases.add(request, 1)
-    store.decisions.decide(
-        request.release_id,
-        tuple(GrantDecision(attribute=a, verdict=HELD, expires=None, decided_by="policy") for a in attributes),
-    )
-    store.close()
-
-
-def verdicts(terminal: Terminal, release_id: str = ID) -> dict[str, tuple[str, str]]:
-    store = terminal.store()
-    found = {d.attribute: (d.verdict, d.decided_by) for d in store.decisions.decisions(release_id)}
-    store.close()
-    return found
-
-
-def charge(terminal: Terminal, make_spec: Make, *ids: str) -> None:
-    store = terminal.store()
-    ledger = Ledger(store.connection, Decimal(1))
-    for release_id in ids:
-        reserve(ledger, make_spec(release_id=release_id))
-        ledger.charge(release_id)
-    store.close()

@@ -1,14 +1,21 @@
-"""A release as a curator has recorded it, or a person denied it, what it records, and its progress as peers see it."""
+"""Releases, decisions and charges as a curator has recorded them, and its progress as peers see it."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from tests.conftest import reserve
+from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.storage.database import Database, FetchedRows, transaction
-from veiltab.curator.progress.release_record import CuratorRelease, Progress
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.progress.progress import APPROVED, HELD
+from veiltab.curator.progress.release_record import CuratorRelease, GrantDecision, Progress
 from veiltab.curator.records.store import CuratorStore
+
+ID = "0" * 31 + "1"
 
 
 def recorded(**changes: Any) -> CuratorRelease:  # noqa: ANN401 - any field; the request is needed
@@ -45,6 +52,29 @@ def shown(**changes: Any) -> Progress:  # noqa: ANN401 - any field
         "failure": "",
     }
     return Progress(**(fields | changes))
+
+
+def decision(attribute: str = "sex", verdict: str = APPROVED, **changes: Any) -> GrantDecision:  # noqa: ANN401 - any field
+    """Return a decision of a person, or of the policy that holds a request for one."""
+    fields = {"expires": None, "decided_by": "policy" if verdict == HELD else "person"} | changes
+    return GrantDecision(attribute=attribute, verdict=verdict, **fields)
+
+
+def decide(store: CuratorStore, verdict: str, *attributes: str, release_id: str = ID) -> None:
+    """Decide about attributes of a release, or about sex."""
+    store.decisions.decide(release_id, tuple(decision(name, verdict) for name in attributes or ("sex",)))
+
+
+def hold(store: CuratorStore, request: ReleaseRequest, *attributes: str, now: int = 1) -> None:
+    """Take a request, of which attributes of this curator wait for a person."""
+    store.releases.add(request, now)
+    decide(store, HELD, *attributes, release_id=request.release_id)
+
+
+def charge(ledger: Ledger, *specs: TableSpec) -> None:
+    for spec in specs:
+        reserve(ledger, spec)
+        ledger.charge(spec.release_id)
 
 
 def deny(store: CuratorStore, release_id: str, failure: str = "a person denied the request") -> None:

@@ -11,6 +11,7 @@ from veiltab.common.storage.run_files import new_run
 from veiltab.common.storage.scratch import Scratch
 from veiltab.common.tasks.engine import InProcess
 from veiltab.curator.alignment.intersection import AlignedTable, SymbolType, Tokens
+from veiltab.curator.table.table import Table
 from veiltab.curator.table.table_rows import TableRows
 from veiltab.curator.table.workplace import Workplace
 
@@ -42,6 +43,10 @@ def columns_in(rows: TableRows) -> dict[str, Symbols]:
         name: np.concatenate([np.empty(0, type_), *(batch.columns[name] for batch in rows.batches())])
         for name, type_ in rows.types.items()
     }
+
+
+def table_with(respondents: TableRows, rows: int, version: str, dropped: int = 0) -> Table:
+    return Table(respondents=respondents, rows_read=rows, rows_dropped=dropped, missing={}, content_digest=version)
 
 
 def workplace(folder: Path) -> Workplace:

@@ -1,14 +1,13 @@
 """"""
 
-from contextlib import closing
 from decimal import Decimal
 from enum import Enum
 
 import pytest
 
 from tests.common.release.other import GOES_WITH, OTHER_REQUEST
-from tests.conftest import TO_SPOKE
-from tests.curator.made_curators import ID, OTHER, Make, Terminal, charge, held, terminal_fixture  # noqa: F401 - fixtures
+from tests.conftest import TO_SPOKE, request_with, spec_with
+from tests.curator.made_curators import ID, OTHER, Terminal, terminal_fixture  # noqa: F401 - fixtures
 from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
 
@@ -19,85 +18,53 @@ def test_check_tells_what_is_in_a_table(terminal: Terminal) -> None:
     found = terminal.json("check", "--table", str(table))
     assert (found["rows"], found["respondents"], found["dropped"]) == (3, 2, 1)
     code, out, err = terminal.run("check", "--table", str(table))
-    assert (code, err) == (0, "")
-    assert "sex" in out
-
-
-def test_check_of_a_bad_table_is_bad_input(terminal: Terminal) -> None:
-    table = terminal.folder / "alice.csv"
+    assert (code, "sex" in out, err) == (0, True, "")
     table.write_text("id,sex,age\n1,f,young\n1,x,old\n")
     assert terminal.json("check", "--table", str(table), code=2)["problems"]
-    code, out, _ = terminal.run("check", "--table", str(table), name="mallory")
-    assert (code, out) == (2, "")
+    assert terminal.run("check", "--table", str(table), name="mallory")[:2] == (2, "")
 
 
-def test_a_folder_without_a_curator_is_not_made(terminal: Terminal) -> None:
+def test_a_folder_without_a_curator_is_refused_and_not_made(terminal: Terminal) -> None:
     for command in ("requests", "ledger"):
         code, out, err = terminal.run(command)
         assert (code, out) == (2, "")
         assert "there is no such folder. Give the folder that the curator serves with, as --state." in err
     assert not (terminal.folder / "state").exists()
-    assert terminal.json("requests", code=2)["error"]["reason"] == "NOT_FOUND"
-
-
-def test_another_folder_than_a_curator_s_is_refused_with_the_nearest_that_is_one(terminal: Terminal) -> None:
-    terminal.store().close()
+    with terminal.store():
+        pass
     (terminal.folder / "state").rename(terminal.folder / "state-alice")
     said = terminal.run("requests")[2]
-    assert "there is no such folder. Give the folder that the curator serves with, as --state." in said
     assert "Did you mean 'state-alice'? Folders of curators beside it: state-alice." in said
     (terminal.folder / "state").mkdir()
     assert "no curator has run on this folder" in terminal.run("requests")[2]
 
 
 def test_where_nothing_waits_for_a_person_approve_all_says_what_to_look_at(terminal: Terminal) -> None:
-    terminal.store().close()
+    with terminal.store():
+        pass
+    assert "No requests." in terminal.run("requests")[1]
     assert "--name: the state of curator alice is not that of 'bob'" in terminal.run("requests", "--name", "bob")[2]
     code, out, err = terminal.run("approve", "--all", "--person", "Ana Diaz", "--name", "alice")
     assert (code, out) == (4, "")
     assert "no request waits for a person. `veiltab curator requests` lists what has arrived" in err
 
 
-def test_without_requests(terminal: Terminal) -> None:
-    terminal.store().close()
-    assert terminal.json("requests") == {
-        "budget": 1.0,
-        "delta": None,
-        "policy": None,
-        "spent": 0.0,
-        "share": 0.0,
-        "gdp": {"mu": 0.0, "delta": 0.0},
-        "zcdp": {"rho": 0.0, "delta": 0.0},
-        "remaining": 1.0,
-        "remaining_delta": None,
-        "remaining_cells": None,
-        "requests": [],
-    }
-    assert "No requests." in terminal.run("requests")[1]
-
-
-def test_requests_show_the_card_the_error_and_the_budget(terminal: Terminal, make_request: Make) -> None:
-    held(terminal, make_request(), "sex")
+def test_requests_show_the_card_the_error_and_the_budget(terminal: Terminal) -> None:
+    terminal.hold(request_with(), "sex")
     (before,) = terminal.json("requests")["requests"]
     assert before["card"] == []
     assert "not aligned yet" in before["note"]
-    store = terminal.store()
-    store.alignments.set_alignment("a", 1000, "ab" * 16)
-    store.close()
+    terminal.align()
     (after,) = terminal.json("requests")["requests"]
     assert (after["release"], after["state"], after["own"]) == (ID, "requested", {"sex": "held"})
-    assert (after["researcher"], after["attributes"], after["epsilon"]) == ("rosa", ["sex", "salary"], 0.1)
-    assert (after["purpose"], after["deadline"]) == ("wage gap", "2033-05-18T03:33:20+00:00")
     analyst = after["card"][0]
     assert (analyst["coalition"], analyst["other"]) == (["analyst"], {"epsilon": 0.1, "delta": 0.0})
     assert (analyst["epsilon"] < 0.1, analyst["delta"]) == (True, 1e-6)
     assert 0 < after["root_mse"] < 1
     assert after["cell_root_mse"] == pytest.approx(after["root_mse"] / 2), "one of four cells"
-    code, out, err = terminal.run("requests")
-    assert (code, err) == (0, "")
+    out = terminal.run("requests")[1]
     for text in (
         "rosa asks for sex, salary at epsilon 0.1",
-        "wage gap",
         "decision here: sex held",
         "; epsilon 0.10 without a delta)",
         "1.000000 left",
@@ -109,49 +76,40 @@ def test_requests_show_the_card_the_error_and_the_budget(terminal: Terminal, mak
 
 @pytest.mark.parametrize("is_hub", [True, False])
 def test_a_request_says_its_rows_and_to_a_spoke_how_many_are_of_its_own_people(
-    terminal: Terminal, make_request: Make, *, is_hub: bool
+    terminal: Terminal, *, is_hub: bool
 ) -> None:
     if not is_hub:
         for old, new in TO_SPOKE:
             terminal.study.write_bytes(terminal.study.read_bytes().replace(old, new))
-    held(terminal, make_request(), "sex")
-    with closing(terminal.store()) as store:
-        store.alignments.set_alignment("a", 1199, "ab" * 16, 1000)
+    terminal.hold(request_with(), "sex")
+    terminal.align(1199, 1000)
     (asked,) = terminal.json("requests")["requests"]
     assert (asked["n"], asked.get("matched")) == (1199, None if is_hub else 1000)
     rows = "  rows: 1,199" if is_hub else "  rows: 1,199, 1,000 of people in the table here"
     assert rows in terminal.run("requests")[1].splitlines()
 
 
-def test_a_request_that_the_budget_does_not_hold_says_so_before_anybody_decides(
-    terminal: Terminal, make_request: Make
-) -> None:
-    held(terminal, make_request(epsilon=Decimal("1.5")), "sex")
-    store = terminal.store()
-    store.alignments.set_alignment("a", 1000, "ab" * 16)
-    store.close()
+def test_a_request_that_the_budget_does_not_hold_says_so_before_anybody_decides(terminal: Terminal) -> None:
+    terminal.hold(request_with(epsilon=Decimal("1.5")), "sex")
+    terminal.align()
     (asked,) = terminal.json("requests")["requests"]
     assert asked["budget_note"].startswith("The budget does not hold it now")
     assert f"budget: {asked['budget_note']}" in terminal.run("requests")[1]
 
 
-def test_a_request_whose_own_certificate_keeps_the_budget_says_why_it_fits(
-    terminal: Terminal, make_request: Make
-) -> None:
+def test_a_request_whose_own_certificate_keeps_the_budget_says_why_it_fits(terminal: Terminal) -> None:
     text = terminal.study.read_bytes()
     terminal.study.write_bytes(text.replace(b"[budget]\nepsilon = 1\n", b"[budget]\nepsilon = 3\ndelta = 1e-6\n"))
-    held(terminal, make_request(epsilon=Decimal(5), delta=Decimal("1e-7"), sample=None), "sex")
-    store = terminal.store()
-    store.alignments.set_alignment("a", 1_847_987, "ab" * 16)
-    store.close()
+    terminal.hold(request_with(epsilon=Decimal(5), delta=Decimal("1e-7"), sample=None), "sex")
+    terminal.align(1_847_987)
     (asked,) = terminal.json("requests")["requests"]
     assert (asked["charge"] > 1, asked["remaining_after"]) == (True, 0)
     assert asked["budget_note"].startswith("Its price is more than the budget, which holds it all the same")
 
 
-def test_whatever_is_asked_for_is_shown_to_who_decides(terminal: Terminal, make_request: Make) -> None:
+def test_whatever_is_asked_for_is_shown_to_who_decides(terminal: Terminal) -> None:
     others = {name: value for name, value in OTHER_REQUEST.items() if name not in GOES_WITH}
-    held(terminal, make_request(**others), "sex")
+    terminal.hold(request_with(**others), "sex")
     (asked,) = terminal.json("requests")["requests"]
     code, out, _ = terminal.run("requests")
     assert code == 0
@@ -175,17 +133,14 @@ def test_whatever_is_asked_for_is_shown_to_who_decides(terminal: Terminal, make_
         assert headline.get(name, f"  {name.replace('_', ' ')}: {'yes' if value is True else value}\n") in out, name
 
 
-def test_what_waits_for_a_person_comes_first_and_what_has_ended_is_counted(
-    terminal: Terminal, make_request: Make
-) -> None:
+def test_what_waits_for_a_person_comes_first_and_what_has_ended_is_counted(terminal: Terminal) -> None:
     ended, under_way, waiting = (f"{number:032x}" for number in (1, 2, 3))
     for release_id in (ended, under_way, waiting):
-        held(terminal, make_request(release_id=release_id, attributes=("sex",)), "sex")
-    store = terminal.store()
-    store.releases.set_state(ended, ReleaseState.FAILED, "why it failed")
-    store.releases.set_state(under_way, ReleaseState.PLANNED)
-    store.releases.set_waiting(under_way, "curator bob")
-    store.close()
+        terminal.hold(request_with(release_id=release_id, attributes=("sex",)), "sex")
+    with terminal.store() as store:
+        store.releases.set_state(ended, ReleaseState.FAILED, "why it failed")
+        store.releases.set_state(under_way, ReleaseState.PLANNED)
+        store.releases.set_waiting(under_way, "curator bob")
     blocks = terminal.run("requests")[1].rstrip("\n").split("\n\n")
     assert blocks[0].startswith("Budget 1")
     assert blocks[1].startswith(f"{waiting}  requested  rosa asks for sex at epsilon 0.1\n  purpose: wage gap\n")
@@ -199,23 +154,20 @@ def test_what_waits_for_a_person_comes_first_and_what_has_ended_is_counted(
     assert [one["release"] for one in terminal.json("requests")["requests"]] == [ended, under_way, waiting]
 
 
-def test_a_request_that_cannot_be_planned_does_not_hide_the_others(terminal: Terminal, make_request: Make) -> None:
-    held(terminal, make_request(sample=5000), "sex")
-    held(terminal, make_request(release_id=OTHER), "sex")
-    store = terminal.store()
-    store.alignments.set_alignment("a", 1000, "ab" * 16)
-    store.close()
+def test_a_request_that_cannot_be_planned_does_not_hide_the_others(terminal: Terminal) -> None:
+    terminal.hold(request_with(sample=5000), "sex")
+    terminal.hold(request_with(release_id=OTHER), "sex")
+    terminal.align()
     first, second = terminal.json("requests")["requests"]
     assert "1 to n = 1000 rows, not 5000" in first["note"]
     assert second["card"]
 
 
-def test_a_planned_release_shows_its_own_card(terminal: Terminal, make_request: Make, make_spec: Make) -> None:
-    held(terminal, make_request(), "sex")
-    store = terminal.store()
-    store.releases.set_planned(release_of(make_spec(epsilon=Decimal("0.05"))))
-    store.releases.set_state(ID, ReleaseState.FAILED, "why it failed")
-    store.close()
+def test_a_planned_release_shows_its_own_card(terminal: Terminal) -> None:
+    terminal.hold(request_with(), "sex")
+    with terminal.store() as store:
+        store.releases.set_planned(release_of(spec_with(epsilon=Decimal("0.05"))))
+        store.releases.set_state(ID, ReleaseState.FAILED, "why it failed")
     (found,) = terminal.json("requests")["requests"]
     assert found["card"][0]["other"] == {"epsilon": 0.05, "delta": 0.0}
     assert "failed: why it failed" in terminal.run("requests", "--all")[1]

@@ -10,6 +10,8 @@ from typing import Any, cast
 
 import pytest
 
+from tests.conftest import request_with
+from tests.curator.made_records import decide
 from tests.curator.made_rows import workplace
 from veiltab.common.errors import BudgetExceededError, DeniedError, NotReadyError
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
@@ -19,11 +21,9 @@ from veiltab.curator.officer.policy import Policy, load_policy
 from veiltab.curator.planning.checks import agreed_columns, plan_question
 from veiltab.curator.planning.planner import ANSWERS, Planner
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
-from veiltab.curator.progress.release_record import GrantDecision
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.parts import Parts
 
-Make = Callable[..., Any]
 ID = "0" * 31 + "1"
 APPROVE = '[[rule]]\nmaximum_pair_epsilon = "any"\nmaximum_row_epsilon = "any"\ntested = "not"\ndecision = "approve"\n'
 CHEAP = '[[rule]]\nmaximum_charge = 0.05\ndecision = "approve"\n'
@@ -66,11 +66,11 @@ def align(parts: Parts) -> None:
 
 
 def test_the_rest_of_a_request_is_approved_by_what_protects_the_rest(
-    parts: Callable[..., Any], study: Study, make_request: Make, monkeypatch: pytest.MonkeyPatch
+    parts: Callable[..., Any], study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ("sex", "age", "salary")
     # They test the noise of twelve cells enough, and that of the six that alice has too little.
-    request = make_request(attributes=names, partial=True, epsilon=Decimal("0.9"), canaries=1600)
+    request = request_with(attributes=names, partial=True, epsilon=Decimal("0.9"), canaries=1600)
 
     def check_rest(curator: Parts, granted: tuple[str, ...], population: int = 1000) -> None:
         columns = agreed_columns(request, study, frozenset(granted), frozenset(names) - frozenset(granted))
@@ -94,20 +94,20 @@ def test_the_rest_of_a_request_is_approved_by_what_protects_the_rest(
         check_rest(lenient, ("sex", "age"))
 
 
-def test_a_charge_is_looked_at_once_the_tables_are_aligned(parts: Callable[..., Any], make_request: Make) -> None:
+def test_a_charge_is_looked_at_once_the_tables_are_aligned(parts: Callable[..., Any]) -> None:
     curator = parts(CHEAP)
     with pytest.raises(NotReadyError, match="has not aligned its table yet"):
-        decided(curator, make_request(epsilon=Decimal("0.05")))
+        decided(curator, request_with(epsilon=Decimal("0.05")))
     assert not is_considered(curator)
     align(curator)
-    assert decided(curator, make_request(epsilon=Decimal("0.05"))) == {"sex": APPROVED}
+    assert decided(curator, request_with(epsilon=Decimal("0.05"))) == {"sex": APPROVED}
 
 
 @pytest.mark.parametrize(("epsilon", "verdict"), [("0.05", APPROVED), ("0.0501", HELD)])
-def test_the_charge_decides(parts: Callable[..., Any], make_request: Make, epsilon: str, verdict: str) -> None:
+def test_the_charge_decides(parts: Callable[..., Any], epsilon: str, verdict: str) -> None:
     curator = parts(CHEAP)
     align(curator)
-    assert decided(curator, make_request(epsilon=Decimal(epsilon))) == {"sex": verdict}
+    assert decided(curator, request_with(epsilon=Decimal(epsilon))) == {"sex": verdict}
     assert is_considered(curator)
 
 
@@ -123,9 +123,8 @@ TOO_MUCH = {"epsilon": Decimal("1.1")}
         ("", {"scheme": "wr", "sample": 1000, "epsilon": Decimal("1e-10")}, DeniedError, "too small for so many draws"),
     ],
 )
-def test_what_nobody_can_grant_is_refused_before_anything_is_recorded(  # noqa: PLR0913, PLR0917 - a table
+def test_what_nobody_can_grant_is_refused_before_anything_is_recorded(
     parts: Callable[..., Any],
-    make_request: Make,
     rules: str,
     changes: dict[str, object],
     kind: type[DeniedError],
@@ -134,35 +133,31 @@ def test_what_nobody_can_grant_is_refused_before_anything_is_recorded(  # noqa: 
     curator = parts(rules)
     align(curator)
     with pytest.raises(kind, match=problem):
-        decided(curator, make_request(**changes))
+        decided(curator, request_with(**changes))
     assert not curator.store.decisions.decisions(ID)
 
 
-def test_what_an_earlier_process_held_is_decided_by_the_new_policy(
-    parts: Callable[..., Any], make_request: Make
-) -> None:
+def test_what_an_earlier_process_held_is_decided_by_the_new_policy(parts: Callable[..., Any]) -> None:
     curator = parts("")
     align(curator)
-    assert decided(curator, make_request()) == {"sex": HELD}
+    assert decided(curator, request_with()) == {"sex": HELD}
     again = parts(APPROVE)
     assert not is_considered(again)
     align(again)
-    assert decided(again, make_request()) == {"sex": APPROVED}
+    assert decided(again, request_with()) == {"sex": APPROVED}
 
 
-def test_what_a_person_approved_stays_approved(parts: Callable[..., Any], make_request: Make) -> None:
+def test_what_a_person_approved_stays_approved(parts: Callable[..., Any]) -> None:
     curator = parts("")
     align(curator)
-    assert decided(curator, make_request()) == {"sex": HELD}
+    assert decided(curator, request_with()) == {"sex": HELD}
     again = parts('[[rule]]\ndecision = "deny"\n')
-    again.store.decisions.decide(
-        ID, (GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="person"),)
-    )
+    decide(again.store, APPROVED)
     align(again)
-    assert decided(again, make_request()) == {"sex": APPROVED}
+    assert decided(again, request_with()) == {"sex": APPROVED}
 
 
-def test_what_is_denied_is_denied_whatever_the_plan(parts: Callable[..., Any], make_request: Make) -> None:
+def test_what_is_denied_is_denied_whatever_the_plan(parts: Callable[..., Any]) -> None:
     curator = parts('[[rule]]\ndecision = "deny"\n')
-    assert decided(curator, make_request(epsilon=Decimal(50))) == {"sex": DENIED}
+    assert decided(curator, request_with(epsilon=Decimal(50))) == {"sex": DENIED}
     assert curator.decisions.review(curator.store.releases.release(ID)).denied == {"sex"}

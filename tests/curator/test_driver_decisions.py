@@ -9,120 +9,93 @@ from typing import Any, cast
 
 import pytest
 
-from tests.conftest import reserve
-from tests.curator.driver_world import AWAY, ID, Make, World, carried_to, drive, driver_fixture, world_fixture  # noqa: F401 - fixtures
-from tests.curator.made_records import deny
+from tests.conftest import request_with, reserve, spec_with
+from tests.curator.driver_world import AWAY, ID, REQUEST, World, carried_to, drive, driver_fixture, world_fixture  # noqa: F401 - fixtures
+from tests.curator.made_records import decide, deny
 from veiltab.common.errors import DeniedError, NotReadyError
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.officer.policy import Policy
 from veiltab.curator.progress.progress import APPROVED, DENIED
-from veiltab.curator.progress.release_record import GrantDecision, Progress
+from veiltab.curator.progress.release_record import Progress
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.driver import CuratorDriver
 from veiltab.curator.release.rpc_answers import Answers
 from veiltab.curator.table.table import Table
 
 
-def test_another_plan_ends_the_release_with_nothing_charged(world: World, make_request: Make, make_spec: Make) -> None:
-    carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
-    world.bob = replace(world.bob, spec_digest=make_spec(sample=399).digest(), reserved=True)
+def test_another_plan_ends_the_release_with_nothing_charged(world: World) -> None:
+    carried_to(world, ReleaseState.PLANNED)
+    world.bob = replace(world.bob, spec_digest=spec_with(sample=399).digest(), reserved=True)
     assert world.step()
     assert world.state() is ReleaseState.FAILED
-    assert (world.parts.ledger.budget.spent, world.parts.ledger.budget.remaining) == (Decimal(0), Decimal(1))
+    assert (world.ledger.budget.spent, world.ledger.budget.remaining) == (Decimal(0), Decimal(1))
 
 
-def test_another_sample_ends_the_release_before_anything_is_encrypted(world: World, make_request: Make) -> None:
-    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+def test_another_sample_ends_the_release_before_anything_is_encrypted(world: World) -> None:
+    carried_to(world, ReleaseState.CHARGED)
     world.follow()
     world.bob = replace(world.bob, sample_check=b"another")
     assert world.step()
     assert world.state() is ReleaseState.FAILED
     assert not world.parts.encryption(ID).ciphertext("sex").exists()
-    assert world.parts.store.connection.execute("SELECT count(*) FROM spent_key").fetchone()[0] == 0
-    assert world.parts.ledger.budget.spent == Decimal("0.1")
-
-
-def test_a_budget_that_does_not_hold_it_denies_the_release(world: World, make_request: Make) -> None:
-    world.parts.store.releases.add(make_request(epsilon=Decimal("1.1"), sample=400), 1)
-    assert world.step()
-    assert world.step()
-    assert world.step()
-    assert world.state() is ReleaseState.DENIED
-    assert "of the budget of 1 there is 1.000000 left" in world.parts.store.releases.release(ID).failure
-    assert world.parts.ledger.budget.remaining == 1
+    assert world.store.connection.execute("SELECT count(*) FROM spent_key").fetchone()[0] == 0
+    assert world.ledger.budget.spent == Decimal("0.1")
 
 
 def asked_under_another_file(world: World) -> None:
     """Let the study file have been exchanged at all parties since the request was made."""
-    world.parts.store.connection.execute("UPDATE release SET study_digest = ?", ["0" * 64])
+    world.store.connection.execute("UPDATE release SET study_digest = ?", ["0" * 64])
 
 
 @pytest.mark.parametrize("state", [ReleaseState.REQUESTED, ReleaseState.APPROVED, ReleaseState.PLANNED])
-def test_a_request_that_was_made_under_another_study_file_costs_nothing(
-    world: World, make_request: Make, state: ReleaseState
-) -> None:
-    world.parts.store.releases.add(make_request(sample=400), 1, world.parts.study.digest)
+def test_a_request_that_was_made_under_another_study_file_costs_nothing(world: World, state: ReleaseState) -> None:
+    world.ask(REQUEST, world.parts.study.digest)
     while world.state() is not state:
         world.step()
     asked_under_another_file(world)
     for _ in range(3):
         world.follow()
         world.step()
-    stored = world.parts.store.releases.release(ID)
-    assert (stored.state, world.parts.ledger.budget.remaining) == (ReleaseState.FAILED, Decimal(1))
-    assert stored.failure.startswith(f"release {ID}: the request was made under another study file")
+    assert (world.state(), world.ledger.budget.remaining) == (ReleaseState.FAILED, Decimal(1))
+    assert world.stored.failure.startswith(f"release {ID}: the request was made under another study file")
 
 
-def test_what_is_charged_goes_on_whatever_study_file_it_was_asked_under(world: World, make_request: Make) -> None:
-    world.parts.store.releases.add(make_request(sample=400), 1, world.parts.study.digest)
-    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+def test_what_is_charged_goes_on_whatever_study_file_it_was_asked_under(world: World) -> None:
+    world.ask(REQUEST, world.parts.study.digest)
+    carried_to(world, ReleaseState.CHARGED)
     asked_under_another_file(world)
-    carried_to(world, ReleaseState.READY, make_request(sample=400))
+    carried_to(world, ReleaseState.READY)
 
 
 @pytest.mark.parametrize(
     ("partial", "why"),
     [(False, "denied: salary (by bob)"), (True, "this is not what was approved")],
 )
-def test_a_denial_elsewhere_denies_it_here(world: World, make_request: Make, why: str, *, partial: bool) -> None:
-    carried_to(world, ReleaseState.APPROVED, make_request(partial=partial))
+def test_a_denial_elsewhere_denies_it_here(world: World, why: str, *, partial: bool) -> None:
+    carried_to(world, ReleaseState.APPROVED, request_with(partial=partial))
     world.parts.decisions.policy = Policy()
     world.bob = replace(world.bob, granted=frozenset(), denied=frozenset({"salary"}))
     assert world.step()
     assert world.state() is ReleaseState.DENIED
-    assert why in world.parts.store.releases.release(ID).failure
-    assert world.parts.ledger.budget.remaining == 1
-
-
-def test_what_is_held_waits_for_a_person(world: World, make_request: Make) -> None:
-    world.parts.decisions.policy = Policy()
-    world.parts.store.releases.add(make_request(), 1)
-    assert not world.step()
-    assert "a person decides about sex" in world.parts.store.releases.release(ID).waiting_for
-    world.parts.store.decisions.decide(
-        ID, (GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="person"),)
-    )
-    assert world.step()
-    assert world.state() is ReleaseState.APPROVED
+    assert why in world.stored.failure
+    assert world.ledger.budget.remaining == 1
 
 
 def held(world: World, *requests: Any) -> None:  # noqa: ANN401 - requests
     """Let alice hold some requests for a person."""
     world.parts.decisions.policy = Policy()
     for request in requests:
-        world.parts.store.releases.add(request, 1)
+        world.ask(request)
         drive(world, request.release_id)
 
 
-def test_what_is_held_is_planned_once_and_by_all_curators_alike(world: World, make_request: Make) -> None:
-    held(world, make_request())
+def test_what_is_held_is_planned_once_and_by_all_curators_alike(world: World) -> None:
+    held(world, request_with())
     for _ in range(3):
         drive(world)
     assert world.questions == ["plan", "charge", "card"]
-    assert "a person decides about sex" in world.parts.store.releases.release(ID).waiting_for
-    world.parts.store.decisions.decide(
-        ID, (GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="person"),)
-    )
+    assert "a person decides about sex" in world.stored.waiting_for
+    decide(world.store, APPROVED)
     assert world.step()
     assert world.step()
     assert world.state() is ReleaseState.PLANNED
@@ -137,12 +110,12 @@ def test_what_is_held_is_planned_once_and_by_all_curators_alike(world: World, ma
     ],
 )
 def test_what_is_held_and_cannot_be_planned_or_paid_is_refused(
-    world: World, make_request: Make, changes: dict[str, object], failure: str
+    world: World, changes: dict[str, object], failure: str
 ) -> None:
     world.bob = replace(world.bob, state=ReleaseState.READY)  # it has no use for the seed
-    held(world, make_request(**changes))
+    held(world, request_with(**changes))
     assert world.state() is ReleaseState.DENIED
-    assert failure in world.parts.store.releases.release(ID).failure
+    assert failure in world.stored.failure
 
 
 async def run_for(world: World, rounds: int) -> None:
@@ -176,55 +149,51 @@ async def run_for(world: World, rounds: int) -> None:
 
 
 def test_a_curator_at_work_erases_what_was_forgotten(world: World) -> None:
-    store = world.parts.store
+    store = world.store
     store.coins.own_share("coin", b"a share to be forgotten, 32 bytes")
     store.coins.forget_coin("coin")
     asyncio.run(run_for(world, 3))
     assert not store.coins.has_traces
 
 
-def test_requests_that_are_held_cost_an_idle_curator_nothing(world: World, make_request: Make) -> None:
+def test_requests_that_are_held_cost_an_idle_curator_nothing(world: World) -> None:
     ids = [f"{number:032x}" for number in range(1, 33)]
-    held(world, *(make_request(release_id=release_id) for release_id in ids))
+    held(world, *(request_with(release_id=release_id) for release_id in ids))
     questions, looks = len(world.questions), world.looks
     assert questions == 32 + 1 + 32  # plans, the charge of the one kind that they are, and cards
     asyncio.run(run_for(world, 20))
     assert (len(world.questions), world.looks) == (questions, looks)
-    world.parts.store.decisions.decide(
-        ids[3], (GrantDecision(attribute="sex", verdict=DENIED, expires=None, decided_by="person"),)
-    )
+    decide(world.store, DENIED, release_id=ids[3])
     asyncio.run(run_for(world, 20))
     assert world.looks > looks
-    assert world.parts.store.releases.release(ids[3]).state is ReleaseState.DENIED
+    assert world.store.releases.release(ids[3]).state is ReleaseState.DENIED
     assert len(world.questions) == questions
 
 
-def test_what_is_held_is_followed_until_a_person_decides(world: World, make_request: Make) -> None:
-    held(world, make_request())
+def test_what_is_held_is_followed_until_a_person_decides(world: World) -> None:
+    held(world, request_with())
     asyncio.run(run_for(world, 3))
     assert not world.forgotten
-    deny(world.parts.store, ID)
+    deny(world.store, ID)
     asyncio.run(run_for(world, 3))
     assert ID in world.forgotten
 
 
-def test_a_held_request_expires_and_ends_where_it_ended_elsewhere(world: World, make_request: Make) -> None:
+def test_a_held_request_expires_and_ends_where_it_ended_elsewhere(world: World) -> None:
     other = "f" * 32
-    held(world, make_request(), make_request(release_id=other, deadline=int(time.time()) + 2))
+    held(world, request_with(), request_with(release_id=other, deadline=int(time.time()) + 2))
     world.bob = replace(world.bob, state=ReleaseState.DENIED, failure="why")
     asyncio.run(run_for(world, 20))
-    stored = world.parts.store.releases.release(ID)
-    assert (stored.state, stored.failure) == (ReleaseState.DENIED, "curator bob: why")
-    assert world.parts.store.releases.release(other).state in {ReleaseState.DENIED, ReleaseState.EXPIRED}
+    assert (world.state(), world.stored.failure) == (ReleaseState.DENIED, "curator bob: why")
+    assert ID not in world.parts.asks_a_person
+    assert world.store.releases.release(other).state in {ReleaseState.DENIED, ReleaseState.EXPIRED}
 
 
-def test_a_held_request_ends_once_the_budget_is_gone_and_is_not_planned_again(
-    world: World, make_request: Make, make_spec: Make
-) -> None:
-    small, ledger = "f" * 32, world.parts.ledger
-    held(world, make_request(), make_request(release_id=small, epsilon=Decimal("0.01")))
+def test_a_held_request_ends_once_the_budget_is_gone_and_is_not_planned_again(world: World) -> None:
+    small, ledger = "f" * 32, world.ledger
+    held(world, request_with(), request_with(release_id=small, epsilon=Decimal("0.01")))
     world.bob = replace(world.bob, state=ReleaseState.READY)
-    other = make_spec(release_id="e" * 32, epsilon=Decimal("0.95"))
+    other = spec_with(release_id="e" * 32, epsilon=Decimal("0.95"))
     reserve(ledger, other)
     asyncio.run(run_for(world, 20))
     assert world.state() is ReleaseState.REQUESTED  # what is reserved may be given back
@@ -232,82 +201,71 @@ def test_a_held_request_ends_once_the_budget_is_gone_and_is_not_planned_again(
     questions = len(world.questions)
     asyncio.run(run_for(world, 20))
     assert world.state() is ReleaseState.DENIED
-    assert "of the budget of 1 there is 0.05" in world.parts.store.releases.release(ID).failure
-    assert world.parts.store.releases.release(small).state is ReleaseState.REQUESTED
+    assert "of the budget of 1 there is 0.05" in world.stored.failure
+    assert world.store.releases.release(small).state is ReleaseState.REQUESTED
     assert len(world.questions) == questions
 
 
 def test_no_person_is_asked_before_the_alignment_shows_whether_the_budget_holds_a_request(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def result() -> tuple[int, str]:
         raise NotReadyError("has not aligned its table yet")
 
     world.parts.decisions.policy = Policy()
-    world.parts.store.releases.add(make_request(epsilon=Decimal(2)), 1)
+    world.ask(request_with(epsilon=Decimal(2)))
     with monkeypatch.context() as early:
         early.setattr(world.parts.alignment, "result", result)
         assert not world.step()
-    assert "not aligned" in world.parts.store.releases.release(ID).waiting_for
+    assert "not aligned" in world.stored.waiting_for
     assert world.step()
     assert world.state() is ReleaseState.DENIED  # the budget is 1
-    assert not world.parts.store.decisions.decisions(ID)
+    assert not world.store.decisions.decisions(ID)
     assert not world.parts.asks_a_person
 
 
-def test_no_person_is_asked_before_every_curator_has_considered_the_request(world: World, make_request: Make) -> None:
+def test_no_person_is_asked_before_every_curator_has_considered_the_request(world: World) -> None:
     world.parts.decisions.policy = Policy()
-    world.parts.store.releases.add(make_request(), 1)
+    world.ask(request_with())
     for bob in (replace(world.bob, considered=False), AWAY):
         world.is_bob_there = bob is not AWAY
         world.bob = bob if isinstance(bob, Progress) else world.bob
         assert not world.step()
-        assert not asyncio.run(world.driver._waits_for_a_person(world.parts.store.releases.release(ID)))
+        assert not asyncio.run(world.driver._waits_for_a_person(world.stored))
     world.is_bob_there, world.bob = True, replace(world.bob, considered=True)
     drive(world)
     assert world.parts.asks_a_person == {ID}
 
 
-def test_a_person_is_asked_no_more_once_another_curator_denies(world: World, make_request: Make) -> None:
-    held(world, make_request())
-    world.bob = replace(world.bob, state=ReleaseState.DENIED, failure="denied: salary (by bob)")
-    asyncio.run(run_for(world, 3))
-    stored = world.parts.store.releases.release(ID)
-    assert (stored.state, stored.failure) == (ReleaseState.DENIED, "curator bob: denied: salary (by bob)")
-    assert not world.parts.asks_a_person
-
-
 @pytest.mark.parametrize(("epsilon", "attributes"), [("0.5", None), ("1.1", None), ("1.1", ("salary",))])
 def test_a_request_that_no_budget_holds_is_refused_at_once_whoever_decides_about_it(
-    world: World, make_request: Make, epsilon: str, attributes: tuple[str, ...] | None
+    world: World, epsilon: str, attributes: tuple[str, ...] | None
 ) -> None:
     asked = {} if attributes is None else {"attributes": attributes}
-    world.parts.store.releases.add(make_request(epsilon=Decimal(epsilon), **asked), 1)
+    world.ask(request_with(epsilon=Decimal(epsilon), **asked))
     world.bob = replace(world.bob, considered=False, decided=False)
     world.step()
     assert world.state() is (ReleaseState.APPROVED if epsilon == "0.5" else ReleaseState.DENIED)
 
 
-def test_what_a_person_denies_in_another_process_ends_at_once(world: World, make_request: Make) -> None:
-    carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
+def test_what_a_person_denies_in_another_process_ends_at_once(world: World) -> None:
+    carried_to(world, ReleaseState.PLANNED)
     world.bob = replace(world.bob, state=ReleaseState.UPLOADING)
     with closing(CuratorStore(world.parts.folder.parent / "curator.sqlite")) as elsewhere:
-        assert world.parts.store.has_changed_elsewhere()
-        assert not world.parts.store.has_changed_elsewhere()
+        assert world.store.has_changed_elsewhere()
+        assert not world.store.has_changed_elsewhere()
         deny(elsewhere, ID)
-        assert world.parts.store.has_changed_elsewhere()
+        assert world.store.has_changed_elsewhere()
     drive(world)
     assert world.state() is ReleaseState.DENIED
     assert not world.uploads
 
 
-def test_so_many_requests_of_a_researcher_are_open_and_so_many_in_all(
-    driver: CuratorDriver, make_request: Make
-) -> None:
+def test_so_many_requests_of_a_researcher_are_open_and_so_many_in_all(driver: CuratorDriver) -> None:
     digest, deadline = driver.parts.study.digest, int(time.time()) + 1000
 
     def request(number: int, researcher: str) -> Any:  # noqa: ANN401 - a request
-        return make_request(release_id=f"{number:032x}", researcher=researcher, deadline=deadline)
+        return request_with(release_id=f"{number:032x}", researcher=researcher, deadline=deadline)
 
     for number in range(32):
         Answers(driver.parts).propose(request(number, "rosa"), digest)

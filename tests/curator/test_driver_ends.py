@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
+from tests.conftest import request_with, spec_with
 from tests.curator.driver_world import (  # noqa: F401 - fixtures
     ID,
-    Make,
     World,
     as_bytes,
     carried_to,
@@ -25,34 +25,34 @@ from veiltab.curator.peers.calls import Peers
 
 
 def test_after_its_deadline_a_release_expires_and_gives_back_what_it_kept(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
-    assert world.parts.ledger.budget.remaining == Decimal("0.9")
+    carried_to(world, ReleaseState.PLANNED)
+    assert world.ledger.budget.remaining == Decimal("0.9")
     with monkeypatch.context() as later:
         later.setattr("veiltab.curator.release.driver.time.time", lambda: 2_000_000_000)
         assert not world.step()
         later.setattr("veiltab.curator.release.driver.time.time", lambda: 2_000_000_001)
         assert world.step()
     assert world.state() is ReleaseState.EXPIRED
-    assert world.parts.ledger.budget.remaining == 1
+    assert world.ledger.budget.remaining == 1
 
 
 @pytest.mark.parametrize("pad", Pad)
-def test_what_ends_a_release_takes_its_keys_and_ciphertexts(world: World, make_request: Make, pad: Pad) -> None:
-    carried_to(world, ReleaseState.UPLOADING, make_request(sample=400, pad=pad))
+def test_what_ends_a_release_takes_its_keys_and_ciphertexts(world: World, pad: Pad) -> None:
+    carried_to(world, ReleaseState.UPLOADING, request_with(sample=400, pad=pad))
     encryption = world.parts.encryption(ID)
     assert encryption.ciphertext("sex").exists()
     assert encryption.pad_file("sex").exists() is (pad is Pad.OTP)
     world.bob = replace(world.bob, state=ReleaseState.FAILED, failure="why")
     assert world.step()
-    assert (world.state(), world.parts.store.releases.release(ID).failure) == (
+    assert (world.state(), world.stored.failure) == (
         ReleaseState.FAILED,
         "curator bob: why",
     )
     assert not encryption.ciphertext("sex").exists()
     assert not encryption.pad_file("sex").exists()
-    found = world.parts.store.keys.pad(ID, "sex")
+    found = world.store.keys.pad(ID, "sex")
     assert found is not None
     assert found[0] == b""
 
@@ -71,12 +71,12 @@ def test_what_ends_a_release_takes_its_keys_and_ciphertexts(world: World, make_r
     ],
 )
 def test_what_may_heal_is_waited_for_and_the_rest_ends_the_release(
-    world: World, make_request: Make, refusal: Exception, state: ReleaseState, waiting: str
+    world: World, refusal: Exception, state: ReleaseState, waiting: str
 ) -> None:
-    carried_to(world, ReleaseState.UPLOADING, make_request(sample=400))
+    carried_to(world, ReleaseState.UPLOADING)
     world.refusal = refusal
     assert world.step() is (not waiting)
-    stored = world.parts.store.releases.release(ID)
+    stored = world.stored
     assert stored.state is state
     assert waiting in stored.waiting_for
     if waiting:
@@ -85,13 +85,13 @@ def test_what_may_heal_is_waited_for_and_the_rest_ends_the_release(
         assert world.state() is ReleaseState.PERTURBING
 
 
-def test_a_step_that_is_repeated_encrypts_the_same_bytes(world: World, make_request: Make) -> None:
-    carried_to(world, ReleaseState.UPLOADING, make_request(sample=400))
+def test_a_step_that_is_repeated_encrypts_the_same_bytes(world: World) -> None:
+    carried_to(world, ReleaseState.UPLOADING)
     before = world.parts.encryption(ID).ciphertext("sex").read_bytes()
-    world.parts.store.connection.execute("UPDATE release SET state = 'charged'")
+    world.store.connection.execute("UPDATE release SET state = 'charged'")
     assert world.step()
     assert world.parts.encryption(ID).ciphertext("sex").read_bytes() == before
-    assert world.parts.store.connection.execute("SELECT count(*) FROM spent_key").fetchone()[0] == 2
+    assert world.store.connection.execute("SELECT count(*) FROM spent_key").fetchone()[0] == 2
 
 
 def drawn_before_a_crash(world: World, request: Any) -> None:  # noqa: ANN401 - of any kind
@@ -103,46 +103,44 @@ def drawn_before_a_crash(world: World, request: Any) -> None:  # noqa: ANN401 - 
 
 
 @pytest.mark.parametrize("sampling", Sampling)
-def test_a_sample_that_an_earlier_process_drew_is_drawn_again(
-    world: World, make_request: Make, sampling: Sampling
-) -> None:
-    drawn_before_a_crash(world, make_request(sample=400, sampling=sampling))
-    check = world.parts.store.releases.release(ID).sample_check
+def test_a_sample_that_an_earlier_process_drew_is_drawn_again(world: World, sampling: Sampling) -> None:
+    drawn_before_a_crash(world, request_with(sample=400, sampling=sampling))
+    check = world.stored.sample_check
     world.follow()
     assert world.step()
-    assert (world.state(), world.parts.store.releases.release(ID).sample_check) == (
+    assert (world.state(), world.stored.sample_check) == (
         ReleaseState.UPLOADING,
         check,
     )
     assert world.tosses == [f"release/{ID}"] * 2
 
 
-def test_another_sample_than_before_the_crash_is_not_encrypted(world: World, make_request: Make) -> None:
-    drawn_before_a_crash(world, make_request(sample=400))
-    world.parts.store.releases.set_sample_check(ID, b"another", has_columns=True)
+def test_another_sample_than_before_the_crash_is_not_encrypted(world: World) -> None:
+    drawn_before_a_crash(world, request_with(sample=400))
+    world.store.releases.set_sample_check(ID, b"another", has_columns=True)
     world.follow()
     assert world.step()
     assert world.state() is ReleaseState.FAILED
-    assert "drew another sample than before" in world.parts.store.releases.release(ID).failure
+    assert "drew another sample than before" in world.stored.failure
     assert not world.parts.encryption(ID).ciphertext("sex").exists()
 
 
 @pytest.mark.parametrize("pad", Pad)
-def test_a_look_at_a_release_that_is_over_takes_nothing_from_it(world: World, make_request: Make, pad: Pad) -> None:
-    carried_to(world, ReleaseState.READY, make_request(sample=400, pad=pad))
-    before = world.parts.store.keys.pad(ID, "sex")
+def test_a_look_at_a_release_that_is_over_takes_nothing_from_it(world: World, pad: Pad) -> None:
+    carried_to(world, ReleaseState.READY, request_with(sample=400, pad=pad))
+    before = world.store.keys.pad(ID, "sex")
     world.bob = replace(world.bob, state=ReleaseState.FAILED, failure="why")
     assert world.step()
-    assert (world.state(), world.parts.store.keys.pad(ID, "sex")) == (ReleaseState.READY, before)
+    assert (world.state(), world.store.keys.pad(ID, "sex")) == (ReleaseState.READY, before)
     assert world.parts.encryption(ID).pad_file("sex").exists() is (pad is Pad.OTP)
 
 
-def test_explicit_indices_are_drawn_once_by_the_first_owner(world: World, make_request: Make, make_spec: Make) -> None:
-    carried_to(world, ReleaseState.CHARGED, make_request(sample=400, sampling=Sampling.INDICES))
+def test_explicit_indices_are_drawn_once_by_the_first_owner(world: World) -> None:
+    carried_to(world, ReleaseState.CHARGED, request_with(sample=400, sampling=Sampling.INDICES))
     world.follow()
     world.step()
     drawn = world.parts.sampler.indices_file(ID).read_bytes()
-    spec = make_spec(sample=400, sampling=Sampling.INDICES)
+    spec = spec_with(sample=400, sampling=Sampling.INDICES)
     rows = checked_indices(world.parts.sampler._folder, drawn, spec)
     assert own_indices(world, spec) == rows.tolist()
     assert world.parts.sampler.indices_file(ID).read_bytes() == drawn
@@ -153,8 +151,8 @@ def own_indices(world: World, spec: TableSpec) -> list[int]:
     return [row for piece in pieces for row in piece.tolist()]
 
 
-def test_explicit_indices_of_another_are_checked(world: World, make_spec: Make) -> None:
-    spec = make_spec(sampling=Sampling.INDICES, sample=2, population=1000)
+def test_explicit_indices_of_another_are_checked(world: World) -> None:
+    spec = spec_with(sampling=Sampling.INDICES, sample=2, population=1000)
     spec = replace(spec, columns=spec.columns[::-1])
     world.drawn = as_bytes([1, 1])
     with pytest.raises(IntegrityError, match="not a sample without replacement"):
@@ -164,21 +162,21 @@ def test_explicit_indices_of_another_are_checked(world: World, make_spec: Make) 
     assert own_indices(world, spec) == [1, 7]
 
 
-def test_the_seed_is_forgotten_when_nobody_needs_it(world: World, make_request: Make) -> None:
-    carried_to(world, ReleaseState.READY, make_request(sample=400, sampling=Sampling.INDICES))
+def test_the_seed_is_forgotten_when_nobody_needs_it(world: World) -> None:
+    carried_to(world, ReleaseState.READY, request_with(sample=400, sampling=Sampling.INDICES))
     coin = f"release/{ID}"
     world.parts.coins.share(coin)
-    world.parts.store.coins.set_coin_value(coin, bytes(32))
+    world.store.coins.set_coin_value(coin, bytes(32))
     world.bob = replace(world.bob, state=ReleaseState.UPLOADING)
     assert world.parts.sampler.indices_file(ID).exists()
     asyncio.run(world.driver._tidy(ID, 2**31))
-    assert world.parts.store.coins.own_share(coin, b"") == b""
-    assert world.parts.store.coins.coin_value(coin) is None
+    assert world.store.coins.own_share(coin, b"") == b""
+    assert world.store.coins.coin_value(coin) is None
     assert not world.parts.sampler.indices_file(ID).exists()
 
 
-def test_the_seed_is_kept_while_another_may_still_need_it(world: World, make_request: Make) -> None:
-    carried_to(world, ReleaseState.READY, make_request(sample=400))
+def test_the_seed_is_kept_while_another_may_still_need_it(world: World) -> None:
+    carried_to(world, ReleaseState.READY)
     share = world.parts.coins.share(f"release/{ID}")
     world.bob = replace(world.bob, state=ReleaseState.CHARGED)
 
@@ -188,4 +186,4 @@ def test_the_seed_is_kept_while_another_may_still_need_it(world: World, make_req
                 await world.driver._tidy(ID, 2**31)
 
     asyncio.run(briefly())
-    assert world.parts.store.coins.own_share(f"release/{ID}", b"") == share
+    assert world.store.coins.own_share(f"release/{ID}", b"") == share

@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from tests.conftest import PlayedDisk, reserve
-from tests.curator.driver_world import AWAY, ID, Make, World, carried_to, drive, driver_fixture, world_fixture  # noqa: F401 - fixtures
+from tests.conftest import PlayedDisk, request_with, reserve, spec_with
+from tests.curator.driver_world import AWAY, ID, World, carried_to, drive, driver_fixture, world_fixture  # noqa: F401 - fixtures
 from tests.curator.made_records import deny
 from veiltab.common.core.canaries import places_key
 from veiltab.common.errors import DeniedError, FailedReleaseError, NotFoundError, NotReadyError
@@ -20,16 +20,15 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import Database, transaction
 from veiltab.common.storage.disk import LEAST_RESERVE
 from veiltab.curator.columns.encryption import ColumnEncryption
-from veiltab.curator.progress.release_record import PublicationDigests
 from veiltab.curator.records.server_tests import ServerTests
 from veiltab.curator.release.server_check import ServerCheck
 
 NOISY = {"sample": 400, "noise_split": Decimal("0.5"), "canaries": 1000, "epsilon": Decimal("0.9")}
 
 
-def test_the_server_is_tested_once_it_has_published(world: World, make_request: Make) -> None:
-    carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
-    encryption, store = world.parts.encryption(ID), world.parts.store
+def test_the_server_is_tested_once_it_has_published(world: World) -> None:
+    carried_to(world, ReleaseState.PERTURBING, request_with(**NOISY))
+    encryption, store = world.parts.encryption(ID), world.store
     world.follow()
     world.is_published = False
     assert not world.step()
@@ -58,41 +57,22 @@ def test_the_server_is_tested_once_it_has_published(world: World, make_request: 
     assert set(receipt.digests.columns) == {"sex", "salary"}
 
 
-def test_a_server_that_says_at_once_what_it_published_is_tested_without_a_word_of_the_others(
-    world: World, make_request: Make
-) -> None:
-    carried_to(world, ReleaseState.UPLOADING, make_request(**NOISY))
+def test_a_server_that_says_at_once_what_it_published_is_tested_without_a_word_of_the_others(world: World) -> None:
+    carried_to(world, ReleaseState.UPLOADING, request_with(**NOISY))
     world.tells_at_once = True
     assert world.step()
     assert world.state() is ReleaseState.PERTURBING
-    assert set(world.parts.store.tests.published_digests(ID)) == {"sex", "salary"}
+    assert set(world.store.tests.published_digests(ID)) == {"sex", "salary"}
     assert not world.keys
     assert not world.step()
-    assert world.parts.store.releases.release(ID).waiting_for == "curator bob: has not tested the server yet"
+    assert world.stored.waiting_for == "curator bob: has not tested the server yet"
     assert (len(world.keys), world.publications) == (1, 1)
 
 
-def test_no_key_leaves_where_the_server_told_another_curator_otherwise(world: World, make_request: Make) -> None:
-    carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
-    world.follow()
-    assert not world.step()
-    world.follow()
-    told = PublicationDigests(columns={"sex": bytes(32), "salary": b"x" * 32})
-    world.bob = replace(world.bob, publication=told.digest())
-    assert world.step()
-    assert world.state() is ReleaseState.FAILED
-    assert (
-        "curators alice and bob heard of different publications from the server"
-        in world.parts.store.releases.release(ID).failure
-    )
-    with pytest.raises(FailedReleaseError):
-        world.answers.receipt(ID, "rosa")
-
-
 def test_what_is_not_recorded_as_published_is_asked_for_before_the_test(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carried_to(world, ReleaseState.UPLOADING, make_request(**NOISY))
+    carried_to(world, ReleaseState.UPLOADING, request_with(**NOISY))
     world.tells_at_once = True
 
     @contextmanager
@@ -104,18 +84,18 @@ def test_what_is_not_recorded_as_published_is_asked_for_before_the_test(
     with monkeypatch.context() as patched:
         patched.setattr("veiltab.curator.release.steps.transaction", full)
         assert not world.step()
-    assert not world.parts.store.tests.published_digests(ID)
+    assert not world.store.tests.published_digests(ID)
     world.tells_at_once = False
     assert world.step()
     world.follow()
     assert not world.step()
-    assert set(world.parts.store.tests.published_digests(ID)) == {"sex", "salary"}
+    assert set(world.store.tests.published_digests(ID)) == {"sex", "salary"}
     assert (len(world.keys), world.publications) == (1, 2)
 
 
-def test_one_s_own_decision_waits_for_no_other_curator(world: World, make_request: Make) -> None:
+def test_one_s_own_decision_waits_for_no_other_curator(world: World) -> None:
     driver = world.driver
-    driver.parts.store.releases.add(make_request(sample=400), 1)
+    driver.parts.store.releases.add(request_with(sample=400), 1)
     world.is_bob_there = False
     assert not world.step()
     assert world.answers.progress(ID).decided
@@ -125,15 +105,13 @@ def test_one_s_own_decision_waits_for_no_other_curator(world: World, make_reques
     assert world.state() is ReleaseState.APPROVED
 
 
-def test_without_room_for_what_it_sends_the_server_is_not_asked_for_canaries(
-    world: World, make_request: Make, disk: PlayedDisk
-) -> None:
-    carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
+def test_without_room_for_what_it_sends_the_server_is_not_asked_for_canaries(world: World, disk: PlayedDisk) -> None:
+    carried_to(world, ReleaseState.PERTURBING, request_with(**NOISY))
     disk.free = 2**20
     world.follow()
     assert not world.step()
     assert not world.keys
-    assert "curator alice: this party's disk is full but for" in world.parts.store.releases.release(ID).waiting_for
+    assert "curator alice: this party's disk is full but for" in world.stored.waiting_for
     disk.free = 2**30
     assert not world.step()
     assert world.answers.progress(ID).tested
@@ -141,53 +119,19 @@ def test_without_room_for_what_it_sends_the_server_is_not_asked_for_canaries(
     world.parts.room.keep("another", 0)
 
 
-def test_a_server_that_fails_at_another_curator_gets_no_key_out_here(world: World, make_request: Make) -> None:
-    carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
-    world.follow()
-    assert not world.step()
-    assert world.answers.progress(ID).tested
-    world.bob = replace(world.bob, state=ReleaseState.FAILED, failure="server cloud: it did not add the noise")
-    assert world.step()
-    stored = world.parts.store.releases.release(ID)
-    assert (stored.state, stored.failure) == (
-        ReleaseState.FAILED,
-        "curator bob: server cloud: it did not add the noise; the test of curator alice passed",
-    )
-    assert (world.parts.store.keys.pad(ID, "sex") or (b"?",))[0] == b""
+def check_no_key(world: World) -> None:
+    assert (world.store.keys.pad(ID, "sex") or (b"?",))[0] == b""
     with pytest.raises(NotFoundError):
-        world.parts.store.keys.canary_key(ID)
-
-
-def test_the_canaries_are_erased_after_a_crash_between_the_receipt_and_that(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
-    world.follow()
-    world.bob = replace(world.bob, tested=True)
-
-    def crash(*_: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as broken:
-        broken.setattr(ColumnEncryption, "forget_canaries", crash)
-        with pytest.raises(KeyboardInterrupt):
-            world.step()
-    assert world.parts.encryption(ID).canaries("sex").exists()
-    assert world.step()
-    assert world.state() is ReleaseState.READY
-    assert not world.parts.encryption(ID).canaries("sex").exists()
-    assert len(world.keys) == 1
+        world.store.keys.canary_key(ID)
 
 
 @pytest.mark.parametrize("pad", Pad)
-def test_a_server_without_noise_ends_the_release_and_gets_no_key_out(
-    world: World, make_request: Make, pad: Pad
-) -> None:
-    carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY, pad=pad))
+def test_a_server_without_noise_ends_the_release_and_gets_no_key_out(world: World, pad: Pad) -> None:
+    carried_to(world, ReleaseState.PERTURBING, request_with(**NOISY, pad=pad))
     world.follow()
     world.noise = 0.0
     assert world.step()
-    stored = world.parts.store.releases.release(ID)
+    stored = world.stored
     assert stored.state is ReleaseState.FAILED
     assert stored.failure.startswith(
         "server cloud: it did not add the noise of the release: alice's columns fail: amount (all columns): 0 canaries"
@@ -196,12 +140,12 @@ def test_a_server_without_noise_ends_the_release_and_gets_no_key_out(
     encryption = world.parts.encryption(ID)
     assert not encryption.canaries("sex").exists()
     assert not encryption.pad_file("sex").exists()
-    assert (world.parts.store.keys.pad(ID, "sex") or (b"?",))[0] == b""
-    with pytest.raises(NotFoundError):
-        world.parts.store.keys.canary_key(ID)
-    (receipt,) = world.parts.store.tests.receipts(ID)
+    check_no_key(world)
+    (receipt,) = world.store.tests.receipts(ID)
     assert (receipt.tester, receipt.canaries, receipt.changed, receipt.passed) == ("alice", 1000, 0, False)
     assert not world.lists_asked
+    with pytest.raises(NotReadyError):
+        world.answers.changes_of_canaries(ID, "bob")
 
 
 def carried_beyond_own_tests(world: World, request: Any) -> None:  # noqa: ANN401 - of any kind
@@ -209,23 +153,22 @@ def carried_beyond_own_tests(world: World, request: Any) -> None:  # noqa: ANN40
     carried_to(world, ReleaseState.PERTURBING, request)
     world.follow()
     assert not world.step()
-    assert [one.tester for one in world.parts.store.tests.receipts(ID)] == ["alice"]
+    assert [one.tester for one in world.store.tests.receipts(ID)] == ["alice"]
     world.follow()
 
 
 def check_ended_without_keys(world: World, words: str) -> None:
-    stored = world.parts.store.releases.release(ID)
-    assert (stored.state, words in stored.failure) == (ReleaseState.FAILED, True), stored.failure
-    assert (world.parts.store.keys.pad(ID, "sex") or (b"?",))[0] == b""
+    assert (world.state(), words in world.stored.failure) == (ReleaseState.FAILED, True), world.stored.failure
+    check_no_key(world)
     with pytest.raises(FailedReleaseError):
         world.answers.receipt(ID, "rosa")
 
 
 @pytest.mark.parametrize("listed", [b"none", b"\xff" * 600, bytes(12)], ids=["bytes", "many", "no change"])
 def test_a_curator_whose_list_is_none_ends_the_release_and_is_named(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, listed: bytes
+    world: World, monkeypatch: pytest.MonkeyPatch, listed: bytes
 ) -> None:
-    carried_beyond_own_tests(world, make_request(**NOISY))
+    carried_beyond_own_tests(world, request_with(**NOISY))
 
     async def changes(*_: str) -> bytes:
         return listed
@@ -233,17 +176,17 @@ def test_a_curator_whose_list_is_none_ends_the_release_and_is_named(
     monkeypatch.setattr(world, "changes", changes)
     assert world.step()
     check_ended_without_keys(world, "curator bob: its list of changed canaries is not one of this release")
-    assert [one.tester for one in world.parts.store.tests.receipts(ID)] == ["alice"]
+    assert [one.tester for one in world.store.tests.receipts(ID)] == ["alice"]
 
 
 def test_noise_that_is_right_in_each_column_but_not_in_both_ends_the_release(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carried_beyond_own_tests(world, make_request(**NOISY))
+    carried_beyond_own_tests(world, request_with(**NOISY))
     monkeypatch.setattr(world, "replaced", lambda spec: ~World.replaced(world, spec))
     assert world.step()
     check_ended_without_keys(world, "it did not add the noise of the release: all columns together fail: ")
-    assert [(one.tester, one.passed) for one in world.parts.store.tests.receipts(ID)] == [
+    assert [(one.tester, one.passed) for one in world.store.tests.receipts(ID)] == [
         ("alice", True),
         ("", False),
     ]
@@ -251,10 +194,8 @@ def test_noise_that_is_right_in_each_column_but_not_in_both_ends_the_release(
 
 
 @pytest.mark.parametrize("refusal", [AWAY, NotReadyError("has not tested the server yet", where="curator bob")])
-def test_a_curator_that_cannot_show_its_list_yet_is_asked_again(
-    world: World, make_request: Make, refusal: Exception
-) -> None:
-    carried_beyond_own_tests(world, make_request(**NOISY))
+def test_a_curator_that_cannot_show_its_list_yet_is_asked_again(world: World, refusal: Exception) -> None:
+    carried_beyond_own_tests(world, request_with(**NOISY))
     world.bob_s_refusal = refusal
     assert not world.step()
     assert world.state() is ReleaseState.PERTURBING
@@ -265,22 +206,11 @@ def test_a_curator_that_cannot_show_its_list_yet_is_asked_again(
     assert world.state() is ReleaseState.READY
 
 
-def test_a_process_that_ends_between_the_tests_is_followed_by_one_that_goes_on(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    carried_beyond_own_tests(world, make_request(**NOISY))
-    driver = world.driver
-    monkeypatch.setattr(driver.parts, "server_check", ServerCheck("alice", driver.parts.store))
-    assert world.step()
-    assert world.state() is ReleaseState.READY
-    assert (len(world.keys), world.lists_asked) == (1, 1)
-
-
 @pytest.mark.parametrize("is_recorded", [False, True])
 def test_what_a_crash_leaves_of_the_test_of_all_columns_is_gone_on_with(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, *, is_recorded: bool
+    world: World, monkeypatch: pytest.MonkeyPatch, *, is_recorded: bool
 ) -> None:
-    carried_beyond_own_tests(world, make_request(**NOISY))
+    carried_beyond_own_tests(world, request_with(**NOISY))
     record = ServerTests.set_joint_receipt
 
     def crash(*given: Any) -> NoReturn:  # noqa: ANN401 - as for a store
@@ -293,17 +223,15 @@ def test_what_a_crash_leaves_of_the_test_of_all_columns_is_gone_on_with(
         with pytest.raises(KeyboardInterrupt):
             world.step()
     assert world.state() is ReleaseState.PERTURBING
-    monkeypatch.setattr(world.parts, "server_check", ServerCheck("alice", world.parts.store))
+    monkeypatch.setattr(world.parts, "server_check", ServerCheck("alice", world.store))
     assert world.step()
-    assert [one.tester for one in world.parts.store.tests.receipts(ID)] == ["alice", ""]
+    assert [one.tester for one in world.store.tests.receipts(ID)] == ["alice", ""]
     assert world.state() is ReleaseState.READY
 
 
-def test_the_list_of_changed_canaries_is_for_owners_once_the_server_has_passed(
-    world: World, make_request: Make
-) -> None:
+def test_the_list_of_changed_canaries_is_for_owners_once_the_server_has_passed(world: World) -> None:
     driver = world.driver
-    carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
+    carried_to(world, ReleaseState.PERTURBING, request_with(**NOISY))
     with pytest.raises(NotReadyError, match="has not tested the server yet"):
         world.answers.changes_of_canaries(ID, "bob")
     world.follow()
@@ -316,45 +244,24 @@ def test_the_list_of_changed_canaries_is_for_owners_once_the_server_has_passed(
     assert world.answers.changes_of_canaries(ID, "bob") == driver.parts.store.tests.canary_changes(ID)["alice"]
 
 
-def test_a_server_that_fails_gets_no_list_out(world: World, make_request: Make) -> None:
-    carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
-    world.follow()
-    world.noise = 0.0
-    assert world.step()
-    with pytest.raises(NotReadyError):
-        world.answers.changes_of_canaries(ID, "bob")
+def crash(*_: object, **__: object) -> NoReturn:
+    raise KeyboardInterrupt
 
 
-def test_what_ends_a_release_before_the_test_takes_the_canaries(world: World, make_request: Make) -> None:
-    carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
-    assert world.parts.encryption(ID).canaries("sex").exists()
-    world.parts.store.releases.end(ID, ReleaseState.FAILED, "why")  # and here the process was killed
-    assert world.parts.store.releases.unfinished() == (ID,)
-    drive_to_the_end(world)
-    assert not world.parts.encryption(ID).canaries("sex").exists()
-    with pytest.raises(NotFoundError):
-        world.parts.store.keys.canary_key(ID)
-    assert world.parts.store.releases.unfinished() == ()
-
-
-@pytest.mark.parametrize("step", ["record_publication", "set_receipt", "set_state"])
+@pytest.mark.parametrize("step", ["record_publication", "set_receipt", "forget_canaries", "set_state"])
 @pytest.mark.parametrize("noise", [0.0, 1.0])
 def test_a_test_that_a_crash_cut_off_is_made_again_with_the_same_result(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, step: str, noise: float
+    world: World, monkeypatch: pytest.MonkeyPatch, step: str, noise: float
 ) -> None:
-    carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
+    carried_to(world, ReleaseState.PERTURBING, request_with(**NOISY))
     world.follow()
     world.bob = replace(world.bob, tested=True)
     world.noise = noise
+    owners = {"forget_canaries": ColumnEncryption, "set_state": world.store.releases, "end": world.store.releases}
     with monkeypatch.context() as broken:
         if step == "set_state" and not noise:
             step = "end"
-
-        def crash(*_: object, **__: object) -> NoReturn:
-            raise KeyboardInterrupt
-
-        store = world.parts.store
-        broken.setattr(store.releases if step in {"set_state", "end"} else store.tests, step, crash)
+        broken.setattr(owners.get(step, world.store.tests), step, crash)
         with pytest.raises(KeyboardInterrupt):
             world.step()
     assert world.state() is ReleaseState.PERTURBING
@@ -371,53 +278,49 @@ def drive_to_the_end(world: World) -> None:
 
 
 @pytest.mark.parametrize("pad", Pad)
+@pytest.mark.parametrize("state", [ReleaseState.UPLOADING, ReleaseState.PERTURBING])
 def test_what_a_crash_left_of_a_release_that_ended_is_erased_at_the_next_look(
-    world: World, make_request: Make, pad: Pad
+    world: World, state: ReleaseState, pad: Pad
 ) -> None:
-    carried_to(world, ReleaseState.UPLOADING, make_request(sample=400, pad=pad))
-    world.parts.store.releases.end(ID, ReleaseState.FAILED, "why")  # and here the process was killed
-    assert world.parts.store.releases.unfinished() == (ID,)
-    drive_to_the_end(world)
+    carried_to(world, state, request_with(**NOISY, pad=pad))
     encryption = world.parts.encryption(ID)
-    assert not encryption.ciphertext("sex").exists()
-    assert not encryption.pad_file("sex").exists()
-    found = world.parts.store.keys.pad(ID, "sex")
-    assert found is not None
-    assert found[0] == b""
-    assert world.parts.store.releases.unfinished() == ()
-
-
-def test_an_end_gives_the_reservation_back_at_once(world: World, make_request: Make) -> None:
-    carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
-    world.parts.store.releases.end(ID, ReleaseState.EXPIRED, "why")
-    assert (world.parts.ledger.chain.is_reserved(ID), world.parts.ledger.budget.remaining) == (False, Decimal(1))
-
-
-def test_what_a_person_denied_while_it_was_being_reserved_is_given_back(
-    world: World, make_request: Make, make_spec: Make
-) -> None:
-    carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
-    deny(world.parts.store, ID)
-    reserve(world.parts.ledger, make_spec(sample=400))  # the driver was about to
-    assert world.parts.store.releases.unfinished() == (ID,)
+    assert encryption.canaries("sex").exists()
+    world.store.releases.end(ID, ReleaseState.FAILED, "why")  # and here the process was killed
+    assert world.store.releases.unfinished() == (ID,)
     drive_to_the_end(world)
-    assert world.parts.ledger.budget.remaining == 1
-    assert world.parts.store.releases.unfinished() == ()
+    for path in (encryption.ciphertext("sex"), encryption.pad_file("sex"), encryption.canaries("sex")):
+        assert not path.exists()
+    check_no_key(world)
+    assert world.store.releases.unfinished() == ()
 
 
-def test_what_is_reserved_for_another_release_is_waited_for_and_what_is_charged_is_not(
-    world: World, make_request: Make, make_spec: Make
-) -> None:
-    other = make_spec(release_id="f" * 32, epsilon=Decimal("0.95"))
-    reserve(world.parts.ledger, other)
-    world.parts.store.releases.add(make_request(sample=400), 1)
+def test_an_end_gives_the_reservation_back_at_once(world: World) -> None:
+    carried_to(world, ReleaseState.PLANNED)
+    world.store.releases.end(ID, ReleaseState.EXPIRED, "why")
+    assert (world.ledger.chain.is_reserved(ID), world.ledger.budget.remaining) == (False, Decimal(1))
+
+
+def test_what_a_person_denied_while_it_was_being_reserved_is_given_back(world: World) -> None:
+    carried_to(world, ReleaseState.PLANNED)
+    deny(world.store, ID)
+    reserve(world.ledger, spec_with(sample=400))  # the driver was about to
+    assert world.store.releases.unfinished() == (ID,)
+    drive_to_the_end(world)
+    assert world.ledger.budget.remaining == 1
+    assert world.store.releases.unfinished() == ()
+
+
+def test_what_is_reserved_for_another_release_is_waited_for_and_what_is_charged_is_not(world: World) -> None:
+    other = spec_with(release_id="f" * 32, epsilon=Decimal("0.95"))
+    reserve(world.ledger, other)
+    world.ask(request_with(sample=400))
     for _ in range(3):
         world.follow()
         world.step()
     assert world.state() is ReleaseState.PLANNED
     waiting = "curator alice: the rest of the budget is reserved for other releases"
-    assert world.parts.store.releases.release(ID).waiting_for == waiting
-    world.parts.ledger.charge(other.release_id)
+    assert world.stored.waiting_for == waiting
+    world.ledger.charge(other.release_id)
     assert world.step()
     assert world.state() is ReleaseState.DENIED
-    assert "of the budget of 1 there is 0.05" in world.parts.store.releases.release(ID).failure
+    assert "of the budget of 1 there is 0.05" in world.stored.failure

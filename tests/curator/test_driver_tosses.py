@@ -2,27 +2,33 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 
-from tests.curator.driver_world import APPROVE, ID, Make, World, carried_to, driver_fixture, world_fixture  # noqa: F401 - fixtures
-from veiltab.common.core.coin import commitment, transcript
-from veiltab.common.errors import NotReadyError, UnavailableError
+from tests.conftest import request_with
+from tests.curator.driver_world import (  # noqa: F401 - fixtures
+    ID,
+    World,
+    carried_to,
+    driver_fixture,
+    refuse_toss,
+    world_fixture,
+)
+from veiltab.common.core.coin import commitment
+from veiltab.common.errors import UnavailableError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import requested_columns
-from veiltab.curator.peers.calls import Peers
 from veiltab.curator.planning.checks import plan_question
 from veiltab.curator.planning.plans import planned_release
 
 
 def test_a_charge_and_the_commitment_to_a_share_of_the_coin_are_one_record(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
+    carried_to(world, ReleaseState.PLANNED)
     world.follow()
     driver, coin = world.driver, f"release/{ID}"
     with monkeypatch.context() as broken:
@@ -41,23 +47,11 @@ def test_a_charge_and_the_commitment_to_a_share_of_the_coin_are_one_record(
     assert world.answers.progress(ID).commitment == commitment(coin, "alice", share)
 
 
-def test_what_another_curator_committed_to_with_its_charge_goes_into_the_toss(world: World, make_request: Make) -> None:
-    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+def test_what_another_curator_committed_to_with_its_charge_goes_into_the_toss(world: World) -> None:
+    carried_to(world, ReleaseState.CHARGED)
     world.bob = replace(world.bob, charged=True, commitment=b"c" * 32)
     world.step()
     assert world.shown == {"bob": b"c" * 32}
-
-
-def withheld(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let bob commit, ask for alice's share, and never open his own."""
-
-    async def toss(coin: str, _: Peers, _shown: Mapping[str, bytes]) -> bytes:
-        coins = world.parts.coins
-        coins.exchange_commitments(coin, "bob", bytes(32))
-        coins.open_share(coin, "bob", transcript(world.parts.store.coins.commitments(coin)))
-        raise NotReadyError("does not hold every commitment yet", where="curator bob")
-
-    monkeypatch.setattr(world.parts.coins, "toss", toss)
 
 
 def warned(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
@@ -65,103 +59,85 @@ def warned(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
 
 
 def test_a_toss_that_hangs_is_logged_once_and_counted_when_the_release_ends(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+    carried_to(world, ReleaseState.CHARGED)
     world.follow()
-    withheld(world, monkeypatch)
+    refuse_toss(world)
     assert not world.step()
     assert not warned(caplog)
-    world.parts.store.connection.execute("UPDATE release SET since = since - 61")
+    world.store.connection.execute("UPDATE release SET since = since - 61")
     for _ in range(3):
         assert not world.step()
     (hangs,) = warned(caplog)
     assert (hangs.message, vars(hangs)["curator"]) == ("a toss of a charged release hangs", "bob")
-    assert not world.parts.store.coins.aborted()
+    assert not world.store.coins.aborted()
     monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda: 2_000_000_001)
     assert world.step()
     assert world.state() is ReleaseState.EXPIRED
-    assert world.parts.store.coins.aborted() == {"curator bob": 1}
-    assert world.parts.ledger.budget.spent == Decimal("0.1")
+    assert world.store.coins.aborted() == {"curator bob": 1}
+    assert world.ledger.budget.spent == Decimal("0.1")
 
 
 def test_a_draw_that_waits_for_something_else_than_its_toss_is_not_logged_as_one_that_hangs(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+    carried_to(world, ReleaseState.CHARGED)
     world.follow()
 
     async def no_worker(*_: object) -> NoReturn:
         raise UnavailableError("the Dask scheduler has no worker", where="tls://scheduler:8786")
 
-    world.parts.store.coins.set_opening_received(f"release/{ID}", "bob")
+    world.store.coins.set_opening_received(f"release/{ID}", "bob")
     monkeypatch.setattr(world.parts.coins, "awaited", lambda _coin: frozenset[str]())
     monkeypatch.setattr(world.parts.sampler, "draw", no_worker)
-    world.parts.store.connection.execute("UPDATE release SET since = since - 61")
+    world.store.connection.execute("UPDATE release SET since = since - 61")
     assert not world.step()
-    assert "has no worker" in world.parts.store.releases.release(ID).waiting_for
+    assert "has no worker" in world.stored.waiting_for
     assert not warned(caplog)
 
 
-def test_a_toss_that_comes_to_its_end_is_not_counted(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+def test_a_toss_that_comes_to_its_end_is_not_counted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    carried_to(world, ReleaseState.CHARGED)
     world.follow()
-    with monkeypatch.context() as patch:
-        withheld(world, patch)
-        assert not world.step()
-    world.parts.store.coins.set_opening_received(f"release/{ID}", "bob")  # as a toss does at its end
-    carried_to(world, ReleaseState.UPLOADING, make_request(sample=400))
+    toss = world.parts.coins.toss
+    refuse_toss(world)
+    assert not world.step()
+    monkeypatch.setattr(world.parts.coins, "toss", toss)
+    world.store.coins.set_opening_received(f"release/{ID}", "bob")  # as a toss does at its end
+    carried_to(world, ReleaseState.UPLOADING)
     assert not world.parts.coins.withheld(f"release/{ID}")
 
 
-def test_another_process_counts_the_toss_that_a_curator_aborted(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+def test_another_process_counts_the_toss_that_a_curator_aborted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    carried_to(world, ReleaseState.CHARGED)
     world.follow()
-    withheld(world, monkeypatch)
+    refuse_toss(world)
     assert not world.step()
     world.parts.runs.clear()
     monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda: 2_000_000_001)
     assert world.step()
-    assert world.parts.store.coins.aborted() == {"curator bob": 1}
+    assert world.store.coins.aborted() == {"curator bob": 1}
 
 
-@pytest.mark.parametrize("ended", [{"sample_check": b"another"}, {"state": ReleaseState.FAILED, "failure": "why"}])
-def test_a_curator_by_which_a_charged_release_ends_is_counted(
-    world: World, make_request: Make, ended: dict[str, Any]
-) -> None:
-    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
-    world.follow()
-    assert not world.step()
-    world.bob = replace(world.bob, **ended)
-    assert world.step()
-    assert world.state() is ReleaseState.FAILED
-    assert world.parts.store.coins.aborted() == {"curator bob": 1}
-
-
-def test_nothing_is_paid_for_with_a_curator_that_aborts_tosses_until_a_person_clears_it(
-    world: World, make_request: Make
-) -> None:
+def test_nothing_is_paid_for_with_a_curator_that_aborts_tosses_until_a_person_clears_it(world: World) -> None:
     for number in range(2, 5):
         release_id = f"{number:032x}"
-        world.parts.store.releases.add(make_request(release_id=release_id), 1)
-        world.parts.store.coins.add_aborted(release_id, "curator bob", "the deadline passed")
-    world.parts.store.releases.add(make_request(sample=400), 1)
+        world.ask(request_with(release_id=release_id))
+        world.store.coins.add_aborted(release_id, "curator bob", "the deadline passed")
+    world.ask(request_with(sample=400))
     for _ in range(3):
         world.step()
-    stored = world.parts.store.releases.release(ID)
+    stored = world.stored
     assert stored.state is ReleaseState.DENIED
     assert stored.failure.startswith(
         "curator bob: 3 releases that were charged ended without a result by it; the last one: the deadline passed"
     )
     assert "`veiltab curator repair tosses bob`" in stored.failure
-    assert world.parts.ledger.budget.remaining == 1
-    assert world.parts.store.coins.clear_aborted("curator bob", person="Ana Diaz") == 3
-    another = make_request(release_id="f" * 32, sample=400)
-    world.parts.store.releases.add(another, 1)
+    assert world.ledger.budget.remaining == 1
+    assert world.store.coins.clear_aborted("curator bob", person="Ana Diaz") == 3
+    another = request_with(release_id="f" * 32, sample=400)
+    world.ask(another)
     spec = planned_release(
         plan_question(
             another,
@@ -172,4 +148,4 @@ def test_nothing_is_paid_for_with_a_curator_that_aborts_tosses_until_a_person_cl
         )
     )
     asyncio.run(world.driver.steps._reserve(spec))
-    assert world.parts.ledger.chain.is_reserved("f" * 32)
+    assert world.ledger.chain.is_reserved("f" * 32)

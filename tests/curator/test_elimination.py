@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
+from tests.conftest import request_with
 from tests.curator.curators_progress import (
     CHECKS,
     DEADLINE,
@@ -14,8 +15,7 @@ from tests.curator.curators_progress import (
     progress,
     release,
 )
-from tests.curator.driver_world import AWAY, ID, Make, World, carried_to, driver_fixture, world_fixture  # noqa: F401 - fixtures
-from veiltab.common.core.coin import transcript
+from tests.curator.driver_world import AWAY, ID, UNREADY, World, carried_to, driver_fixture, refuse_toss, world_fixture  # noqa: F401 - fixtures
 from veiltab.common.errors import (
     FailedReleaseError,
     IntegrityError,
@@ -24,7 +24,6 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.peers.calls import Peers
 from veiltab.curator.progress.elimination import named_in
 from veiltab.curator.progress.progress import next_step
 from veiltab.curator.progress.release_record import End, Progress, Review
@@ -34,28 +33,15 @@ BOB = {"curator bob": 1}
 LATE = 2_000_000_001.0
 
 
-def end_of(world: World, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, int]:
+def end_of(world: World) -> Mapping[str, int]:
     """Let the deadline pass; return against whom alice counts the release."""
     if not world.state().finished:
         world.step()
-    monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda: LATE)
+    world.patch.setattr("veiltab.curator.release.driver.time.time", lambda: LATE)
     world.step()
     assert world.state().unsuccessful
-    assert world.parts.ledger.chain.is_charged(ID)
-    return world.parts.store.coins.aborted()
-
-
-def refused_toss(world: World, monkeypatch: pytest.MonkeyPatch, error: Exception, *, asks: bool = False) -> None:
-    """Let bob commit, perhaps ask for alice's share, and refuse to open his own."""
-
-    async def toss(coin: str, _: Peers, _shown: Mapping[str, bytes]) -> NoReturn:
-        coins = world.parts.coins
-        coins.exchange_commitments(coin, "bob", bytes(32))
-        if asks:
-            coins.open_share(coin, "bob", transcript(world.parts.store.coins.commitments(coin)))
-        raise error
-
-    monkeypatch.setattr(world.parts.coins, "toss", toss)
+    assert world.ledger.chain.is_charged(ID)
+    return world.store.coins.aborted()
 
 
 def after_the_charge(world: World, request: Any) -> None:  # noqa: ANN401 - of any kind
@@ -95,129 +81,99 @@ STOPS: list[Stop] = [before_his_charge, after_the_sample, after_the_upload, afte
 
 @pytest.mark.parametrize("is_away", [False, True], ids=["silent", "away"])
 @pytest.mark.parametrize("stop", STOPS)
-def test_a_curator_that_stops_after_any_message_is_counted(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, stop: Stop, *, is_away: bool
-) -> None:
-    stop(world, make_request(**NOISY))
+def test_a_curator_that_stops_after_any_message_is_counted(world: World, stop: Stop, *, is_away: bool) -> None:
+    stop(world, request_with(**NOISY))
     world.is_bob_there = not is_away
-    assert end_of(world, monkeypatch) == BOB
+    assert end_of(world) == BOB
 
 
 @pytest.mark.parametrize("asks", [False, True])
-@pytest.mark.parametrize("error", [AWAY, NotReadyError("does not hold every commitment yet", where="curator bob")])
-def test_a_curator_that_keeps_its_part_of_the_coin_is_counted(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, error: VeiltabError, *, asks: bool
-) -> None:
-    after_the_charge(world, make_request(**NOISY))
-    refused_toss(world, monkeypatch, error, asks=asks)
-    assert end_of(world, monkeypatch) == BOB
+@pytest.mark.parametrize("error", [AWAY, UNREADY])
+def test_a_curator_that_keeps_its_part_of_the_coin_is_counted(world: World, error: VeiltabError, *, asks: bool) -> None:
+    after_the_charge(world, request_with(**NOISY))
+    refuse_toss(world, error, asks=asks)
+    assert end_of(world) == BOB
 
 
-def test_a_curator_whose_list_stays_away_or_is_false_is_counted(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    after_the_test(world, make_request(**NOISY))
+def test_a_curator_whose_list_stays_away_or_is_false_is_counted(world: World) -> None:
+    after_the_test(world, request_with(**NOISY))
     world.follow()
     world.bob_s_refusal = NotReadyError("has not tested the server yet", where="curator bob")
-    assert end_of(world, monkeypatch) == BOB
+    assert end_of(world) == BOB
 
 
-def test_with_a_false_list_a_curator_is_counted_beside_the_server(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    after_the_test(world, make_request(**NOISY))
+def test_with_a_false_list_a_curator_is_counted_beside_the_server(world: World) -> None:
+    after_the_test(world, request_with(**NOISY))
     world.follow()
-    monkeypatch.setattr(world, "replaced", lambda spec: ~World.replaced(world, spec))
-    assert end_of(world, monkeypatch) == {"curator bob": 1, "server cloud": 1}
+    world.patch.setattr(world, "replaced", lambda spec: ~World.replaced(world, spec))
+    assert end_of(world) == {"curator bob": 1, "server cloud": 1}
 
 
-def test_a_curator_that_only_says_that_it_sent_its_columns_is_counted(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    after_the_upload(world, make_request(**NOISY))
+def test_a_curator_that_only_says_that_it_sent_its_columns_is_counted(world: World) -> None:
+    after_the_upload(world, request_with(**NOISY))
     world.follow()
     world.refusal = NotReadyError(
         "has not published the release yet; attribute salary is missing", where="server cloud"
     )
-    assert end_of(world, monkeypatch) == BOB
+    assert end_of(world) == BOB
 
 
 Lie = Callable[[World], None]
 
 
-def other_sample(world: World) -> None:
-    world.bob = replace(world.bob, sample_check=b"another")
+def says(**changes: Any) -> Lie:  # noqa: ANN401 - any field
+    def lie(world: World) -> None:
+        world.bob = replace(world.bob, **changes)
+
+    return lie
 
 
-def symbol_outside(world: World) -> None:
-    world.refusal = FailedReleaseError("attribute salary: 1 of 3000 symbols lie outside", where="server cloud")
+def ends(failure: str = "", state: ReleaseState = ReleaseState.FAILED) -> Lie:
+    return says(state=state, failure=failure)
 
 
-def column_too_late(world: World) -> None:
-    problem = "not all columns came before the deadline: attribute salary is missing"
-    world.refusal = FailedReleaseError(problem, where="server cloud")
+def refused(error: VeiltabError) -> Lie:
+    """Let the server refuse what bob sent."""
+
+    def lie(world: World) -> None:
+        world.follow()
+        world.refusal = error
+
+    return lie
 
 
-def other_key(world: World) -> None:
-    world.refusal = IntegrityError("sent the server another key of the canaries' places", where="curator bob")
-
-
-def other_publication(world: World) -> None:
-    world.bob = replace(world.bob, tested=True, publication=b"p" * 32)
-
-
-def no_checkpoint(world: World) -> None:
-    world.bob = replace(world.bob, checkpoint=b"none")
-
-
-def an_end(world: World) -> None:
-    world.bob = replace(world.bob, state=ReleaseState.FAILED, failure="my table changed")
-
-
-def an_end_by_alice(world: World) -> None:
-    world.bob = replace(world.bob, state=ReleaseState.FAILED, failure="curator alice: she did it")
-
-
-def an_end_by_nobody(world: World) -> None:
-    world.bob = replace(world.bob, state=ReleaseState.EXPIRED)
-
-
-def an_end_for_his_own_column(world: World) -> None:
-    world.bob = replace(
-        world.bob, state=ReleaseState.FAILED, failure="server cloud: attribute salary: 1 of 3000 symbols"
-    )
+OUTSIDE = "attribute salary: 1 of 3000 symbols lie outside"
+TOO_LATE = "not all columns came before the deadline: attribute salary is missing"
 
 
 @pytest.mark.parametrize(
     ("stop", "lie"),
     [
-        (after_the_charge, no_checkpoint),
-        (after_the_sample, other_sample),
-        *((after_the_upload, lie) for lie in (symbol_outside, column_too_late, other_key)),
-        (after_the_test, other_publication),
-        *((stop, lie) for stop in STOPS[1:] for lie in (an_end, an_end_by_alice, an_end_for_his_own_column)),
-        *((stop, an_end_by_nobody) for stop in STOPS),
+        (after_the_charge, says(checkpoint=b"none")),
+        (after_the_sample, says(sample_check=b"another")),
+        (after_the_upload, refused(FailedReleaseError(OUTSIDE, where="server cloud"))),
+        (after_the_upload, refused(FailedReleaseError(TOO_LATE, where="server cloud"))),
+        (after_the_upload, refused(IntegrityError("sent the server another key of places", where="curator bob"))),
+        (after_the_test, says(tested=True, publication=b"p" * 32)),
+        *((stop, ends("my table changed")) for stop in STOPS[1:]),
+        *((stop, ends("curator alice: she did it")) for stop in STOPS[1:]),
+        *((stop, ends(f"server cloud: {OUTSIDE}")) for stop in STOPS[1:]),
+        *((stop, ends(state=ReleaseState.EXPIRED)) for stop in STOPS),
     ],
 )
-def test_a_curator_that_lies_in_any_message_is_counted(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, stop: Stop, lie: Lie
-) -> None:
-    stop(world, make_request(**NOISY))
-    if lie in {symbol_outside, column_too_late, other_key}:
-        world.follow()
+def test_a_curator_that_lies_in_any_message_is_counted(world: World, stop: Stop, lie: Lie) -> None:
+    stop(world, request_with(**NOISY))
     lie(world)
-    assert end_of(world, monkeypatch) == BOB
-    assert not world.parts.store.coins.aborted(claims=True)
+    assert end_of(world) == BOB
+    assert not world.store.coins.aborted(claims=True)
 
 
 @pytest.mark.parametrize("stop", STOPS[1:])
-def test_who_says_that_the_server_failed_is_counted_by_itself(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, stop: Stop
-) -> None:
-    stop(world, make_request(**NOISY))
+def test_who_says_that_the_server_failed_is_counted_by_itself(world: World, stop: Stop) -> None:
+    stop(world, request_with(**NOISY))
     world.bob = replace(world.bob, state=ReleaseState.FAILED, failure="server cloud: it did not add the noise")
-    assert not end_of(world, monkeypatch)
-    assert world.parts.store.coins.aborted(claims=True) == BOB
+    assert not end_of(world)
+    assert world.store.coins.aborted(claims=True) == BOB
 
 
 @pytest.mark.parametrize(
@@ -229,33 +185,27 @@ def test_who_says_that_the_server_failed_is_counted_by_itself(
         IntegrityError("states another noise for this release than before", where="server cloud"),
     ],
 )
-def test_a_server_that_stops_or_refuses_what_is_right_is_counted(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, refusal: Exception
-) -> None:
-    after_the_upload(world, make_request(**NOISY))
+def test_a_server_that_stops_or_refuses_what_is_right_is_counted(world: World, refusal: Exception) -> None:
+    after_the_upload(world, request_with(**NOISY))
     world.follow()
     world.refusal = refusal
-    assert end_of(world, monkeypatch) == {"server cloud": 1}
+    assert end_of(world) == {"server cloud": 1}
 
 
-def test_a_server_without_noise_is_counted_and_no_curator(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    after_the_upload(world, make_request(**NOISY))
+def test_a_server_without_noise_is_counted_and_no_curator(world: World) -> None:
+    after_the_upload(world, request_with(**NOISY))
     world.follow()
     world.noise = 0.0
-    assert end_of(world, monkeypatch) == {"server cloud": 1}
+    assert end_of(world) == {"server cloud": 1}
 
 
-def test_nobody_is_counted_where_this_curator_was_away_itself(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    after_the_upload(world, make_request(**NOISY))
+def test_nobody_is_counted_where_this_curator_was_away_itself(world: World) -> None:
+    after_the_upload(world, request_with(**NOISY))
     world.parts.runs.clear()  # as in another process
-    monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda: LATE)
+    world.patch.setattr("veiltab.curator.release.driver.time.time", lambda: LATE)
     world.step()
     assert world.state() is ReleaseState.EXPIRED
-    assert not world.parts.store.coins.aborted()
+    assert not world.store.coins.aborted()
 
 
 def test_nobody_is_counted_where_the_step_is_one_s_own() -> None:
@@ -317,10 +267,8 @@ def test_of_the_holders_of_a_column_the_one_is_counted_whose_part_is_missing() -
         assert named_in(refusal, stored, "alice") == {f"curator {party}"}
 
 
-def test_a_curator_that_shows_a_ledger_from_before_the_release_is_counted(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.parts.store.alignments.set_witness("bob", 3, bytes(32))
-    after_the_charge(world, make_request(**NOISY))
-    assert end_of(world, monkeypatch) == BOB
-    assert "shows a ledger that it had before this release" in world.parts.store.releases.release(ID).failure
+def test_a_curator_that_shows_a_ledger_from_before_the_release_is_counted(world: World) -> None:
+    world.store.alignments.set_witness("bob", 3, bytes(32))
+    after_the_charge(world, request_with(**NOISY))
+    assert end_of(world) == BOB
+    assert "shows a ledger that it had before this release" in world.stored.failure

@@ -25,6 +25,7 @@ ID = "0" * 31 + "1"
 ROWS = 300
 BOTH = pytest.mark.parametrize("pad", Pad)
 PLAIN = noise_with()
+NOISE = noise_with(sample=ROWS, server_replacement=2**63, curator_replacement=2**63, canaries=40)
 SYMBOLS: Symbols = (np.arange(ROWS) * 7 % 5).astype(np.uint8)
 
 
@@ -55,38 +56,35 @@ def ciphertext_of(encryption: ColumnEncryption, size: int, attribute: str = "sex
     return read(encryption.ciphertext(attribute), size)
 
 
-def opened(store: CuratorStore, encryption: ColumnEncryption, size: int, pad: Pad) -> Symbols:
+def under(noise: CuratorsNoise, symbols: Symbols, key: bytes) -> Symbols:
+    """Return what lies under the pad, of a column of five symbols."""
+    column = PlainColumn(attribute="sex", symbols=symbols, size=5)
+    return np.concatenate([*noise.with_noise_and_canaries(column, key)])
+
+
+def opened(store: CuratorStore, encryption: ColumnEncryption, size: int, pad: Pad, attribute: str = "sex") -> Symbols:
     """Decrypt with what the researcher would get."""
-    ciphertext = ciphertext_of(encryption, size)
+    ciphertext = ciphertext_of(encryption, size, attribute)
     if pad is Pad.CHACHA20:
-        decrypt(ciphertext, size, CipherStream(key_of(store)), ciphertext)
+        assert not encryption.pad_file(attribute).exists()
+        decrypt(ciphertext, size, CipherStream(key_of(store, attribute)), ciphertext)
         return ciphertext
-    drawn = np.fromfile(encryption.pad_file("sex"), symbol_dtype(size)).astype(np.int64)
+    drawn = np.fromfile(encryption.pad_file(attribute), symbol_dtype(size)).astype(np.int64)
     assert drawn.max() < size
     return symbols_of((ciphertext.astype(np.int64) - drawn) % size, size)
 
 
 @BOTH
-def test_what_is_encrypted_is_decrypted_whatever_the_alphabet(tmp_path: Path, pad: Pad) -> None:
-    store = CuratorStore(tmp_path / "curator.sqlite")
-    for size in range(2, 301):
-        encryption = ColumnEncryption(store, tmp_path / str(size), f"{size:032x}")
-        column = symbols_of(np.arange(40) * 13 % size, size)
-        digest = encryption.encrypt("sex", column, size, pad, PLAIN)
-        assert digest == file_digest(encryption.ciphertext("sex"))
-        assert ciphertext_of(encryption, size).max() < size
-        found = store.keys.pad(f"{size:032x}", "sex")
-        assert found is not None
-        if pad is Pad.OTP:
-            drawn = np.fromfile(encryption.pad_file("sex"), symbol_dtype(size)).astype(np.int64)
-            plain = (ciphertext_of(encryption, size).astype(np.int64) - drawn) % size
-        else:
-            plain = ciphertext_of(encryption, size).astype(np.int64)
-            decrypted = ciphertext_of(encryption, size)
-            decrypt(decrypted, size, CipherStream(found[0]), decrypted)
-            plain = decrypted.astype(np.int64)
-        assert np.array_equal(plain, column)
-    store.close()
+def test_what_is_encrypted_is_decrypted_whatever_the_alphabet(
+    store: CuratorStore, encryption: ColumnEncryption, pad: Pad
+) -> None:
+    for size in (*range(2, 30), 100, 127, 128, 129, 250, 255, 256, 257, 300):
+        name, column = f"a{size}", symbols_of(np.arange(40) * 13 % size, size)
+        digest = encryption.encrypt(name, column, size, pad, PLAIN)
+        assert digest == file_digest(encryption.ciphertext(name))
+        assert ciphertext_of(encryption, size, name).max() < size
+        assert np.array_equal(opened(store, encryption, size, pad, name), column)
+        assert not encryption.canaries(name).exists()
 
 
 @BOTH
@@ -130,12 +128,6 @@ def test_known_answers_of_the_pad_s_layout(
     assert drawn == encryption.ciphertext("sex").read_bytes() == encryption.ciphertext("age").read_bytes()
     assert (drawn[:8].hex(), drawn[-6:].hex()) == ("29019200e8007c00", "c00003009600")
     assert key_of(store, "age") == key
-
-
-def test_a_stream_cipher_leaves_no_pad_file(store: CuratorStore, encryption: ColumnEncryption) -> None:
-    encryption.encrypt("sex", SYMBOLS, 5, Pad.CHACHA20, PLAIN)
-    assert not encryption.pad_file("sex").exists()
-    assert len(key_of(store)) == 32
 
 
 @BOTH
@@ -186,6 +178,7 @@ def test_several_columns_are_recorded_together_before_their_first_symbol_and_aft
 
 
 @BOTH
+@pytest.mark.parametrize("noise", [PLAIN, NOISE], ids=["plain", "noise"])
 @pytest.mark.parametrize("step", ["set_pad_digest", "_write", "spend_key"])
 def test_a_crash_before_the_digest_is_recorded_costs_the_key(  # noqa: PLR0913, PLR0917 - fixtures
     store: CuratorStore,
@@ -193,39 +186,41 @@ def test_a_crash_before_the_digest_is_recorded_costs_the_key(  # noqa: PLR0913, 
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     pad: Pad,
+    noise: CuratorsNoise,
     step: str,
 ) -> None:
+    """And other symbols replace the same rows then."""
     spent: list[bytes] = []
     spend = store.keys.spend_key
 
-    def recorded(release_id: str, attribute: str, key: bytes, *others: bytes) -> None:
-        spend(release_id, attribute, key, *others)
-        spent.append(key)
+    def recorded(release_id: str, attribute: str, *keys: bytes) -> None:
+        spend(release_id, attribute, *keys)
+        spent.extend(filter(None, keys))
 
     monkeypatch.setattr(store.keys, "spend_key", recorded)
     with monkeypatch.context() as broken:
         broken.setattr(encryption if step == "_write" else store.keys, step, crash)
         with pytest.raises(KeyboardInterrupt):
-            encryption.encrypt("sex", SYMBOLS, 5, pad, PLAIN)
+            encryption.encrypt("sex", SYMBOLS, 5, pad, noise)
     assert store.keys.pad(ID, "sex") is None
     left = encryption.ciphertext("sex")
     before = left.read_bytes() if left.exists() else b""
     assert bool(before) is (step == "set_pad_digest")
-
     again = ColumnEncryption(store, tmp_path / "release", ID)
-    again.encrypt("sex", SYMBOLS, 5, pad, PLAIN)
-    assert len(set(spent)) == len(spent) == (1 if step == "spend_key" else 2)
-    assert key_of(store) == spent[-1]
+    again.encrypt("sex", SYMBOLS, 5, pad, noise)
+    each = 2 if noise is NOISE else 1
+    assert len(set(spent)) == len(spent) == each * (1 if step == "spend_key" else 2)
+    assert key_of(store) == spent[-each]
     assert left.read_bytes() != before
-    assert np.array_equal(opened(store, again, 5, pad), SYMBOLS)
+    assert np.array_equal(opened(store, again, 5, pad), under(noise, SYMBOLS, spent[-1]))
+    if noise is NOISE:
+        assert np.array_equal(read(again.canaries("sex"), 5), ciphertext_of(again, 5)[NOISE.places.all()])
     for key in spent:
         with pytest.raises(ConflictError):
             store.keys.spend_key("f" * 32, "age", key)
 
 
 # The curators' noise and the canaries
-
-NOISE = noise_with(sample=ROWS, server_replacement=2**63, curator_replacement=2**63, canaries=40)
 
 
 @BOTH
@@ -244,55 +239,14 @@ def test_noise_and_canaries_lie_under_the_pad(
     ciphertext = ciphertext_of(encryption, 5)
     assert digest == file_digest(encryption.ciphertext("sex"))
     assert len(ciphertext) == ROWS + 40
-    assert np.array_equal(
-        opened(store, encryption, 5, pad),
-        np.concatenate([*applied(NOISE, PlainColumn(attribute="sex", symbols=SYMBOLS, size=5), keys[0])]),
-    )
+    monkeypatch.setattr(CuratorsNoise, "with_noise_and_canaries", applied)
+    assert np.array_equal(opened(store, encryption, 5, pad), under(NOISE, SYMBOLS, keys[0]))
     assert np.array_equal(read(encryption.canaries("sex"), 5), ciphertext[NOISE.places.all()])
     assert key_of(store) != keys[0]
     with pytest.raises(ConflictError, match="the pad was used before"):
         store.keys.spend_key("f" * 32, "age", keys[0])
     encryption.forget_canaries()
     assert not encryption.canaries("sex").exists()
-
-
-def test_without_canaries_no_ciphertext_of_them_is_kept(encryption: ColumnEncryption) -> None:
-    encryption.encrypt("sex", SYMBOLS, 5, Pad.CHACHA20, PLAIN)
-    assert not encryption.canaries("sex").exists()
-
-
-@BOTH
-@pytest.mark.parametrize("step", ["set_pad_digest", "_write", "spend_key"])
-def test_after_a_crash_other_symbols_replace_the_same_rows(  # noqa: PLR0913, PLR0917 - fixtures
-    store: CuratorStore,
-    encryption: ColumnEncryption,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    pad: Pad,
-    step: str,
-) -> None:
-    keys: list[bytes] = []
-    spend = store.keys.spend_key
-
-    def recorded(release_id: str, attribute: str, key: bytes, replacement_key: bytes) -> None:
-        keys.extend((key, replacement_key))
-        spend(release_id, attribute, key, replacement_key)
-
-    monkeypatch.setattr(store.keys, "spend_key", recorded)
-    with monkeypatch.context() as broken:
-        broken.setattr(encryption if step == "_write" else store.keys, step, crash)
-        with pytest.raises(KeyboardInterrupt):
-            encryption.encrypt("sex", SYMBOLS, 5, pad, NOISE)
-    again = ColumnEncryption(store, tmp_path / "release", ID)
-    again.encrypt("sex", SYMBOLS, 5, pad, NOISE)
-    assert len(set(keys)) == len(keys) == (2 if step == "spend_key" else 4)
-    assert np.array_equal(
-        opened(store, again, 5, pad),
-        np.concatenate(
-            [*NOISE.with_noise_and_canaries(PlainColumn(attribute="sex", symbols=SYMBOLS, size=5), keys[-1])]
-        ),
-    )
-    assert np.array_equal(read(again.canaries("sex"), 5), ciphertext_of(again, 5)[NOISE.places.all()])
 
 
 def test_the_canaries_ciphertext_is_durable_before_the_column_s_is_recorded(

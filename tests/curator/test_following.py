@@ -11,7 +11,9 @@ from typing import Any, NoReturn, cast
 import grpc
 import pytest
 
-from tests.curator.told_curators import ID, Make, Village, names_of, said_of, village_fixture  # noqa: F401 - fixtures
+from tests.conftest import request_with
+from tests.curator.told_curators import ID, Village, names_of, said_of, village_fixture  # noqa: F401 - fixtures
+from tests.worlds.parties import BOB
 from veiltab.common.errors import InvalidInputError, NotReadyError, TransferError, UnavailableError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.chunks import chunk_messages, streamed
@@ -34,14 +36,14 @@ def followed(village: Village, *names: tuple[str, ...]) -> AsyncGenerator[dict[s
     return village.peers("alice").follow("bob", names_of(*names))
 
 
-async def test_what_is_followed_is_said_at_once_and_after_each_change(village: Village, make_request: Make) -> None:
+async def test_what_is_followed_is_said_at_once_and_after_each_change(village: Village) -> None:
     bob, other = village.parts["bob"], "f" * 32
-    bob.store.releases.add(make_request(), 1)
+    bob.store.releases.add(request_with(), 1)
     async with asyncio.timeout(20), aclosing(followed(village, (ID, other))) as answers:
         said = await anext(answers)
         assert isinstance(said[ID], Progress)
         assert isinstance(said[other], NotReadyError)
-        Answers(bob).propose(make_request(release_id=other, deadline=int(time.time()) + 60), village.study.digest)
+        Answers(bob).propose(request_with(release_id=other, deadline=int(time.time()) + 60), village.study.digest)
         CuratorDriver(bob)._say_what_was_left_unsaid(other)  # as whoever drives it does when it has to wait
         said = await anext(answers)
         assert list(said) == [other]
@@ -92,23 +94,17 @@ def test_one_message_and_one_call_follow_so_many_releases(village: Village, monk
             asyncio.run(numbers(*names))
 
 
-@pytest.mark.parametrize("name", ["0" * 31, "0" * 31 + "G", "0" * 1_000_000])
-def test_what_is_no_id_is_not_followed(village: Village, name: str) -> None:
-    async def first() -> object:
-        async with aclosing(followed(village, (ID, name))) as answers:
-            return await anext(answers)
-
-    with pytest.raises(InvalidInputError, match="the release id is not 32 hexadecimal digits"):
-        asyncio.run(first())
-
-
-def test_a_release_that_is_named_twice_is_not_said_twice(village: Village) -> None:
-    async def first() -> object:
-        async with aclosing(followed(village, (ID, ID))) as answers:
-            return await anext(answers)
-
-    with pytest.raises(InvalidInputError, match="a release is named twice in one message"):
-        asyncio.run(first())
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        (ID, "a release is named twice in one message"),
+        *((name, "not 32 hexadecimal digits") for name in ("0" * 31, "0" * 31 + "G", "0" * 1_000_000)),
+    ],
+    ids=["twice", "short", "letter", "long"],
+)
+def test_a_release_that_is_named_twice_is_not_said_twice(village: Village, name: str, problem: str) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        said_of(village, ID, name)
 
 
 def test_a_call_that_names_releases_again_is_read_no_further_for_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,38 +220,26 @@ class Tokens:
         """Take notice."""
 
 
+def fetched(study: Study, stub: Tokens, offset: int, admit: Callable[[int], None]) -> AsyncIterator[bytes]:
+    """Fetch tokens of bob from a byte on."""
+    peers = object.__new__(Peers)
+    peers._study, peers.curators = study, {"bob": Peer(BOB, cast("Any", "bob"), lambda _: cast("Any", stub))}
+    return peers.tokens("bob", "a" * 32, offset, admit)
+
+
 @pytest.mark.parametrize("offset", [0, 16, 2_000_000, 3_000_000])
-def test_tokens_are_streamed_from_any_byte(study: Study, offset: int) -> None:
+async def test_tokens_are_streamed_from_any_byte(study: Study, offset: int) -> None:
     data, totals = bytes(range(250)) * 12_000, set[int]()
-    stub, peers = Tokens(data), object.__new__(Peers)
-    peers._study = study
-    party = Party(study="survey", role=Role.CURATOR, name="bob")
-    peers.curators = {"bob": Peer(party, cast("Any", "bob"), lambda _: cast("Any", stub))}
-
-    async def fetched() -> bytes:
-        return b"".join([piece async for piece in peers.tokens("bob", "a" * 32, offset, totals.add)])
-
-    assert asyncio.run(fetched()) == data[offset:]
+    stub = Tokens(data)
+    assert b"".join([piece async for piece in fetched(study, stub, offset, totals.add)]) == data[offset:]
     assert stub.asked == [offset]
     assert totals == {len(data)}
 
 
 @pytest.mark.parametrize("most", [MAX_RESPONDENTS, 5000])
-@pytest.mark.parametrize("beyond", [0, 1])
-def test_tokens_of_more_respondents_than_a_table_may_have_are_not_taken(study: Study, most: int, beyond: int) -> None:
-    data, totals, rows = bytes(16), list[int](), most + beyond
-    stub, peers = Tokens(data, 16 * rows), object.__new__(Peers)
-    peers._study = replace(study, maximum_respondents=most)
-    party = Party(study="survey", role=Role.CURATOR, name="bob")
-    peers.curators = {"bob": Peer(party, cast("Any", "bob"), lambda _: cast("Any", stub))}
-
-    async def first() -> bytes:
-        return await anext(peers.tokens("bob", "a" * 32, 0, totals.append))
-
-    if not beyond:
-        assert asyncio.run(first()) == data
-        assert totals == [16 * rows]
-    else:
-        with pytest.raises(TransferError, match=f"longer than the {16 * most} bytes"):
-            asyncio.run(first())
-        assert totals == []
+async def test_tokens_of_more_respondents_than_a_table_may_have_are_not_taken(study: Study, most: int) -> None:
+    small, data, totals = replace(study, maximum_respondents=most), bytes(16), list[int]()
+    assert await anext(fetched(small, Tokens(data, 16 * most), 0, totals.append)) == data
+    with pytest.raises(TransferError, match=f"longer than the {16 * most} bytes"):
+        await anext(fetched(small, Tokens(data, 16 * most + 16), 0, totals.append))
+    assert totals == [16 * most]

@@ -5,8 +5,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from tests.conftest import reserve
-from tests.curator.told_curators import ID, Make, Village, said_of, village_fixture  # noqa: F401 - fixtures
+from tests.conftest import request_with, reserve, spec_with
+from tests.curator.told_curators import ID, Village, said_of, village_fixture  # noqa: F401 - fixtures
 from veiltab.common.errors import IntegrityError, InvalidInputError, NotReadyError, VeiltabError
 from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
@@ -42,18 +42,18 @@ def test_a_greeting_finds_another_study_file(village: Village, study: Study) -> 
         check_study_digest(study, "", "curator bob")
 
 
-def test_a_greeting_finds_a_ledger_that_was_cut(village: Village, make_spec: Make, make_request: Make) -> None:
+def test_a_greeting_finds_a_ledger_that_was_cut(village: Village) -> None:
     for name, parts in village.parts.items():
         parts.alignment.table_version = f"version of {name}"
     alice = village.parts["alice"]
-    reserve(alice.ledger, make_spec())
+    reserve(alice.ledger, spec_with())
     alice.ledger.charge(ID)
     with pytest.raises(InvalidInputError, match="shows a ledger of 1 entries, and 0 releases were ever planned here"):
         hello(village, "alice")
     for name in ("bob", "carol"):
         store = village.parts[name].store
-        store.releases.add(make_request(), 1)
-        store.releases.set_planned(release_of(make_spec()))
+        store.releases.add(request_with(), 1)
+        store.releases.set_planned(release_of(spec_with()))
     hello(village, "alice")
     alice.store.connection.execute("DELETE FROM ledger")
     for _ in range(3):
@@ -71,14 +71,14 @@ def test_an_invented_ledger_is_refused_and_not_remembered(village: Village, show
     assert bob.store.alignments.witness("alice") == (0, b"")
 
 
-def test_progress_of_the_others(village: Village, make_request: Make, make_spec: Make) -> None:
+def test_progress_of_the_others(village: Village) -> None:
     unknown = said_of(village, ID)[ID]
     assert isinstance(unknown, NotReadyError)
     assert str(unknown) == "curator bob: has not received the request yet"
     for name in ("bob", "carol"):
-        village.parts[name].store.releases.add(make_request(), 1)
-    village.parts["bob"].store.releases.set_planned(release_of(make_spec()))
-    reserve(village.parts["bob"].ledger, make_spec())
+        village.parts[name].store.releases.add(request_with(), 1)
+    village.parts["bob"].store.releases.set_planned(release_of(spec_with()))
+    reserve(village.parts["bob"].ledger, spec_with())
     village.parts["carol"].store.releases.set_state(ID, ReleaseState.FAILED, "why")
     answers = said_of(village, ID, "f" * 32)
     assert isinstance(answers["f" * 32], NotReadyError)
@@ -86,15 +86,15 @@ def test_progress_of_the_others(village: Village, make_request: Make, make_spec:
     assert isinstance(bob, Progress)
     assert isinstance(carol, Progress)
     assert (bob.curator, bob.state, bob.decided) == ("bob", ReleaseState.REQUESTED, False)
-    assert (bob.spec_digest, bob.reserved, bob.charged) == (make_spec().digest(), True, False)
+    assert (bob.spec_digest, bob.reserved, bob.charged) == (spec_with().digest(), True, False)
     assert (carol.curator, carol.state, carol.failure, carol.decided) == ("carol", ReleaseState.FAILED, "why", True)
 
 
-def test_the_others_hear_what_the_server_stated(village: Village, make_request: Make, make_spec: Make) -> None:
+def test_the_others_hear_what_the_server_stated(village: Village) -> None:
     stated = PublicationDigests(columns={"age": b"a" * 32, "wage": b"w" * 32})
     store = village.parts["bob"].store
-    store.releases.add(make_request(), 1)
-    store.releases.set_planned(release_of(make_spec()))
+    store.releases.add(request_with(), 1)
+    store.releases.set_planned(release_of(spec_with()))
     store.tests.record_publication(ID, stated)
     for state, told in ((ReleaseState.UPLOADING, b""), (ReleaseState.PERTURBING, stated.digest())):
         store.releases.set_state(ID, state)
@@ -122,10 +122,10 @@ def test_what_a_curator_says_amiss_is_its_own_fault_alone(village: Village) -> N
     assert "person" not in str(refusal.value)
 
 
-def test_a_state_that_nobody_knows_is_of_one_release_alone(village: Village, make_request: Make) -> None:
+def test_a_state_that_nobody_knows_is_of_one_release_alone(village: Village) -> None:
     other = "f" * 32
     for release_id in (ID, other):
-        village.parts["bob"].store.releases.add(make_request(release_id=release_id), 1)
+        village.parts["bob"].store.releases.add(request_with(release_id=release_id), 1)
 
     def twisted(answer: Any) -> Any:  # noqa: ANN401 - a message
         answer.releases[0].state = 99
@@ -147,10 +147,8 @@ def test_a_state_that_nobody_knows_is_of_one_release_alone(village: Village, mak
         {"commitment": bytes(33)},
     ],
 )
-def test_more_than_a_curator_has_to_say_of_a_release_is_not_kept(
-    village: Village, make_request: Make, more: dict[str, Any]
-) -> None:
-    village.parts["bob"].store.releases.add(make_request(), 1)
+def test_more_than_a_curator_has_to_say_of_a_release_is_not_kept(village: Village, more: dict[str, Any]) -> None:
+    village.parts["bob"].store.releases.add(request_with(), 1)
 
     def twisted(answer: Any) -> Any:  # noqa: ANN401 - a message
         answer.releases[0].MergeFrom(curator_peer_pb2.ReleaseProgress(**more))

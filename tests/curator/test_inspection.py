@@ -4,22 +4,18 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import STUDY_HEAD
+from tests.worlds.studies import attribute_text
 from veiltab.common.command.cli import json_text
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.check.inspection import inspect_table
 from veiltab.curator.reading.table_reading import load_table
 
-STUDY = f"""{STUDY_HEAD}[[attribute]]
-name = "colour"
-owner = "alice"
-categories = ["red", "green"]
-[[attribute]]
-name = "size"
-owner = "alice"
-categories = ["s", "l", "none"]
-missing = "none"
-"""
+STUDY = (
+    STUDY_HEAD
+    + attribute_text("colour", "alice", 'categories = ["red", "green"]')
+    + attribute_text("size", "alice", 'categories = ["s", "l", "none"]', 'missing = "none"')
+)
 
 
 @pytest.fixture(scope="module")

@@ -5,16 +5,17 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import FACTS, reserve
+from tests.conftest import FACTS, reserve, spec_with
+from tests.curator.made_records import charge
 from veiltab.common.errors import BudgetExceededError, IntegrityError, NotReadyError
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.guarantees import guaranteed_epsilon
@@ -26,7 +27,6 @@ from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.budget.remaining import Kind, Left
 from veiltab.curator.records.store import CuratorStore
 
-Make = Callable[..., Any]
 BUDGET = Decimal(1)
 
 
@@ -34,27 +34,17 @@ def name(number: int) -> str:
     return f"{number:032x}"
 
 
-def charged(store: CuratorStore, make_spec: Make, count: int, epsilon: str = "0.1") -> Ledger:
+def charged(store: CuratorStore, count: int, epsilon: str = "0.1") -> Ledger:
     ledger = Ledger(store.connection, BUDGET)
-    for number in range(1, count + 1):
-        reserve(ledger, make_spec(release_id=name(number), epsilon=Decimal(epsilon)))
-        ledger.charge(name(number))
+    charge(ledger, *(spec_with(release_id=name(number), epsilon=Decimal(epsilon)) for number in range(1, count + 1)))
     return ledger
 
 
-def test_an_empty_ledger(store: CuratorStore) -> None:
-    ledger = Ledger(store.connection, BUDGET)
-    length, head = ledger.chain.head
-    assert (length, len(head), ledger.budget.spent, ledger.budget.remaining) == (0, 32, Decimal(0), BUDGET)
-    assert not ledger.chain.entries
-    ledger.chain.verify_against((0, b""), "bob")
-
-
-def test_a_charge_tells_what_was_released(store: CuratorStore, make_spec: Make) -> None:
+def test_a_charge_tells_what_was_released(store: CuratorStore) -> None:
     before = int(time.time())
-    ledger = charged(store, make_spec, 1)
+    ledger = charged(store, 1)
     (entry,) = ledger.chain.entries
-    spec = make_spec()
+    spec = spec_with()
     assert (entry.number, entry.release_id, entry.epsilon) == (1, name(1), guaranteed_epsilon(spec))
     assert entry.facts["time"] in range(before, int(time.time()) + 1)
     assert entry.facts == {
@@ -83,27 +73,27 @@ def test_a_charge_tells_what_was_released(store: CuratorStore, make_spec: Make) 
     }
 
 
-def test_ten_tenths_fit_a_budget_of_one_exactly(store: CuratorStore, make_spec: Make) -> None:
-    ledger = charged(store, make_spec, 10)
+def test_ten_tenths_fit_a_budget_of_one_exactly(store: CuratorStore) -> None:
+    ledger = charged(store, 10)
     assert (ledger.budget.spent, ledger.budget.remaining) == (Decimal(1), Decimal(0))
     with pytest.raises(BudgetExceededError, match=r"of the budget of 1 there is 0.000000 left"):
-        reserve(ledger, make_spec(release_id=name(11), epsilon=Decimal("0.000001")))
+        reserve(ledger, spec_with(release_id=name(11), epsilon=Decimal("0.000001")))
     assert not ledger.chain.is_reserved(name(11))
 
 
-def test_what_is_reserved_is_not_there_for_others(store: CuratorStore, make_spec: Make) -> None:
+def test_what_is_reserved_is_not_there_for_others(store: CuratorStore) -> None:
     ledger = Ledger(store.connection, BUDGET)
-    reserve(ledger, make_spec(release_id=name(1), epsilon=Decimal("0.6")))
+    reserve(ledger, spec_with(release_id=name(1), epsilon=Decimal("0.6")))
     assert (ledger.budget.spent, ledger.budget.remaining, ledger.chain.head[0]) == (Decimal(0), Decimal("0.4"), 0)
     with pytest.raises(BudgetExceededError, match=r"the release needs epsilon 0.500000"):
-        reserve(ledger, make_spec(release_id=name(2), epsilon=Decimal("0.5")))
+        reserve(ledger, spec_with(release_id=name(2), epsilon=Decimal("0.5")))
     ledger.cancel(name(1))
-    reserve(ledger, make_spec(release_id=name(2), epsilon=Decimal("0.5")))
+    reserve(ledger, spec_with(release_id=name(2), epsilon=Decimal("0.5")))
     assert (ledger.chain.is_reserved(name(1)), ledger.chain.is_reserved(name(2))) == (False, True)
 
 
-def test_steps_repeat_without_harm(store: CuratorStore, make_spec: Make) -> None:
-    ledger, spec = Ledger(store.connection, BUDGET), make_spec(epsilon=Decimal("0.6"))
+def test_steps_repeat_without_harm(store: CuratorStore) -> None:
+    ledger, spec = Ledger(store.connection, BUDGET), spec_with(epsilon=Decimal("0.6"))
     for _ in range(3):
         reserve(ledger, spec)
     assert ledger.budget.remaining == Decimal("0.4")
@@ -121,18 +111,9 @@ def test_steps_repeat_without_harm(store: CuratorStore, make_spec: Make) -> None
     assert not ledger.chain.is_reserved(spec.release_id)
 
 
-def test_what_was_charged_is_never_kept_again(store: CuratorStore, make_spec: Make) -> None:
-    ledger, spec = Ledger(store.connection, BUDGET), make_spec(epsilon=Decimal("0.4"))
-    reserve(ledger, spec)
-    ledger.charge(spec.release_id)
-    reserve(ledger, spec)
-    assert not ledger.chain.is_reserved(spec.release_id)
-    assert (ledger.budget.spent, ledger.budget.remaining) == (Decimal("0.4"), Decimal("0.6"))
-
-
-def test_what_is_reserved_for_others_may_still_be_had(store: CuratorStore, make_spec: Make) -> None:
+def test_what_is_reserved_for_others_may_still_be_had(store: CuratorStore) -> None:
     ledger = Ledger(store.connection, BUDGET)
-    first, second = (make_spec(release_id=name(number), epsilon=Decimal("0.6")) for number in (1, 2))
+    first, second = (spec_with(release_id=name(number), epsilon=Decimal("0.6")) for number in (1, 2))
     reserve(ledger, first)
     charge = ledger.budget.allowance.charge(second.description, guaranteed_epsilon(second))
     assert ledger.budget.fits_what_is_charged(name(2), charge)
@@ -150,40 +131,38 @@ def test_nothing_is_left_after_a_release_that_takes_more_than_there_is(store: Cu
     assert left == [Left(epsilon=1 - plans[0].pure_epsilon), Left(epsilon=Decimal(0))]
 
 
-def test_the_last_plan_is_what_is_charged(store: CuratorStore, make_spec: Make) -> None:
+def test_the_last_plan_is_what_is_charged(store: CuratorStore) -> None:
     ledger = Ledger(store.connection, BUDGET)
-    reserve(ledger, make_spec(epsilon=Decimal("0.6")))
-    reserve(ledger, make_spec(epsilon=Decimal("0.9"), sample=399))
+    reserve(ledger, spec_with(epsilon=Decimal("0.6")))
+    reserve(ledger, spec_with(epsilon=Decimal("0.9"), sample=399))
     assert ledger.budget.remaining == Decimal("0.1")
     with pytest.raises(BudgetExceededError):
-        reserve(ledger, make_spec(epsilon=Decimal("1.1")))
+        reserve(ledger, spec_with(epsilon=Decimal("1.1")))
     assert ledger.budget.remaining == Decimal("0.1")
     ledger.charge(name(1))
     (entry,) = ledger.chain.entries
     assert (entry.epsilon, entry.facts["tables"][0]["sample"]) == (Decimal("0.9"), 399)
 
 
-def test_a_charge_needs_a_reservation(store: CuratorStore, make_spec: Make) -> None:
+def test_a_charge_needs_a_reservation(store: CuratorStore) -> None:
     ledger = Ledger(store.connection, BUDGET)
     with pytest.raises(IntegrityError, match="nothing is reserved"):
         ledger.charge(name(1))
-    reserve(ledger, make_spec(release_id=name(1)))
+    reserve(ledger, spec_with(release_id=name(1)))
     ledger.cancel(name(1))
     with pytest.raises(IntegrityError, match="nothing is reserved"):
         ledger.charge(name(1))
     assert ledger.budget.spent == 0
 
 
-def test_a_charge_outlives_the_process(path: Path, make_spec: Make) -> None:
-    store = CuratorStore(path)
-    ledger = charged(store, make_spec, 2)
-    reserve(ledger, make_spec(release_id=name(3)))
-    head = ledger.chain.head
-    store.close()
-    again = CuratorStore(path)
-    read = Ledger(again.connection, BUDGET)
-    assert (read.chain.head, read.budget.spent, read.budget.remaining) == (head, Decimal("0.2"), Decimal("0.7"))
-    again.close()
+def test_a_charge_outlives_the_process(path: Path) -> None:
+    with closing(CuratorStore(path)) as store:
+        ledger = charged(store, 2)
+        reserve(ledger, spec_with(release_id=name(3)))
+        head = ledger.chain.head
+    with closing(CuratorStore(path)) as again:
+        read = Ledger(again.connection, BUDGET)
+        assert (read.chain.head, read.budget.spent, read.budget.remaining) == (head, Decimal("0.2"), Decimal("0.7"))
 
 
 @settings(deadline=None, max_examples=40)
@@ -209,13 +188,13 @@ def test_sums_are_exact_to_many_digits_and_never_too_small(
         store.close()
 
 
-def test_a_hair_too_much_is_too_much(store: CuratorStore, make_spec: Make) -> None:
+def test_a_hair_too_much_is_too_much(store: CuratorStore) -> None:
     ledger = Ledger(store.connection, BUDGET)
     more_than_half = "0.5000000000000000000000000000000000000001"
     store.connection.execute("INSERT INTO reservation VALUES (?, ?, ?)", [name(9), FACTS, more_than_half])
     assert ledger.budget.remaining == Decimal("0.4999999999999999999999999999999999999999")
     with pytest.raises(BudgetExceededError):
-        reserve(ledger, make_spec(epsilon=Decimal("0.5")))
+        reserve(ledger, spec_with(epsilon=Decimal("0.5")))
 
 
 def test_digits_that_do_not_fit_are_rounded_against_us(store: CuratorStore) -> None:
@@ -287,18 +266,16 @@ TAMPERINGS = {
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.parametrize("tampering", TAMPERINGS)
-def test_an_edited_ledger_is_found_when_it_is_opened(
-    store: CuratorStore, make_spec: Make, tampering: str, number: int
-) -> None:
-    charged(store, make_spec, 3)
+def test_an_edited_ledger_is_found_when_it_is_opened(store: CuratorStore, tampering: str, number: int) -> None:
+    charged(store, 3)
     assert store.connection.execute(TAMPERINGS[tampering].format(n=number)).rowcount == 1
     with pytest.raises(IntegrityError, match="the ledger was altered at entry"):
         Ledger(store.connection, BUDGET)
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_an_entry_that_is_taken_out_is_missed(store: CuratorStore, make_spec: Make, number: int) -> None:
-    charged(store, make_spec, 3)
+def test_an_entry_that_is_taken_out_is_missed(store: CuratorStore, number: int) -> None:
+    charged(store, 3)
     store.connection.execute("DELETE FROM ledger WHERE number = ?", [number])
     with pytest.raises(IntegrityError, match=f"altered at entry {number}"):
         Ledger(store.connection, BUDGET)
@@ -307,16 +284,16 @@ def test_an_entry_that_is_taken_out_is_missed(store: CuratorStore, make_spec: Ma
         Ledger(store.connection, BUDGET)
 
 
-def test_entries_that_change_places_are_found(store: CuratorStore, make_spec: Make) -> None:
-    charged(store, make_spec, 3)
+def test_entries_that_change_places_are_found(store: CuratorStore) -> None:
+    charged(store, 3)
     for old, new in ((1, 9), (2, 1), (9, 2)):
         store.connection.execute("UPDATE ledger SET number = ? WHERE number = ?", [new, old])
     with pytest.raises(IntegrityError, match="altered at entry 1"):
         Ledger(store.connection, BUDGET)
 
 
-def test_a_peer_notices_entries_cut_off_the_end(store: CuratorStore, make_spec: Make) -> None:
-    ledger = charged(store, make_spec, 3)
+def test_a_peer_notices_entries_cut_off_the_end(store: CuratorStore) -> None:
+    ledger = charged(store, 3)
     witness = ledger.chain.head
     store.connection.execute("DELETE FROM ledger WHERE number = 3")
     shorter = Ledger(store.connection, BUDGET)  # a chain cannot miss its own end
@@ -324,31 +301,26 @@ def test_a_peer_notices_entries_cut_off_the_end(store: CuratorStore, make_spec: 
         shorter.chain.verify_against(witness, "curator bob")
 
 
-def test_a_peer_notices_a_restored_backup_even_after_it_has_grown(path: Path, tmp_path: Path, make_spec: Make) -> None:
-    store = CuratorStore(path)
-    charged(store, make_spec, 2)
-    store.close()
+def test_a_peer_notices_a_restored_backup_even_after_it_has_grown(path: Path, tmp_path: Path) -> None:
+    with closing(CuratorStore(path)) as store:
+        charged(store, 2)
     shutil.copy(path, tmp_path / "backup")
-    store = CuratorStore(path)
-    ledger = Ledger(store.connection, BUDGET)
-    reserve(ledger, make_spec(release_id=name(3)))
-    ledger.charge(name(3))
-    witness = ledger.chain.head
-    store.close()
+    with closing(CuratorStore(path)) as store:
+        ledger = Ledger(store.connection, BUDGET)
+        charge(ledger, spec_with(release_id=name(3)))
+        witness = ledger.chain.head
     shutil.copy(tmp_path / "backup", path)
-    store = CuratorStore(path)
-    restored = Ledger(store.connection, BUDGET)
-    for number in (4, 5):
-        with pytest.raises(IntegrityError, match="lacks entries that curator bob has seen"):
-            restored.chain.verify_against(witness, "curator bob")
-        reserve(restored, make_spec(release_id=name(number)))
-        restored.charge(name(number))
-    store.close()
+    with closing(CuratorStore(path)) as store:
+        restored = Ledger(store.connection, BUDGET)
+        for number in (4, 5):
+            with pytest.raises(IntegrityError, match="lacks entries that curator bob has seen"):
+                restored.chain.verify_against(witness, "curator bob")
+            charge(restored, spec_with(release_id=name(number)))
 
 
-def test_a_peer_notices_a_ledger_that_was_written_anew(store: CuratorStore, make_spec: Make) -> None:
+def test_a_peer_notices_a_ledger_that_was_written_anew(store: CuratorStore) -> None:
     """Who edits the first entry can compute all digests again, but not so that the last comes out the same."""
-    witness = charged(store, make_spec, 3).chain.head
+    witness = charged(store, 3).chain.head
     store.connection.execute("UPDATE ledger SET epsilon = '0.01' WHERE number = 1")
     head = hashlib.sha256(b"veiltab ledger").digest()
     for row in store.connection.execute("SELECT * FROM ledger ORDER BY number").fetchall():
@@ -360,11 +332,10 @@ def test_a_peer_notices_a_ledger_that_was_written_anew(store: CuratorStore, make
         rewritten.chain.verify_against(witness, "curator bob")
 
 
-def test_a_peer_that_has_seen_less_is_content(store: CuratorStore, make_spec: Make) -> None:
-    ledger = charged(store, make_spec, 1)
+def test_a_peer_that_has_seen_less_is_content(store: CuratorStore) -> None:
+    ledger = charged(store, 1)
     seen = ledger.chain.head
-    reserve(ledger, make_spec(release_id=name(2)))
-    ledger.charge(name(2))
+    charge(ledger, spec_with(release_id=name(2)))
     for witness in ((0, b""), seen, ledger.chain.head):
         ledger.chain.verify_against(witness, "curator bob")
     with pytest.raises(IntegrityError):
@@ -380,9 +351,7 @@ def test_a_witness_never_forgets_the_longest_ledger(store: CuratorStore) -> None
 
 
 @pytest.mark.parametrize("delta", [None, Decimal("1e-6")])
-def test_releases_without_own_attributes_take_a_part_of_the_budget(
-    store: CuratorStore, make_spec: Make, delta: Decimal | None
-) -> None:
+def test_releases_without_own_attributes_take_a_part_of_the_budget(store: CuratorStore, delta: Decimal | None) -> None:
     ledger = Ledger(store.connection, Decimal(1), delta)
     own, half = ("age",), Decimal("0.5")
 
@@ -390,7 +359,7 @@ def test_releases_without_own_attributes_take_a_part_of_the_budget(
         return ledger.budget.allowance.charge(spec_of(number).description, guaranteed_epsilon(spec_of(number)))
 
     def spec_of(number: int) -> TableSpec:
-        return cast("TableSpec", make_spec(release_id=name(number), epsilon=Decimal("0.25")))
+        return spec_with(release_id=name(number), epsilon=Decimal("0.25"))
 
     for number in (1, 2):
         ledger.check_others_share(name(number), charge_of(number), own, half)
@@ -408,16 +377,14 @@ def test_releases_without_own_attributes_take_a_part_of_the_budget(
         ledger.check_others_share(name(3), charge_of(3), ("sex",), Decimal(0))
 
 
-def test_releases_of_one_month_take_a_part_of_the_budget(
-    store: CuratorStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_releases_of_one_month_take_a_part_of_the_budget(store: CuratorStore, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger, part = Ledger(store.connection, Decimal(1), None), Decimal("0.5")
     charge = Charge(epsilon=Decimal("0.25"))
     last_of_may = 1_780_271_999.0  # 2026-05-31 23:59:59 UTC
     monkeypatch.setattr(time, "time", lambda: last_of_may)
     for number in (1, 2):
         ledger.check_month_share(name(number), charge, part)
-        ledger.reserve(release_of(make_spec(release_id=name(number), epsilon=Decimal("0.25"))), charge)
+        ledger.reserve(release_of(spec_with(release_id=name(number), epsilon=Decimal("0.25"))), charge)
     with pytest.raises(NotReadyError, match="reserved for others"):
         ledger.check_month_share(name(3), charge, part)
     for number in (1, 2):
@@ -440,16 +407,15 @@ def race(path: Path, threads: int, work: Callable[[Ledger, int], None]) -> Count
     start = threading.Barrier(threads)
 
     def run(number: int) -> None:
-        store = CuratorStore(path)
-        try:
+        with closing(CuratorStore(path)) as store:
             ledger = Ledger(store.connection, BUDGET)
             start.wait(60)
-            work(ledger, number)
-            outcomes["done"] += 1
-        except (BudgetExceededError, sqlite3.Error) as error:
-            outcomes[type(error).__name__] += 1
-        finally:
-            store.close()
+            try:
+                work(ledger, number)
+            except (BudgetExceededError, sqlite3.Error) as error:
+                outcomes[type(error).__name__] += 1
+            else:
+                outcomes["done"] += 1
 
     running = [threading.Thread(target=run, args=[number]) for number in range(threads)]
     for thread in running:
@@ -460,32 +426,26 @@ def race(path: Path, threads: int, work: Callable[[Ledger, int], None]) -> Count
 
 
 @pytest.mark.parametrize(("epsilon", "winners"), [("0.1", 10), ("1", 1)])
-def test_a_hundred_threads_race_for_the_last_of_the_budget(
-    path: Path, make_spec: Make, epsilon: str, winners: int
-) -> None:
+def test_a_hundred_threads_race_for_the_last_of_the_budget(path: Path, epsilon: str, winners: int) -> None:
     CuratorStore(path).close()
-    specs = [make_spec(release_id=name(number), epsilon=Decimal(epsilon)) for number in range(100)]
+    specs = [spec_with(release_id=name(number), epsilon=Decimal(epsilon)) for number in range(100)]
 
     def take(ledger: Ledger, number: int) -> None:
-        reserve(ledger, specs[number])
-        ledger.charge(specs[number].release_id)
+        charge(ledger, specs[number])
 
     assert race(path, 100, take) == {"done": winners, "BudgetExceededError": 100 - winners}
-    store = CuratorStore(path)
-    ledger = Ledger(store.connection, BUDGET)
-    assert (len(ledger.chain.entries), ledger.budget.spent) == (winners, winners * Decimal(epsilon))
-    store.close()
+    with closing(CuratorStore(path)) as store:
+        ledger = Ledger(store.connection, BUDGET)
+        assert (len(ledger.chain.entries), ledger.budget.spent) == (winners, winners * Decimal(epsilon))
 
 
-def test_threads_that_charge_the_same_release_charge_it_once(path: Path, make_spec: Make) -> None:
+def test_threads_that_charge_the_same_release_charge_it_once(path: Path) -> None:
     CuratorStore(path).close()
-    spec = make_spec(epsilon=Decimal("0.6"))
+    spec = spec_with(epsilon=Decimal("0.6"))
 
     def take(ledger: Ledger, _: int) -> None:
-        reserve(ledger, spec)
-        ledger.charge(spec.release_id)
+        charge(ledger, spec)
 
     assert race(path, 30, take) == {"done": 30}
-    store = CuratorStore(path)
-    assert Ledger(store.connection, BUDGET).budget.spent == Decimal("0.6")
-    store.close()
+    with closing(CuratorStore(path)) as store:
+        assert Ledger(store.connection, BUDGET).budget.spent == Decimal("0.6")

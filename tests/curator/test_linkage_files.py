@@ -28,10 +28,10 @@ def world_fixture(terminal: Terminal) -> Terminal:
         links=650,
         passes=(PassCount(key="given family birth sex", runs=True, matches=0, linked=650, left=0),),
     )
-    store, none = terminal.store(), np.empty(0, np.int64)
-    sample = LinkedSample(rows=none, numbers=none, content_digest="")
-    Linkages(store.connection, store.audit).record("a" * 32, report, sample)
-    store.close()
+    none = np.empty(0, np.int64)
+    with terminal.store() as store:
+        sample = LinkedSample(rows=none, numbers=none, content_digest="")
+        Linkages(store.connection, store.audit).record("a" * 32, report, sample)
     return terminal
 
 

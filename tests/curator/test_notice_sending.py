@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.conftest import request_with
+from tests.curator.made_records import decide
 from tests.curator.notice_servers import EndlessServer, MailServer, WebServer, serving
 from tests.curator.told_people import (  # noqa: F401 - fixtures
     AGAIN,
@@ -19,7 +21,6 @@ from tests.curator.told_people import (  # noqa: F401 - fixtures
     NOTICE,
     OTHER,
     PEM,
-    Make,
     hold,
     settings,
     source,
@@ -34,7 +35,6 @@ from veiltab.curator.notify.channels import send
 from veiltab.curator.notify.notifier import Notifier
 from veiltab.curator.notify.outbox import NOT_NEEDED, Outbox
 from veiltab.curator.progress.progress import HELD
-from veiltab.curator.progress.release_record import GrantDecision
 from veiltab.curator.records.store import CuratorStore
 from veiltab.deploy.cli import veiltab
 
@@ -158,19 +158,15 @@ def test_what_happens_is_told_once_by_each_channel(store: CuratorStore, tmp_path
         assert (len(mail.mails), len(web.posts)) == (1, 1)
 
 
-def test_a_request_that_was_decided_meanwhile_is_not_told_to_wait(
-    store: CuratorStore, make_request: Make, tmp_path: Path
-) -> None:
+def test_a_request_that_was_decided_meanwhile_is_not_told_to_wait(store: CuratorStore, tmp_path: Path) -> None:
     server, outbox = WebServer(), Outbox(store.connection)
     urls = to(tmp_path, webhook=f"json://127.0.0.1:{server.port}")
     wanted = settings(tmp_path, urls + 'events = ["held", "refused"]\n')
     notifier = Notifier(source(store, wanted), outbox)
     outbox.enabled_since(1)
-    store.releases.add(make_request(release_id=OTHER), 1)
+    store.releases.add(request_with(release_id=OTHER), 1)
     for release_id in (ID, OTHER):
-        store.decisions.decide(
-            release_id, (GrantDecision(attribute="sex", verdict=HELD, expires=None, decided_by="policy"),)
-        )
+        decide(store, HELD, release_id=release_id)
     notifier.note_events()
     store.releases.set_state(ID, ReleaseState.DENIED, "why")
     notifier.note_events()

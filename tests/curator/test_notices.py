@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import reserve
+from tests.conftest import request_with, reserve, spec_with
 from tests.curator.told_people import (  # noqa: F401 - fixtures
     AGAIN,
     AUTHORITY,
@@ -16,7 +16,6 @@ from tests.curator.told_people import (  # noqa: F401 - fixtures
     NOTICE,
     NOW,
     OTHER,
-    Make,
     hold,
     settings,
     source,
@@ -139,9 +138,7 @@ def told(store: CuratorStore, wanted: NotifySettings, now: float = 0) -> list[tu
     return [(one.kind.value, one.subject) for one in source(store, wanted).events(moment, 1_000)]
 
 
-def test_people_are_told_what_waits_and_what_was_refused(
-    store: CuratorStore, make_request: Make, tmp_path: Path
-) -> None:
+def test_people_are_told_what_waits_and_what_was_refused(store: CuratorStore, tmp_path: Path) -> None:
     wanted = settings(tmp_path, WANTED)
     assert told(store, wanted) == []
     hold(store)
@@ -149,7 +146,7 @@ def test_people_are_told_what_waits_and_what_was_refused(
     assert told(store, wanted, now=2_000_000_001) == [
         ("certificate", f"{n:x}") for n in serials()
     ]  # after the deadline
-    store.releases.add(make_request(release_id=OTHER), 1)
+    store.releases.add(request_with(release_id=OTHER), 1)
     store.releases.set_state(OTHER, ReleaseState.DENIED, "why")
     assert told(store, wanted) == [("held", ID), ("refused", OTHER)]
     store.connection.execute("UPDATE release SET since = 999 WHERE id = ?", [OTHER])  # before notices were wanted
@@ -168,11 +165,9 @@ def test_people_are_told_that_a_certificate_ends(store: CuratorStore, tmp_path: 
     assert found == [("certificate", f"{serial:x}") for serial in serials()[:number]]
 
 
-def test_people_are_told_once_that_the_budget_is_nearly_spent(
-    store: CuratorStore, make_spec: Make, tmp_path: Path
-) -> None:
+def test_people_are_told_once_that_the_budget_is_nearly_spent(store: CuratorStore, tmp_path: Path) -> None:
     ledger = Ledger(store.connection, Decimal(1))
-    reserve(ledger, make_spec(epsilon=Decimal("0.1")))
+    reserve(ledger, spec_with(epsilon=Decimal("0.1")))
     ledger.charge(ID)
     assert told(store, settings(tmp_path, WANTED + "budget = 0.11")) == []
     assert told(store, settings(tmp_path, WANTED + "budget = 0.10")) == [("budget", "0.1 of 1")]

@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.conftest import request_with
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.guarantees import guaranteed_epsilon, release_card
 from veiltab.common.release.spec import ReleaseSpec
@@ -31,7 +32,6 @@ from veiltab.curator.planning.planner import (
 from veiltab.curator.planning.plans import charge_of, planned_release
 from veiltab.curator.records.store import CuratorStore
 
-Make = Callable[..., Any]
 ENDLESS = """
 from veiltab.curator.planning import planner as planning
 
@@ -51,9 +51,9 @@ def endless(seconds: float) -> tuple[str, ...]:
 
 
 @pytest.fixture
-def ask(study: Study, store: CuratorStore, make_request: Make) -> Callable[..., PlanQuestion]:
+def ask(study: Study, store: CuratorStore) -> Callable[..., PlanQuestion]:
     def asked(**changes: Any) -> PlanQuestion:  # noqa: ANN401 - fields of a request
-        request = make_request(**changes)
+        request = request_with(**changes)
         store.releases.add(request, 1)
         columns = requested_columns(request, study)
         return plan_question(request, columns, study, population=1000, alignment="ab" * 16)
@@ -221,8 +221,8 @@ async def test_a_question_about_several_tables_has_longer_and_keeps_no_question_
     await end(planner, task, workers)
 
 
-def test_a_process_whose_asker_is_gone_ends_without_a_word(make_request: Make, study: Study) -> None:
-    request = make_request()
+def test_a_process_whose_asker_is_gone_ends_without_a_word(study: Study) -> None:
+    request = request_with()
     columns = requested_columns(request, study)
     question = plan_question(request, columns, study, population=1000, alignment="ab" * 16)
     reading, writing = os.pipe()

@@ -1,20 +1,20 @@
 """A budget of (epsilon, delta): every release has a price, and together they stay inside."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from itertools import product
 from math import exp
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import FACTS, reserve, spec_with
+from tests.curator.made_records import charge
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import BudgetExceededError, IntegrityError
 from veiltab.common.privacy.description import ReleaseDescription
@@ -22,7 +22,6 @@ from veiltab.common.privacy.planning.planning import Plan, plan_release
 from veiltab.common.privacy.pricing.price import Price, composed_price, is_certified, price_budget, price_within
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.table_spec import TableSpec
-from veiltab.common.storage.database import Database
 from veiltab.curator.budget import allowance
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.records.store import CuratorStore
@@ -52,12 +51,6 @@ def spec_of(number: int, epsilon: str, delta: str | None = "1e-6", population: i
     )
 
 
-def run(ledger: Ledger, *specs: TableSpec) -> None:
-    for spec in specs:
-        reserve(ledger, spec)
-        ledger.charge(spec.release_id)
-
-
 def state_of(ledger: Ledger) -> tuple[str, str, str]:
     """What is spent, its share, and what is left."""
     spent, share, left = (
@@ -66,22 +59,10 @@ def state_of(ledger: Ledger) -> tuple[str, str, str]:
     return f"{spent:f}", f"{share:f}", f"{left:f}"
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "curator.sqlite"
-
-
-@pytest.fixture
-def connection(path: Path) -> Iterator[Database]:
-    store = CuratorStore(path)
-    yield store.connection
-    store.close()
-
-
-def test_releases_are_admitted_while_their_prices_stay_inside(connection: Database) -> None:
-    ledger = Ledger(connection, Decimal("0.7"), DELTA)
+def test_releases_are_admitted_while_their_prices_stay_inside(store: CuratorStore) -> None:
+    ledger = Ledger(store.connection, Decimal("0.7"), DELTA)
     assert state_of(ledger) == ("0", "0", "0.7")
-    run(ledger, spec_of(1, "0.5"), spec_of(2, "0.5"))
+    charge(ledger, spec_of(1, "0.5"), spec_of(2, "0.5"))
     price = price_within(spec_of(1, "0.5").description, price_budget(Decimal("0.7"), DELTA))
     together = composed_price([price, price])
     assert [entry.price for entry in ledger.chain.entries] == [price, price]
@@ -96,44 +77,34 @@ def test_releases_are_admitted_while_their_prices_stay_inside(connection: Databa
     assert len(ledger.chain.entries) == 2
     # A release that needs all that is left, and no more, is admitted.
     assert Decimal("0.2") < ledger.budget.remaining < Decimal("0.3")
-    run(ledger, spec_of(3, "0.2"))
+    charge(ledger, spec_of(3, "0.2"))
 
 
-def test_a_pure_budget_counts_the_pure_epsilon_and_says_so(connection: Database) -> None:
-    ledger = Ledger(connection, Decimal(1))
+def test_a_pure_budget_counts_the_pure_epsilon_and_says_so(store: CuratorStore) -> None:
+    ledger = Ledger(store.connection, Decimal(1))
     with pytest.raises(BudgetExceededError, match="ask without --delta"):
         reserve(ledger, spec_of(1, "0.5"))
     assert ledger.budget.remaining == 1
 
 
-def test_a_delta_above_the_budgets_is_blamed(connection: Database) -> None:
-    ledger = Ledger(connection, Decimal("0.7"), DELTA)
-    run(ledger, spec_of(1, "0.5"), spec_of(2, "0.5"))
+def test_a_delta_above_the_budgets_is_blamed(store: CuratorStore) -> None:
+    ledger = Ledger(store.connection, Decimal("0.7"), DELTA)
+    charge(ledger, spec_of(1, "0.5"), spec_of(2, "0.5"))
     with pytest.raises(BudgetExceededError, match=r"Ask for a smaller delta first: 0.01 is above the budget's\."):
         reserve(ledger, spec_of(3, "0.5", "0.01"))
     with pytest.raises(BudgetExceededError, match=r"left\. Ask for a smaller epsilon\.$"):
         reserve(ledger, spec_of(3, "0.5"))
 
 
-def test_what_is_reserved_counts(connection: Database) -> None:
-    ledger = Ledger(connection, Decimal("0.6"), DELTA)
-    reserve(ledger, spec_of(1, "0.5"))
-    with pytest.raises(BudgetExceededError):
-        reserve(ledger, spec_of(2, "0.5"))
-    ledger.cancel(name(1))
-    assert ledger.budget.remaining == Decimal("0.6")
-    reserve(ledger, spec_of(2, "0.5"))
-
-
-def test_the_certificate_counts_where_nothing_else_runs(connection: Database) -> None:
+def test_the_certificate_counts_where_nothing_else_runs(store: CuratorStore) -> None:
     # Its price is above the budget, though by itself it keeps the budget to the last digit.
-    ledger = Ledger(connection, Decimal(1), DELTA)
+    ledger = Ledger(store.connection, Decimal(1), DELTA)
     whole, small = spec_of(1, "1", str(DELTA)), spec_of(2, "0.01", None)
     reserve(ledger, small)
     with pytest.raises(BudgetExceededError):
         reserve(ledger, whole)
     ledger.cancel(small.release_id)
-    run(ledger, whole)
+    charge(ledger, whole)
     (entry,) = ledger.chain.entries
     assert entry.share > 1
     assert Decimal("0.99999") < ledger.budget.spent <= 1
@@ -144,17 +115,17 @@ def test_the_certificate_counts_where_nothing_else_runs(connection: Database) ->
             reserve(ledger, more)
 
 
-def test_pure_epsilons_add_up_where_the_squares_are_used_up(connection: Database) -> None:
+def test_pure_epsilons_add_up_where_the_squares_are_used_up(store: CuratorStore) -> None:
     # Ten pure releases of a few rows, which no order hides: their squares take more than the budget, their sum all.
-    ledger = Ledger(connection, Decimal(1), Decimal("1e-12"))
-    run(ledger, *(spec_of(number, "0.25", None, population=3) for number in range(4)))
+    ledger = Ledger(store.connection, Decimal(1), Decimal("1e-12"))
+    charge(ledger, *(spec_of(number, "0.25", None, population=3) for number in range(4)))
     assert sum(entry.share for entry in ledger.chain.entries) > 1
     assert state_of(ledger) == ("1", "1", "0")
     with pytest.raises(BudgetExceededError):
         reserve(ledger, spec_of(9, "0.001", None, population=3))
 
 
-def test_a_kind_of_release_is_priced_once(connection: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kind_of_release_is_priced_once(store: CuratorStore, monkeypatch: pytest.MonkeyPatch) -> None:
     kinds: Counter[ReleaseDescription] = Counter()
 
     def counted(release: ReleaseDescription, budget: Price) -> Price:
@@ -163,33 +134,33 @@ def test_a_kind_of_release_is_priced_once(connection: Database, monkeypatch: pyt
 
     monkeypatch.setattr(allowance, "price_within", counted)
     allowance.priced.cache_clear()
-    ledger = Ledger(connection, Decimal(3), DELTA)
+    ledger = Ledger(store.connection, Decimal(3), DELTA)
     for number in range(12):
         epsilon = ("0.1", "0.2", "0.3")[number % 3]
         plan = plan_of(epsilon, "1e-6", 997)
         ledger.check_budget(ledger.budget.allowance.charge(plan.description, plan.pure_epsilon), plan.delta)
-        run(ledger, spec_of(number, epsilon, population=997))
+        charge(ledger, spec_of(number, epsilon, population=997))
     assert list(kinds.values()) == [1, 1, 1]
     # What is charged keeps its price.
     allowance.priced.cache_clear()
-    assert Ledger(connection, Decimal(3), DELTA).budget.spent == ledger.budget.spent
+    assert Ledger(store.connection, Decimal(3), DELTA).budget.spent == ledger.budget.spent
     assert kinds.total() == 3
 
 
 # The chain
 
 
-def old_ledger(connection: Database, *specs: TableSpec) -> tuple[int, bytes]:
+def old_ledger(store: CuratorStore, *specs: TableSpec) -> tuple[int, bytes]:
     """Charge as an earlier version did: without prices."""
-    ledger = Ledger(connection, Decimal(100))
-    run(ledger, *specs)
+    ledger = Ledger(store.connection, Decimal(100))
+    charge(ledger, *specs)
     return ledger.chain.head
 
 
-def test_entries_of_an_earlier_version_are_priced_and_their_chain_stays(connection: Database) -> None:
-    head = old_ledger(connection, spec_of(1, "0.3"), spec_of(2, "0.05", None))
-    connection.execute("INSERT INTO reservation VALUES (?, ?, '0.0125')", [name(3), FACTS])
-    ledger = Ledger(connection, Decimal("0.7"), DELTA)
+def test_entries_of_an_earlier_version_are_priced_and_their_chain_stays(store: CuratorStore) -> None:
+    head = old_ledger(store, spec_of(1, "0.3"), spec_of(2, "0.05", None))
+    store.connection.execute("INSERT INTO reservation VALUES (?, ?, '0.0125')", [name(3), FACTS])
+    ledger = Ledger(store.connection, Decimal("0.7"), DELTA)
     assert ledger.chain.head == head
     budget = price_budget(Decimal("0.7"), DELTA)
     ledger.charge(name(3))
@@ -198,17 +169,17 @@ def test_entries_of_an_earlier_version_are_priced_and_their_chain_stays(connecti
         price_within(spec_of(2, "0.05", None).description, budget),
         price_within(spec_with().description, budget),
     ]
-    assert Ledger(connection, Decimal("0.7"), DELTA).budget.share == ledger.budget.share
+    assert Ledger(store.connection, Decimal("0.7"), DELTA).budget.share == ledger.budget.share
     # A study that gives up its delta, and takes it again.
-    pure = Ledger(connection, Decimal(100))
-    run(pure, spec_of(4, "0.1"))
-    run(Ledger(connection, Decimal("0.7"), DELTA), spec_of(5, "0.1"))
-    assert len(Ledger(connection, Decimal("0.7"), DELTA).chain.entries) == 5
+    pure = Ledger(store.connection, Decimal(100))
+    charge(pure, spec_of(4, "0.1"))
+    charge(Ledger(store.connection, Decimal("0.7"), DELTA), spec_of(5, "0.1"))
+    assert len(Ledger(store.connection, Decimal("0.7"), DELTA).chain.entries) == 5
 
 
-def test_an_earlier_ledger_above_the_budget_leaves_the_pure_rule_alone(connection: Database) -> None:
-    old_ledger(connection, *(spec_of(number, "0.5") for number in range(3)))
-    ledger = Ledger(connection, Decimal("0.7"), DELTA)
+def test_an_earlier_ledger_above_the_budget_leaves_the_pure_rule_alone(store: CuratorStore) -> None:
+    old_ledger(store, *(spec_of(number, "0.5") for number in range(3)))
+    ledger = Ledger(store.connection, Decimal("0.7"), DELTA)
     assert ledger.budget.share > 1
     assert ledger.budget.spent > Decimal("0.7")
     assert ledger.budget.remaining == 0
@@ -219,23 +190,23 @@ def test_an_earlier_ledger_above_the_budget_leaves_the_pure_rule_alone(connectio
 @pytest.mark.parametrize("release", [1, 2, 3])
 @pytest.mark.parametrize("change", ["UPDATE price SET {} = '0.00000001'", "UPDATE price SET {0} = '0' || {0}"])
 @pytest.mark.parametrize("column", ["mu", "slack"])
-def test_an_edited_price_is_noticed(connection: Database, change: str, column: str, release: int) -> None:
-    old_ledger(connection, spec_of(1, "0.1"))
-    run(Ledger(connection, Decimal("0.7"), DELTA), spec_of(2, "0.2"), spec_of(3, "0.3"))
-    changed = connection.execute(f"{change.format(column)} WHERE release_id = ?", [name(release)])
+def test_an_edited_price_is_noticed(store: CuratorStore, change: str, column: str, release: int) -> None:
+    old_ledger(store, spec_of(1, "0.1"))
+    charge(Ledger(store.connection, Decimal("0.7"), DELTA), spec_of(2, "0.2"), spec_of(3, "0.3"))
+    changed = store.connection.execute(f"{change.format(column)} WHERE release_id = ?", [name(release)])
     assert changed.rowcount == 1
     if release == 1 and "||" in change:
-        Ledger(connection, Decimal("0.7"), DELTA)  # no link covers how the price of an old entry is spelled
+        Ledger(store.connection, Decimal("0.7"), DELTA)  # no link covers how the price of an old entry is spelled
         return
     with pytest.raises(IntegrityError, match="altered at entry"):
-        Ledger(connection, Decimal("0.7"), DELTA)
+        Ledger(store.connection, Decimal("0.7"), DELTA)
 
 
-def test_a_price_that_is_gone_is_missed(connection: Database) -> None:
-    run(Ledger(connection, Decimal("0.7"), DELTA), spec_of(1, "0.2"))
-    connection.execute("DELETE FROM price")
+def test_a_price_that_is_gone_is_missed(store: CuratorStore) -> None:
+    charge(Ledger(store.connection, Decimal("0.7"), DELTA), spec_of(1, "0.2"))
+    store.connection.execute("DELETE FROM price")
     with pytest.raises(IntegrityError, match="altered at entry 1"):
-        Ledger(connection, Decimal("0.7"), DELTA)
+        Ledger(store.connection, Decimal("0.7"), DELTA)
 
 
 # The rule, whatever happens in whatever order
@@ -368,7 +339,7 @@ def admitted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[tuple[str, .
     def is_admitted(kinds: tuple[str, ...]) -> bool:
         store = CuratorStore(folder / f"{'-'.join(kinds)}.sqlite")
         try:
-            run(Ledger(store.connection, LIMIT, LIMIT_DELTA), *(tiny(at, kind) for at, kind in enumerate(kinds)))
+            charge(Ledger(store.connection, LIMIT, LIMIT_DELTA), *(tiny(at, kind) for at, kind in enumerate(kinds)))
         except BudgetExceededError:
             return False
         finally:

@@ -11,10 +11,7 @@ import pytest
 
 from tests.curator.tested_server import COLUMNS, NOBODY, SEED, Played, honest, noisy, sent, spec_of, store_fixture  # noqa: F401 - fixtures
 from veiltab.common.core.canaries import CanaryPlaces, places_key
-from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Symbols
-from veiltab.common.core.mechanism import UNIT, GammaDiagonal, perturb
-from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import add_holders
 from veiltab.common.errors import ConflictError, IntegrityError, NotReadyError
 from veiltab.common.release.modes import Pad, Sampling
@@ -36,50 +33,8 @@ def half_of_it(server: Played) -> dict[str, Symbols]:
     return noisy(server, server.spec.server_replacement // 2)
 
 
-def too_much(server: Played) -> dict[str, Symbols]:
-    return noisy(server, server.spec.server_replacement * 3 // 2)
-
-
-def column_by_column(server: Played) -> dict[str, Symbols]:
-    """Add the noise to each column apart, in other rows."""
-    published = without_noise(server)
-    for name, column in published.items():
-        size = server.spec.column(name).size
-        law = GammaDiagonal(cells=size, replacement=server.spec.server_replacement)
-        perturb([column], [size], law, CipherStream(derive(SEED, name)), [column])
-    return published
-
-
 def other_rows(server: Played) -> dict[str, Symbols]:
     return {name: np.roll(column, 1) for name, column in honest(server).items()}
-
-
-def old_columns(server: Played) -> dict[str, Symbols]:
-    """Publish columns of another release."""
-    rng = np.random.default_rng(5)
-    published = without_noise(server)
-    for name, column in published.items():
-        column[:] = rng.integers(0, server.spec.column(name).size, len(column))
-    return published
-
-
-def one_more(server: Played) -> dict[str, Symbols]:
-    """Add 1 to every symbol of a row that is to be drawn."""
-    published, sent = honest(server), without_noise(server)
-    changed = np.any([published[name] != sent[name] for name in sent], axis=0)
-    for name, column in sent.items():
-        size = server.spec.column(name).size
-        published[name][:] = np.where(changed, (column.astype(np.int64) + 1) % size, column)
-    return published
-
-
-def raw_column(server: Played) -> dict[str, Symbols]:
-    """Leave a column as it came, and replace the other as much more often."""
-    published = without_noise(server)
-    replaced = np.random.default_rng(7).random(len(server.sampled)) < server.spec.server_replacement / UNIT
-    ages = np.random.default_rng(8).integers(0, 300, len(replaced))
-    published["age"][:] = np.where(replaced, ages, published["age"])
-    return published
 
 
 @pytest.mark.parametrize("pad", Pad)
@@ -107,15 +62,8 @@ def test_an_honest_server_passes(store: CuratorStore, tmp_path: Path, sampling: 
     assert len(server.keys) == 1, "what was tested is not tested again"
 
 
-# With so many canaries each of them is found but for less than once in a million tests.
-SHAPES = [one_more, raw_column]
-
-
-DISHONEST = [without_noise, half_of_it, too_much, column_by_column, other_rows, old_columns, *SHAPES]
-
-
 @pytest.mark.parametrize("sampling", Sampling)
-@pytest.mark.parametrize("perturbed", DISHONEST)
+@pytest.mark.parametrize("perturbed", [without_noise, half_of_it, other_rows])
 def test_another_server_fails(
     store: CuratorStore, tmp_path: Path, sampling: Sampling, perturbed: Callable[[Played], dict[str, Symbols]]
 ) -> None:
@@ -128,7 +76,7 @@ def test_another_server_fails(
         receipt = alice.receipt
         assert not receipt.passed
         assert is_right(receipt, spec)
-        assert receipt.failures[0].test is Family.AMOUNT or perturbed in SHAPES
+        assert receipt.failures[0].test is Family.AMOUNT
         assert str(refused.value) == (
             f"server cloud: it did not add the noise of the release: {receipt.sentence()}; no key leaves"
         )

@@ -1,46 +1,31 @@
 """What a curator says of itself, and what its store keeps for that."""
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
-from tests.conftest import TO_SPOKE, reserve
-from tests.curator.made_rows import workplace
+from tests.conftest import TO_SPOKE, request_with, reserve, spec_with
+from tests.curator.made_records import hold
+from tests.worlds.states import curator_parts
 from veiltab.common.errors import NotReadyError
 from veiltab.common.observe.status import SHOWN, Work
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.officer.policy import Policy
 from veiltab.curator.party.status import observe
-from veiltab.curator.progress.progress import HELD
-from veiltab.curator.progress.release_record import GrantDecision
-from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.parts import Parts
 
-Make = Callable[..., Any]
 IDS = [f"{number:032x}" for number in range(1, 40)]
-
-
-@contextmanager
-def made_parts(folder: Path, study: Study) -> Iterator[Parts]:
-    with closing(CuratorStore(folder / "curator.sqlite")) as store:
-        identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name="alice"))
-        ledger = Ledger(store.connection, Decimal("2.5"))
-        yield Parts(cast("Identity", identity), study, folder, store, ledger, Policy(), workplace(folder))
 
 
 @pytest.fixture
 def parts(tmp_path: Path, study: Study) -> Iterator[Parts]:
-    with made_parts(tmp_path, study) as made:
-        yield made
+    made = curator_parts(tmp_path, study, budget=Decimal("2.5"))
+    yield made
+    made.store.close()
 
 
 @pytest.fixture
@@ -95,7 +80,8 @@ def test_a_spoke_says_to_itself_how_many_of_its_own_people_the_hub_has(
 ) -> None:
     for old, new in TO_SPOKE:
         study_bytes = study_bytes.replace(old, new)
-    with made_parts(tmp_path, study_from_bytes(study_bytes, "s.toml")) as parts:
+    parts = curator_parts(tmp_path, study_from_bytes(study_bytes, "s.toml"))
+    with closing(parts.store):
         parts.store.alignments.set_alignment("", 45_222, "ab" * 16, matched)
         parts.alignment.rows = 12_000
         (alignment,) = observe(parts).work
@@ -105,10 +91,8 @@ def test_a_spoke_says_to_itself_how_many_of_its_own_people_the_hub_has(
         assert alignment.about == said or more
 
 
-def test_a_release_says_since_when_it_waits_and_for_what(
-    parts: Parts, make_request: Make, clock: Callable[[int], None]
-) -> None:
-    parts.store.releases.add(make_request(), 1000)
+def test_a_release_says_since_when_it_waits_and_for_what(parts: Parts, clock: Callable[[int], None]) -> None:
+    parts.store.releases.add(request_with(), 1000)
     parts.store.releases.set_waiting(IDS[0], "a person")
     (work,) = releases(parts)
     assert (work.id, work.state, work.waiting_for, work.since) == (IDS[0], "requested", "a person", 1000)
@@ -126,22 +110,15 @@ def test_a_release_says_since_when_it_waits_and_for_what(
     assert (work.state, work.waiting_for, work.since) == ("failed", "the disk", 1700)
 
 
-def test_what_is_reserved_is_not_left(parts: Parts, make_spec: Make) -> None:
-    spec = make_spec()
+def test_what_is_reserved_is_not_left(parts: Parts) -> None:
+    spec = spec_with()
     reserve(parts.ledger, spec)
     assert observe(parts).budgets[0].left == Decimal("2.5") - guaranteed_epsilon(spec)
 
 
-def test_requests_that_wait_for_a_person_are_counted(parts: Parts, make_request: Make) -> None:
+def test_requests_that_wait_for_a_person_are_counted(parts: Parts) -> None:
     for release_id in IDS[:3]:
-        parts.store.releases.add(make_request(release_id=release_id), 1)
-        parts.store.decisions.decide(
-            release_id,
-            tuple(
-                GrantDecision(attribute=name, verdict=HELD, expires=None, decided_by="policy")
-                for name in ("sex", "age")
-            ),
-        )
+        hold(parts.store, request_with(release_id=release_id), "sex", "age")
     parts.store.releases.set_state(IDS[0], ReleaseState.EXPIRED)
     seen = observe(parts)
     assert seen.queues == {"releases": 2, "held requests": 2}
@@ -149,11 +126,9 @@ def test_requests_that_wait_for_a_person_are_counted(parts: Parts, make_request:
     assert seen.counts["release", "expired"] == 1
 
 
-def test_all_that_is_under_way_is_shown_and_the_last_that_ended(
-    parts: Parts, make_request: Make, clock: Callable[[int], None]
-) -> None:
+def test_all_that_is_under_way_is_shown_and_the_last_that_ended(parts: Parts, clock: Callable[[int], None]) -> None:
     for place, release_id in enumerate(IDS):
-        parts.store.releases.add(make_request(release_id=release_id), place)
+        parts.store.releases.add(request_with(release_id=release_id), place)
     for place, release_id in enumerate(IDS[:30]):
         clock(1000 + place)
         parts.store.releases.set_state(release_id, ReleaseState.READY)

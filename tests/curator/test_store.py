@@ -1,10 +1,9 @@
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.conftest import request_with, spec_with
 from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
@@ -12,7 +11,6 @@ from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
 from veiltab.curator.progress.release_record import GrantDecision
 from veiltab.curator.records.store import CuratorStore
 
-Make = Callable[..., Any]
 ID = "0" * 31 + "1"
 
 
@@ -20,8 +18,8 @@ def decision(attribute: str, verdict: str, by: str = "policy", expires: int | No
     return GrantDecision(attribute=attribute, verdict=verdict, expires=expires, decided_by=by)
 
 
-def test_a_request_is_recorded_once(store: CuratorStore, make_request: Make) -> None:
-    request = make_request()
+def test_a_request_is_recorded_once(store: CuratorStore) -> None:
+    request = request_with()
     assert not store.releases.knows(ID)
     first = store.releases.add(request, 100)
     assert store.releases.add(request, 200) == first
@@ -31,8 +29,8 @@ def test_a_request_is_recorded_once(store: CuratorStore, make_request: Make) -> 
     assert store.releases.unfinished() == (ID,)
 
 
-def test_another_request_under_the_same_id_is_refused(store: CuratorStore, make_request: Make) -> None:
-    request = make_request()
+def test_another_request_under_the_same_id_is_refused(store: CuratorStore) -> None:
+    request = request_with()
     store.releases.add(request, 100)
     for other in (
         replace(request, researcher="rita"),
@@ -51,8 +49,8 @@ def test_an_unknown_release(store: CuratorStore) -> None:
 
 
 @pytest.mark.parametrize("end", [ReleaseState.DENIED, ReleaseState.FAILED, ReleaseState.EXPIRED])
-def test_a_release_that_ended_never_moves_again(store: CuratorStore, make_request: Make, end: ReleaseState) -> None:
-    store.releases.add(make_request(), 100)
+def test_a_release_that_ended_never_moves_again(store: CuratorStore, end: ReleaseState) -> None:
+    store.releases.add(request_with(), 100)
     store.releases.set_state(ID, ReleaseState.APPROVED)
     store.releases.set_state(ID, end, "why")
     for state in ReleaseState:
@@ -61,17 +59,17 @@ def test_a_release_that_ended_never_moves_again(store: CuratorStore, make_reques
     assert store.releases.unfinished() == ()
 
 
-def test_a_step_ends_the_waiting(store: CuratorStore, make_request: Make) -> None:
-    store.releases.add(make_request(), 100)
+def test_a_step_ends_the_waiting(store: CuratorStore) -> None:
+    store.releases.add(request_with(), 100)
     store.releases.set_waiting(ID, "for bob")
     assert store.releases.release(ID).waiting_for == "for bob"
     store.releases.set_state(ID, ReleaseState.APPROVED)
     assert store.releases.release(ID).waiting_for == ""
 
 
-def test_what_is_known_of_a_release_outlives_the_process(path: Path, make_request: Make, make_spec: Make) -> None:
-    store, spec = CuratorStore(path), make_spec()
-    store.releases.add(make_request(), 100)
+def test_what_is_known_of_a_release_outlives_the_process(path: Path) -> None:
+    store, spec = CuratorStore(path), spec_with()
+    store.releases.add(request_with(), 100)
     store.releases.set_state(ID, ReleaseState.PLANNED, seconds=1.5)
     store.releases.set_planned(release_of(spec))
     store.releases.set_sample_check(ID, b"check", has_columns=True)
@@ -87,10 +85,8 @@ def test_what_is_known_of_a_release_outlives_the_process(path: Path, make_reques
 
 
 @pytest.mark.parametrize("final", [APPROVED, DENIED])
-def test_what_is_held_may_be_decided_and_what_is_decided_stays(
-    store: CuratorStore, make_request: Make, final: str
-) -> None:
-    store.releases.add(make_request(), 100)
+def test_what_is_held_may_be_decided_and_what_is_decided_stays(store: CuratorStore, final: str) -> None:
+    store.releases.add(request_with(), 100)
     store.decisions.decide(ID, (decision("sex", HELD), decision("age", final)))
     store.decisions.decide(ID, (decision("sex", final, "person", 7), decision("age", HELD)))
     store.decisions.decide(
@@ -158,8 +154,8 @@ def test_traces_that_cannot_be_erased_now_stay_to_be_erased(
     assert not store.coins.has_traces
 
 
-def test_a_release_is_unfinished_until_its_coin_is_forgotten(store: CuratorStore, make_request: Make) -> None:
-    store.releases.add(make_request(), 100)
+def test_a_release_is_unfinished_until_its_coin_is_forgotten(store: CuratorStore) -> None:
+    store.releases.add(request_with(), 100)
     store.coins.own_share(f"release/{ID}", b"share")
     store.releases.set_state(ID, ReleaseState.READY)
     assert store.releases.unfinished() == (ID,)

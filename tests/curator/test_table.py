@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import STUDY_HEAD
 from tests.curator.made_rows import columns_in, ids_in
+from tests.worlds.studies import attribute_text
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import DROP, UNKNOWN
 from veiltab.common.study.file import Study, study_from_bytes
@@ -22,29 +23,19 @@ from veiltab.curator.reading.table_reading import load_table, read_table
 from veiltab.curator.table.table import Table
 
 BOB_IDS = 'complete = true\nid_columns = ["first", "last"]'
-STUDY = f"""{STUDY_HEAD}[[curator]]
-name = "carol"
-endpoint = "localhost:7403"
-id_columns = ["id"]
-normalise = []
-[[attribute]]
-name = "colour"
-owner = "alice"
-column = "Colour"
-categories = ["red", "green", "other"]
-recode = {{ r = "red", blue = "other" }}
-[[attribute]]
-name = "age"
-owner = "alice"
-bins = [0, 18, 65]
-missing_values = ["", "-"]
-missing = "unknown"
-[[attribute]]
-name = "sex"
-owner = "bob"
-column = "last"
-categories = ["f", "m"]
-""".replace(BOB_IDS.replace('"first", "last"', '"id"'), BOB_IDS)
+STUDY = (
+    STUDY_HEAD.replace('complete = true\nid_columns = ["id"]', BOB_IDS)
+    + '[[curator]]\nname = "carol"\nendpoint = "localhost:7403"\nid_columns = ["id"]\nnormalise = []\n'
+    + attribute_text(
+        "colour",
+        "alice",
+        'column = "Colour"',
+        'categories = ["red", "green", "other"]',
+        'recode = { r = "red", blue = "other" }',
+    )
+    + attribute_text("age", "alice", "bins = [0, 18, 65]", 'missing_values = ["", "-"]', 'missing = "unknown"')
+    + attribute_text("sex", "bob", 'column = "last"', 'categories = ["f", "m"]')
+)
 SECRETS = ("Zebra", "kay-9")
 
 

@@ -1,11 +1,13 @@
 import time
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.conftest import request_with
+from tests.curator.made_records import hold
 from tests.worlds.states import curator_state
 from veiltab.common.core.texts.spelling import same_person_key
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
@@ -16,32 +18,21 @@ from veiltab.curator.officer.requests import view_of
 from veiltab.curator.officer.requests_text import requests_text
 from veiltab.curator.officer.verdicts import Outcome, approve, deny, waits_for
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
-from veiltab.curator.progress.release_record import GrantDecision
 from veiltab.curator.records.decided import Decisions
 
-Make = Callable[..., Any]
 ID, OTHER = "0" * 31 + "1", "1" * 32
 ANA, BEN = "Ana Díaz", "Ben Ode"
 
 
 @pytest.fixture
-def standing(tmp_path: Path, study_bytes: bytes, make_request: Make) -> Iterator[OpenedState]:
+def standing(tmp_path: Path, study_bytes: bytes) -> Iterator[OpenedState]:
     """A request that waits for two persons at alice."""
     (tmp_path / "study.toml").write_bytes(study_bytes)
-    store = curator_state(tmp_path / "state")
-    store.served.set_served_policy(None, 0, None, persons=2)
-    store.close()
+    with closing(curator_state(tmp_path / "state")) as store:
+        store.served.set_served_policy(None, 0, None, persons=2)
     with open_state(tmp_path / "study.toml", tmp_path / "state", None) as opened:
-        hold(opened, make_request(attributes=("sex", "age")))
+        hold(opened.store, request_with(attributes=("sex", "age")), "sex", "age")
         yield opened
-
-
-def hold(standing: OpenedState, request: Any) -> None:  # noqa: ANN401 - a request
-    standing.store.releases.add(request, 1)
-    held = (
-        GrantDecision(attribute=name, verdict=HELD, expires=None, decided_by="policy") for name in request.attributes
-    )
-    standing.store.decisions.decide(request.release_id, tuple(held))
 
 
 def verdicts(standing: OpenedState) -> dict[str, str]:
@@ -126,9 +117,11 @@ def test_the_number_of_persons_is_never_below_the_served_one(standing: OpenedSta
     assert approve(standing, ID, person=ANA).approved == ("age", "sex")
 
 
-def test_nothing_is_decided_after_the_deadline_or_the_end(standing: OpenedState, make_request: Make) -> None:
-    hold(standing, make_request(release_id=OTHER, attributes=("sex",), deadline=int(time.time()) - 1))
+def test_nothing_is_decided_after_the_deadline_or_the_end(standing: OpenedState) -> None:
+    hold(standing.store, request_with(release_id=OTHER, deadline=int(time.time()) - 1))
     for decide in (approve, deny):
+        with pytest.raises(InvalidInputError, match="not held"):
+            decide(standing, ID, ["sex", "salary"], person=ANA, reason="of another curator")
         with pytest.raises(InvalidInputError, match="not held; the deadline passed"):
             decide(standing, OTHER, ["sex"], person=ANA, reason="late")
     standing.store.releases.set_state(ID, ReleaseState.EXPIRED)

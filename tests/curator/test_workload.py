@@ -1,6 +1,5 @@
 """Tests of a release of several tables at one curator: its plan, its charge, its steps, its records."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from itertools import combinations
@@ -48,9 +47,6 @@ from veiltab.curator.planning.plans import charge_of, most_bytes, planned_releas
 from veiltab.curator.progress.release_record import End, Step, Wait
 from veiltab.curator.progress.table_steps import next_step_of_tables
 from veiltab.curator.records.store import CuratorStore
-
-Make = Callable[..., Any]
-
 
 ALLOWANCE = Allowance(epsilon=Decimal(2), delta=Decimal("1e-6"))
 

@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,23 +13,17 @@ from typing import Any, cast
 import grpc
 import pytest
 
-from tests.curator.made_rows import workplace
+from tests.worlds.states import curator_parts
 from veiltab.common.errors import NotReadyError
-from veiltab.common.rpc.parties.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.rpc.peer import Peer
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.officer.policy import Policy
 from veiltab.curator.party.service import CuratorPeerServicer
 from veiltab.curator.peers.calls import Pace, Peers
 from veiltab.curator.peers.coins import NONE_SHOWN
 from veiltab.curator.peers.looks import PeerAnswer
-from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.parts import Parts
 from veiltab.curator.release.rpc_answers import Answers
-
-Make = Callable[..., Any]
-
 
 CAROL = b'[[curator]]\nname = "carol"\nendpoint = "localhost:7403"\nid_columns = ["id"]\n'
 
@@ -60,17 +53,8 @@ class Village:
 
     def __post_init__(self) -> None:
         for name in ("alice", "bob", "carol"):
-            store = CuratorStore(self.folder / name / "curator.sqlite")
-            identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name=name))
-            self.parts[name] = Parts(
-                cast("Identity", identity),
-                self.study,
-                self.folder / name,
-                store,
-                Ledger(store.connection, Decimal(1)),
-                Policy(),
-                workplace(self.folder / name),
-            )
+            party = Party(study="survey", role=Role.CURATOR, name=name)
+            self.parts[name] = curator_parts(self.folder / name, self.study, identity=party)
             for coin in (ALIGNMENT, OTHER):  # it has begun both
                 self.parts[name].coins.share(coin)
 

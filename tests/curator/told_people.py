@@ -1,15 +1,15 @@
 """People who are told what happens at a curator."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from tests.conftest import request_with
 from tests.worlds.parties import ALICE
 from veiltab.common.rpc.parties.identity import Identity
 from veiltab.curator.budget.ledger import Ledger
@@ -21,9 +21,6 @@ from veiltab.curator.progress.progress import HELD
 from veiltab.curator.progress.release_record import GrantDecision
 from veiltab.curator.records.store import CuratorStore
 from veiltab.deploy.pki.authority import names_of, new_authority
-
-Make = Callable[..., Any]
-
 
 ID, OTHER = "0" * 31 + "1", "1" * 32
 
@@ -68,9 +65,9 @@ def to(tmp_path: Path, **urls: str) -> str:
 
 
 @pytest.fixture(name="store")
-def store_fixture(tmp_path: Path, make_request: Make) -> Iterator[CuratorStore]:
+def store_fixture(tmp_path: Path) -> Iterator[CuratorStore]:
     store = CuratorStore(tmp_path / "curator.sqlite")
-    store.releases.add(make_request(purpose="a secret plague"), 1)
+    store.releases.add(request_with(purpose="a secret plague"), 1)
     yield store
     store.close()
 

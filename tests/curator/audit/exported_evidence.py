@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from tests.conftest import request_with, reserve, spec_with
+from tests.conftest import request_with, spec_with
+from tests.curator.made_records import charge, decision
 from tests.made_receipts import made_tests
+from tests.worlds.parties import ALICE
 from tests.worlds.states import curator_state
 from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
@@ -32,7 +34,7 @@ from veiltab.curator.evidence.export import EvidenceOrder, _Bundle, write_eviden
 from veiltab.curator.officer.opened import OpenedState, open_state
 from veiltab.curator.officer.verdicts import approve, deny
 from veiltab.curator.progress.progress import HELD
-from veiltab.curator.progress.release_record import GrantDecision, PublicationDigests
+from veiltab.curator.progress.release_record import PublicationDigests
 from veiltab.deploy.pki.authority import names_of, new_authority
 
 NOW = datetime.now(UTC)
@@ -64,6 +66,9 @@ def identity(party: Party) -> Identity:
     return Identity(certificate=made.certificate_pem, key=made.key_pem, authority=PEM)
 
 
+SIGNER = identity(ALICE)
+
+
 def certificate(study: Study) -> ReleaseCertificate:
     statements = {}
     for party in signers(study):
@@ -85,14 +90,13 @@ def live(standing: OpenedState) -> None:
     store = standing.store
     for request in (request_with(), request_with(release_id=OTHER, purpose="<script>alert(1)</script>")):
         store.releases.add(request, int(time.time()), standing.study.digest)
-        held = GrantDecision(attribute="sex", verdict=HELD, expires=None, decided_by="policy", rule=2, rule_text="r")
+        held = decision("sex", HELD, rule=2, rule_text="r")
         store.decisions.decide(request.release_id, (held,))
     approve(standing, ID, person="Ana Díaz", reason="as agreed")
     approve(standing, ID, person="Ben Ode")
     deny(standing, OTHER, person="Ben Ode", reason="too much <b>")
     store.releases.set_planned(release_of(SPEC))
-    reserve(standing.ledger, SPEC)
-    standing.ledger.charge(ID)
+    charge(standing.ledger, SPEC)
     store.tests.record_publication(ID, PublicationDigests(columns=DIGESTS))
     own, together = TESTS.receipts("alice")
     store.tests.set_receipt(ID, own, TESTS.lists["alice"], {"sex": bytes(32)})
@@ -117,8 +121,7 @@ class Office:
     def export(self, name: str, since: int | None = None, policy: Path | None = None) -> Path:
         with open_state(self.folder / "study.toml", self.folder / "state", policy) as standing:
             order = EvidenceOrder(person="Ana Díaz", since=since, certificates=(certificate(self.study),))
-            alice = Party(study="survey", role=Role.CURATOR, name="alice")
-            write_evidence(standing, identity(alice), order, self.folder / name)
+            write_evidence(standing, SIGNER, order, self.folder / name)
         return self.folder / name
 
 

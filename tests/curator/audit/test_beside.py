@@ -1,11 +1,9 @@
 """What a curator keeps of the others' ledgers, and how it is compared with their evidence."""
 
 import json
-from collections.abc import Callable, Iterable
-from contextlib import closing
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -18,11 +16,11 @@ from tests.curator.audit.exported_evidence import (  # noqa: F401 - fixtures
     office_fixture,
     rewritten,
 )
+from tests.curator.made_records import shown
 from tests.worlds.parties import ALICE, BOB
 from veiltab.common.core.texts.canonical import canonical_json, canonical_text
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.messages.witness import longest_ledger
-from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.certificates.checkpoint import cosigned_note, signed_checkpoint
 from veiltab.common.rpc.certificates.release_verification import Finding
 from veiltab.common.rpc.certificates.statement import LedgerHead
@@ -41,23 +39,12 @@ from veiltab.curator.records.store import CuratorStore
 
 ID, OTHER = "0" * 31 + "1", "1" * 32
 HEADS = [f"{number:064x}" for number in range(9)]
-SAYS = Progress(
-    curator="bob",
-    state=ReleaseState.CHARGED,
-    considered=True,
-    decided=True,
-    granted=frozenset(),
-    denied=frozenset(),
-    spec_digest=b"",
-    reserved=True,
-    charged=True,
-    sample_check=b"",
-    tested=False,
-    failure="",
-)
 
 
-def shown(length: int, digest: str, party: Party = BOB, *, release: str = OTHER) -> Progress:
+SAYS = shown(charged=True, reserved=True)
+
+
+def shows(length: int, digest: str, party: Party = BOB, *, release: str = OTHER) -> Progress:
     signed = signed_checkpoint(identity(party), LedgerHead(length=length, digest=digest), release, NOW)
     return replace(SAYS, checkpoint=canonical_text(signed).encode())
 
@@ -134,56 +121,43 @@ def test_nothing_to_compare_is_said_and_does_not_hold() -> None:
     assert looked([(4, HEADS[4], 5000)], entries=3, made_at=1000).holds is None
 
 
-@pytest.fixture(name="store")
-def store_fixture(tmp_path: Path) -> Callable[[], "closing[CuratorStore]"]:
-    return lambda: closing(CuratorStore(tmp_path / "curator.sqlite"))
+def test_the_others_checkpoints_are_kept_cosigned_once_a_release(store: CuratorStore) -> None:
+    for length, release in ((1, ID), (1, ID), (2, OTHER)):
+        keep_checkpoints(store.connection, identity(ALICE), release, [shows(length, HEADS[length], release=release)])
+    lines = [json.loads(line) for line in witnessed_lines(store.connection, "alice")]
+    assert [line["release"] for line in lines] == [ID, OTHER]
+    assert longest_ledger(store.connection, "bob") == (2, bytes.fromhex(HEADS[2]))
 
 
-def test_the_others_checkpoints_are_kept_cosigned_once_a_release(store: Callable[[], "closing[CuratorStore]"]) -> None:
-    with store() as one:
-        for length, release in ((1, ID), (1, ID), (2, OTHER)):
-            keep_checkpoints(one.connection, identity(ALICE), release, [shown(length, HEADS[length], release=release)])
-        lines = [json.loads(line) for line in witnessed_lines(one.connection, "alice")]
-        assert [line["release"] for line in lines] == [ID, OTHER]
-        assert longest_ledger(one.connection, "bob") == (2, bytes.fromhex(HEADS[2]))
+def test_another_ledger_of_a_length_that_is_not_the_longest_is_refused(store: CuratorStore) -> None:
+    for length, release in ((1, ID), (2, OTHER)):
+        keep_checkpoints(store.connection, identity(ALICE), release, [shows(length, HEADS[length], release=release)])
+    third = "2" * 32
+    for length, digest in ((1, HEADS[3]), (1, HEADS[1]), (2, HEADS[2])):
+        with pytest.raises(IntegrityError, match="shows another ledger than before"):
+            keep_checkpoints(store.connection, identity(ALICE), third, [shows(length, digest, release=third)])
+    keep_checkpoints(store.connection, identity(ALICE), third, [shows(3, HEADS[3], release=third)])
+    assert len(list(witnessed_lines(store.connection, "alice"))) == 3
 
 
-def test_another_ledger_of_a_length_that_is_not_the_longest_is_refused(
-    store: Callable[[], "closing[CuratorStore]"],
-) -> None:
-    with store() as one:
-        for length, release in ((1, ID), (2, OTHER)):
-            keep_checkpoints(one.connection, identity(ALICE), release, [shown(length, HEADS[length], release=release)])
-        third = "2" * 32
-        for length, digest in ((1, HEADS[3]), (1, HEADS[1]), (2, HEADS[2])):
-            with pytest.raises(IntegrityError, match="shows another ledger than before"):
-                keep_checkpoints(one.connection, identity(ALICE), third, [shown(length, digest, release=third)])
-        keep_checkpoints(one.connection, identity(ALICE), third, [shown(3, HEADS[3], release=third)])
-        assert len(list(witnessed_lines(one.connection, "alice"))) == 3
-
-
-def test_a_checkpoint_that_was_shown_before_is_refused_for_another_release(
-    store: Callable[[], "closing[CuratorStore]"],
-) -> None:
-    with store() as one:
-        keep_checkpoints(one.connection, identity(ALICE), ID, [first := shown(1, HEADS[1], release=ID)])
-        with pytest.raises(IntegrityError, match="shows the checkpoint of another release"):
-            keep_checkpoints(one.connection, identity(ALICE), OTHER, [first])
+def test_a_checkpoint_that_was_shown_before_is_refused_for_another_release(store: CuratorStore) -> None:
+    keep_checkpoints(store.connection, identity(ALICE), ID, [first := shows(1, HEADS[1], release=ID)])
+    with pytest.raises(IntegrityError, match="shows the checkpoint of another release"):
+        keep_checkpoints(store.connection, identity(ALICE), OTHER, [first])
 
 
 def test_a_ledger_that_is_no_longer_than_before_the_release_is_refused_and_one_beside_others_is_not(
-    store: Callable[[], "closing[CuratorStore]"],
+    store: CuratorStore,
 ) -> None:
-    with store() as one:
-        keep_checkpoints(one.connection, identity(ALICE), ID, [shown(3, HEADS[3], release=ID)])
-        for release in (OTHER, "2" * 32):
-            note_seen(one.connection, release)
-        note_seen(one.connection, OTHER)
-        for length in (1, 2):
-            with pytest.raises(IntegrityError, match="shows a ledger that it had before this release"):
-                keep_checkpoints(one.connection, identity(ALICE), OTHER, [shown(length, HEADS[length])])
-        keep_checkpoints(one.connection, identity(ALICE), "2" * 32, [shown(5, HEADS[5], release="2" * 32)])
-        keep_checkpoints(one.connection, identity(ALICE), OTHER, [shown(4, HEADS[4])])
+    keep_checkpoints(store.connection, identity(ALICE), ID, [shows(3, HEADS[3], release=ID)])
+    for release in (OTHER, "2" * 32):
+        note_seen(store.connection, release)
+    note_seen(store.connection, OTHER)
+    for length in (1, 2):
+        with pytest.raises(IntegrityError, match="shows a ledger that it had before this release"):
+            keep_checkpoints(store.connection, identity(ALICE), OTHER, [shows(length, HEADS[length])])
+    keep_checkpoints(store.connection, identity(ALICE), "2" * 32, [shows(5, HEADS[5], release="2" * 32)])
+    keep_checkpoints(store.connection, identity(ALICE), OTHER, [shows(4, HEADS[4])])
 
 
 def unsigned(length: int) -> Progress:
@@ -199,31 +173,27 @@ def unsigned(length: int) -> Progress:
         (replace(SAYS, checkpoint=b"{}"), "shows no checkpoint"),
         (replace(SAYS, checkpoint=b"[" * 9999), "shows no checkpoint"),
         (unsigned(2), "does not fit"),
-        (shown(2, HEADS[2], ALICE), "not that of curator bob"),
-        (shown(1, HEADS[2]), "shows another ledger than before"),
+        (shows(2, HEADS[2], ALICE), "not that of curator bob"),
+        (shows(1, HEADS[2]), "shows another ledger than before"),
     ],
 )
 def test_a_curator_that_shows_no_right_checkpoint_is_refused(
-    store: Callable[[], "closing[CuratorStore]"], progress: Progress, problem: str
+    store: CuratorStore, progress: Progress, problem: str
 ) -> None:
-    with store() as one:
-        keep_checkpoints(one.connection, identity(ALICE), ID, [shown(1, HEADS[1], release=ID)])
-        with pytest.raises(IntegrityError, match=problem):
-            keep_checkpoints(one.connection, identity(ALICE), OTHER, [progress])
-        assert len(list(witnessed_lines(one.connection, "alice"))) == 1
+    keep_checkpoints(store.connection, identity(ALICE), ID, [shows(1, HEADS[1], release=ID)])
+    with pytest.raises(IntegrityError, match=problem):
+        keep_checkpoints(store.connection, identity(ALICE), OTHER, [progress])
+    assert len(list(witnessed_lines(store.connection, "alice"))) == 1
 
 
-def test_ones_own_checkpoint_is_signed_once_and_not_among_those_of_others(
-    store: Callable[[], "closing[CuratorStore]"],
-) -> None:
-    with store() as one:
-        assert own_checkpoint(one.connection, "alice", ID) == b""
-        sign_charge(one.connection, identity(ALICE), ID, (1, bytes.fromhex(HEADS[1])))
-        first = own_checkpoint(one.connection, "alice", ID)
-        sign_charge(one.connection, identity(ALICE), ID, (1, bytes.fromhex(HEADS[1])))
-        assert first
-        assert own_checkpoint(one.connection, "alice", ID) == first
-        assert list(witnessed_lines(one.connection, "alice")) == []
+def test_ones_own_checkpoint_is_signed_once_and_not_among_those_of_others(store: CuratorStore) -> None:
+    assert own_checkpoint(store.connection, "alice", ID) == b""
+    sign_charge(store.connection, identity(ALICE), ID, (1, bytes.fromhex(HEADS[1])))
+    first = own_checkpoint(store.connection, "alice", ID)
+    sign_charge(store.connection, identity(ALICE), ID, (1, bytes.fromhex(HEADS[1])))
+    assert first
+    assert own_checkpoint(store.connection, "alice", ID) == first
+    assert list(witnessed_lines(store.connection, "alice")) == []
 
 
 def witnessed(signer: Party, witness: Party) -> str:

@@ -19,6 +19,7 @@ from tests.curator.audit.exported_evidence import (  # noqa: F401 - fixtures
     NOW,
     OTHER,
     PEM,
+    SIGNER,
     Office,
     altered_fixture,
     certificate,
@@ -34,7 +35,7 @@ from tests.curator.made_records import deny as deny_release
 from tests.worlds.states import curator_state
 from veiltab.common.command.options import ServeOptions
 from veiltab.common.errors import IntegrityError, InvalidInputError
-from veiltab.common.rpc.parties.identity import Party, Role, party_of_certificate
+from veiltab.common.rpc.parties.identity import party_of_certificate
 from veiltab.common.rpc.parties.signing import SignedText
 from veiltab.common.tasks.engine_options import EngineOptions
 from veiltab.curator.cli import curator
@@ -159,8 +160,7 @@ def test_what_happens_meanwhile_is_not_half_in_the_file(office: Office, monkeypa
 
 
 def write_identity(folder: Path) -> None:
-    alice = identity(Party(study="survey", role=Role.CURATOR, name="alice"))
-    for name, content in (("ca.pem", alice.authority), ("alice.pem", alice.certificate), ("alice.key", alice.key)):
+    for name, content in (("ca.pem", SIGNER.authority), ("alice.pem", SIGNER.certificate), ("alice.key", SIGNER.key)):
         (folder / name).write_bytes(content)
         (folder / name).chmod(0o600)
 

@@ -19,6 +19,7 @@ from tests.curator.audit.exported_evidence import (  # noqa: F401 - fixtures
     ID,
     NOW,
     PEM,
+    SIGNER,
     TESTS,
     Office,
     contents,
@@ -31,12 +32,12 @@ from tests.curator.audit.exported_evidence import (  # noqa: F401 - fixtures
     rewritten,
 )
 from tests.made_receipts import beautified
+from tests.worlds.parties import BOB, CLOUD
 from tests.worlds.states import curator_state
 from veiltab.common.core.texts.canonical import read_canonical
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.rpc.certificates.statement import Statement
-from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.rpc.parties.signing import signed
 from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.evidence.check import check_evidence
@@ -98,21 +99,20 @@ def test_what_was_changed_afterwards_is_found(
         (replaced(f"certificates/{ID}.certificate", b"622", b"623"), "certificates", "certificate"),
         (replaced("study.toml", b"survey", b"burvey"), "study", "of another study"),
         (lambda files: files.update({"study.toml": b"x"}), "study", "study.toml"),
+        (lambda files: files.pop("policy.toml"), "policy", "the file has no policy, and one was read"),
     ],
 )
 def test_what_contradicts_itself_is_found_although_it_is_signed(
     office: Office, change: Callable[[dict[str, bytes]], None], what: str, detail: str
 ) -> None:
-    alice = identity(Party(study="survey", role=Role.CURATOR, name="alice"))
-    assert detail in failures(rewritten(office, change, sign=alice))[what]
+    assert detail in failures(rewritten(office, change, sign=SIGNER))[what]
 
 
 def test_a_study_file_that_was_not_served_is_found(tmp_path: Path, study_bytes: bytes) -> None:
     office = open_office(tmp_path, study_bytes)
-    alice = identity(Party(study="survey", role=Role.CURATOR, name="alice"))
     budget = replaced("study.toml", b"[budget]\nepsilon = 1", b"[budget]\nepsilon = 50")
     office.export("evidence.zip")
-    assert failures(rewritten(office, budget, sign=alice))["study"] == (
+    assert failures(rewritten(office, budget, sign=SIGNER))["study"] == (
         "the newest request was made under another version of the study file;"
         " requests made under it: 0, under other versions of it: 2"
     )
@@ -126,7 +126,7 @@ def test_a_study_file_that_was_not_served_is_found(tmp_path: Path, study_bytes: 
     found = {one.what: one for one in evidence.findings}
     assert found["study"].holds
     assert found["study"].detail.endswith("requests made under it: 0, under other versions of it: 2")
-    earlier = rewritten(office, lambda files: files.update({"study.toml": study_bytes}), sign=alice)
+    earlier = rewritten(office, lambda files: files.update({"study.toml": study_bytes}), sign=SIGNER)
     assert failures(earlier)["study"] == (
         "the curator served another version of the study file last;"
         " requests made under it: 2, under other versions of it: 0"
@@ -152,8 +152,7 @@ def test_a_ledger_or_a_log_of_another_history_is_found(office: Office) -> None:
 
         return change
 
-    alice = identity(Party(study="survey", role=Role.CURATOR, name="alice"))
-    found = failures(rewritten(office, forget_the_charge, sign=alice))
+    found = failures(rewritten(office, forget_the_charge, sign=SIGNER))
     assert found == {"ledger and audit log": "the audit log has another charge 1 than the ledger"}
     events = [json.loads(line)["event"] for line in contents(office.file)["audit.jsonl"].splitlines()]
     place = events.index("charge")
@@ -161,7 +160,7 @@ def test_a_ledger_or_a_log_of_another_history_is_found(office: Office) -> None:
         (place - 1, "charge 1 covers another audit log"),
         (place, "charge 1 is not in the audit log"),
     ):
-        assert problem in failures(rewritten(office, cut_log(kept), sign=alice))["ledger and audit log"]
+        assert problem in failures(rewritten(office, cut_log(kept), sign=SIGNER))["ledger and audit log"]
 
 
 OWN, TOGETHER = TESTS.receipts("alice")
@@ -189,29 +188,24 @@ FAILED_OWN, FAILED_TOGETHER = FAILED_TESTS.receipts("alice")
     ids=lambda receipts: ", ".join(one.tester or "all" for one in receipts),
 )
 def test_a_statement_whose_tests_did_not_pass_does_not_hold(office: Office, receipts: tuple[Receipt, ...]) -> None:
-    alice = identity(Party(study="survey", role=Role.CURATOR, name="alice"))
 
     def change(files: dict[str, bytes]) -> None:
         plain = json.loads(files["statements.jsonl"])
         stated = replace(read_canonical(Statement, plain["text"]), receipts=receipts)
-        made = signed(alice, stated.to_json(), NOW)
+        made = signed(SIGNER, stated.to_json(), NOW)
         plain |= {"text": made.text, "signature": made.signature, "certificate": made.certificate}
         files["statements.jsonl"] = json.dumps(plain).encode() + b"\n"
 
-    assert "test" in failures(rewritten(office, change, sign=alice))["statements"]
+    assert "test" in failures(rewritten(office, change, sign=SIGNER))["statements"]
 
 
 def test_nobody_signs_in_the_future(office: Office) -> None:
     later = in_index("made_at", int((NOW + timedelta(hours=1)).timestamp()))
-    alice = identity(Party(study="survey", role=Role.CURATOR, name="alice"))
-    assert "signed in the future" in failures(rewritten(office, later, sign=alice))["signature"]
+    assert "signed in the future" in failures(rewritten(office, later, sign=SIGNER))["signature"]
 
 
 def test_who_must_have_signed(office: Office) -> None:
-    for other in (
-        Party(study="survey", role=Role.CURATOR, name="bob"),
-        Party(study="survey", role=Role.SERVER, name="cloud"),
-    ):
+    for other in (BOB, CLOUD):
         found = failures(rewritten(office, lambda _files: None, sign=identity(other)))
         assert "and says that it is of veiltab://survey/curator/alice" in found["signature"]
     rogue = new_authority("survey", since=NOW - DAY, until=NOW + DAY).certificate.public_bytes(Encoding.PEM)

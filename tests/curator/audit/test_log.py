@@ -1,38 +1,30 @@
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.conftest import reserve
-from tests.curator.made_records import deny
+from tests.conftest import request_with, reserve, spec_with
+from tests.curator.made_records import charge, decision, deny
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import transaction
 from veiltab.curator.audit.log import EMPTY, AuditEntry, AuditHead, AuditLog, Event, chained
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.progress.progress import APPROVED, HELD
-from veiltab.curator.progress.release_record import Approval, GrantDecision
+from veiltab.curator.progress.release_record import Approval
 from veiltab.curator.records.store import CuratorStore
 
-Make = Callable[..., Any]
 ID = "0" * 31 + "1"
 
 
-@pytest.fixture
-def store(tmp_path: Path, make_request: Make) -> Iterator[CuratorStore]:
-    store = CuratorStore(tmp_path / "curator.sqlite")
-    store.releases.add(make_request(), 1)
-    yield store
-    store.close()
-
-
-def decision(verdict: str = HELD, **changes: Any) -> GrantDecision:  # noqa: ANN401 - those of a decision
-    return GrantDecision(**{"attribute": "sex", "verdict": verdict, "expires": None, "decided_by": "policy"} | changes)
+@pytest.fixture(name="store")
+def store_fixture(store: CuratorStore) -> CuratorStore:
+    store.releases.add(request_with(), 1)
+    return store
 
 
 def approval(store: CuratorStore) -> Approval:
@@ -64,15 +56,15 @@ def test_the_chain_is_recomputed_as_the_documents_say(store: CuratorStore) -> No
     assert store.audit.verify() == store.audit.head == AuditHead(length=3, digest=head)
 
 
-def test_whatever_is_decided_or_given_out_is_recorded(store: CuratorStore, make_spec: Make) -> None:
+def test_whatever_is_decided_or_given_out_is_recorded(store: CuratorStore) -> None:
     ledger = Ledger(store.connection, Decimal(1))
-    store.decisions.decide(ID, (decision(rule=2, rule_text="r"),))
-    store.decisions.decide(ID, (decision(rule=2, rule_text="r", time=9),))  # the same again
+    store.decisions.decide(ID, (decision(verdict=HELD, rule=2, rule_text="r"),))
+    store.decisions.decide(ID, (decision(verdict=HELD, rule=2, rule_text="r", time=9),))  # the same again
     with transaction(store.connection):
         store.decisions.record_approvals(ID, [approval(store)])
-    store.decisions.decide(ID, (decision(APPROVED, decided_by="person", person="Ana", reason="yes"),))
-    store.decisions.decide(ID, (decision(HELD),))  # what is final stays
-    reserve(ledger, make_spec())
+    store.decisions.decide(ID, (decision(person="Ana", reason="yes"),))
+    store.decisions.decide(ID, (decision(verdict=HELD),))  # what is final stays
+    reserve(ledger, spec_with())
     ledger.charge(ID)
     ledger.charge(ID)
     store.keys.record_key_given(ID, "sex", "rosa")
@@ -140,7 +132,7 @@ def test_a_key_is_recorded_once_a_day_for_each_column_and_researcher(
 @pytest.mark.parametrize(
     "event",
     [
-        lambda store, _ledger: store.decisions.decide(ID, (decision(APPROVED),)),
+        lambda store, _ledger: store.decisions.decide(ID, (decision(),)),
         lambda store, _ledger: deny(store, ID),
         lambda store, _ledger: store.releases.end(ID, ReleaseState.FAILED, "why"),
         lambda _store, ledger: ledger.charge(ID),
@@ -154,13 +146,12 @@ def test_a_key_is_recorded_once_a_day_for_each_column_and_researcher(
 @pytest.mark.parametrize("failure", ["trigger", "disk is full"])
 def test_what_cannot_be_recorded_does_not_happen(
     store: CuratorStore,
-    make_spec: Make,
     monkeypatch: pytest.MonkeyPatch,
     event: Callable[[CuratorStore, Ledger], None],
     failure: str,
 ) -> None:
     ledger = Ledger(store.connection, Decimal(1))
-    reserve(ledger, make_spec())
+    reserve(ledger, spec_with())
     store.coins.add_aborted(ID, "curator bob", "why")
     store.joins.begin("a" * 32, "bob", "version", bytes(16))
     before = list(store.connection.iterdump())
@@ -223,11 +214,10 @@ def test_only_the_newest_links_are_checked_at_the_start(store: CuratorStore) -> 
         "DELETE FROM audit",
     ],
 )
-def test_a_log_that_was_cut_off_before_a_charge_is_found(store: CuratorStore, make_spec: Make, statement: str) -> None:
+def test_a_log_that_was_cut_off_before_a_charge_is_found(store: CuratorStore, statement: str) -> None:
     record(store, 2)
     ledger = Ledger(store.connection, Decimal(1))
-    reserve(ledger, make_spec())
-    ledger.charge(ID)
+    charge(ledger, spec_with())
     store.audit.verify_against(ledger.chain.audit_heads)
     (entry,) = ledger.chain.entries
     assert entry.audit == ledger.chain.audit_heads[0] == AuditHead(length=3, digest=_digest(store, 3))
