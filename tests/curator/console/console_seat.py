@@ -13,20 +13,17 @@ from jinja2 import BytecodeCache, Environment
 from jinja2.bccache import Bucket
 
 from tests.common.web.browser import HOST, Guest, enter
+from tests.conftest import request_with
+from tests.curator.made_records import hold
 from tests.worlds.states import curator_state
+from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.web import pages
 from veiltab.common.web.application import ConsoleApplication
-from veiltab.curator.check.inspection import inspect_table
+from veiltab.curator.check.inspection import Inspection, inspect_table
 from veiltab.curator.console.books import Books
 from veiltab.curator.console.curator_console import curator_console
 from veiltab.curator.console.journal import AuditJournal
 from veiltab.curator.officer.opened import OpenedState, open_state
-from veiltab.curator.progress.progress import HELD
-from veiltab.curator.progress.release_record import GrantDecision
-from veiltab.curator.records.store import CuratorStore
-
-Make = Callable[..., Any]
-
 
 ID = "0" * 31 + "1"
 
@@ -49,6 +46,7 @@ class Compiled(BytecodeCache):
 
 
 COMPILED = Compiled()
+Inspect = Callable[[], Inspection]
 PURPOSE = "wage <script>alert(1)</script> gap"
 
 
@@ -71,24 +69,26 @@ class Office:
         return [(one.event, one.person, dict(one.facts)) for one in self.standing.store.audit.entries()]
 
 
-def hold(store: CuratorStore, request: Any) -> None:  # noqa: ANN401 - a request
-    store.releases.add(request, 1_700_000_000)
-    held = (
-        GrantDecision(attribute=name, verdict=HELD, expires=None, decided_by="policy", time=1_700_000_000)
-        for name in request.attributes
-        if name != "salary"
-    )
-    store.decisions.decide(request.release_id, tuple(held))
-
-
 @pytest.fixture(name="office")
-def office_fixture(tmp_path: Path, study_bytes: bytes, make_request: Make) -> Iterator[Office]:
-    with opened_office(tmp_path, study_bytes, make_request) as opened:
+def office_fixture(tmp_path: Path, study_bytes: bytes) -> Iterator[Office]:
+    with opened_office(tmp_path, study_bytes) as opened:
         yield opened
 
 
+def application_of(
+    standing: OpenedState,
+    books: Books,
+    identity: Identity | None = None,
+    inspect: Callable[[], Inspection] | None = None,
+) -> ConsoleApplication:
+    """Return the console of a curator, whose templates are compiled once."""
+    console = curator_console(books, AuditJournal(store=standing.store), identity=identity, inspect=inspect)
+    with patch.object(pages, "Environment", partial(Environment, bytecode_cache=COMPILED)):
+        return ConsoleApplication(console, HOST)
+
+
 @contextmanager
-def opened_office(tmp_path: Path, study_bytes: bytes, make_request: Make) -> Iterator[Office]:
+def opened_office(tmp_path: Path, study_bytes: bytes, **asked: Any) -> Iterator[Office]:  # noqa: ANN401 - of a request
     """Open an office where a request waits for two persons at alice."""
     path, table = tmp_path / "study.toml", tmp_path / "alice.csv"
     path.write_bytes(study_bytes)
@@ -96,15 +96,9 @@ def opened_office(tmp_path: Path, study_bytes: bytes, make_request: Make) -> Ite
     with closing(curator_state(tmp_path / "state")) as store:
         store.served.set_served_policy(None, 0, None, persons=2)
         store.alignments.set_alignment("a" * 32, 1000, "ab" * 16)
-        hold(store, make_request(attributes=("sex", "age", "salary"), purpose=PURPOSE))
+        request = request_with(attributes=("sex", "age", "salary"), purpose=PURPOSE, **asked)
+        hold(store, request, "sex", "age", now=1_700_000_000)
     with open_state(path, tmp_path / "state", None) as standing:
+        inspect = partial(inspect_table, table, standing.study, "alice")
         books = Books(standing, path)
-        console = curator_console(
-            books,
-            AuditJournal(store=standing.store),
-            identity=None,
-            inspect=partial(inspect_table, table, standing.study, "alice"),
-        )
-        with patch.object(pages, "Environment", partial(Environment, bytecode_cache=COMPILED)):
-            application = ConsoleApplication(console, HOST)
-        yield Office(tmp_path, standing, books, application)
+        yield Office(tmp_path, standing, books, application_of(standing, books, inspect=inspect))

@@ -2,44 +2,15 @@
 
 import re
 import time
-from collections.abc import Callable
 from decimal import Decimal
-from functools import partial
 from html import unescape
-from math import sqrt
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from tests.common.web.browser import Browser, enter, link_of
 from tests.curator.console.console_seat import ANA, BEN, EVA, ID, PURPOSE, Office, office_fixture, opened_office  # noqa: F401 - fixtures
 from veiltab.curator.officer.requests import view_of
 from veiltab.curator.officer.requests_text import requests_text
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
-
-Make = Callable[..., Any]
-
-
-def test_who_waits_sees_who_asks_what_and_why_at_which_cost(office: Office) -> None:
-    ana = office.enter(ANA)
-    for page in (ana.get("/").text, ana.get(f"/releases/{ID}").text):
-        text = unescape(re.sub(r"\s+", " ", page))
-        assert "rosa asks for" in text
-        assert "sex, age, salary" in text
-        assert "epsilon 0.1" in text
-        assert "10.00% of the budget" in text
-        assert PURPOSE in text
-        assert "<script" not in page
-    card = ana.get(f"/releases/{ID}").text
-    assert "desk with server" in card
-    assert "no rule matches" in card
-    facts = view_of(office.standing.store.releases.release(ID), office.standing).outlook
-    assert facts.root_mse is not None
-    shown = re.search(r"Foreseen error of each share</dt><dd>about ([\d.]+) percentage points", card)
-    assert shown
-    assert float(shown.group(1)) == pytest.approx(100 * facts.root_mse / sqrt(12), rel=0.01), "one of 12 cells"
-    assert "the factor 1.11" in card
 
 
 def test_a_reader_sees_what_a_person_who_decides_sees_without_a_form(office: Office) -> None:
@@ -51,9 +22,6 @@ def test_a_reader_sees_what_a_person_who_decides_sees_without_a_form(office: Off
         assert (seen.status, read.status) == (200, 200)
         forms = re.findall(r'<form[^>]*method="post" action="[^"]*"', read.text)
         assert [form.rpartition("/")[2] for form in forms] == ['leave"']
-        for word in ("Read and decide", "Your decision", "You have approved", "Somebody else decides"):
-            assert word not in read.text
-    assert PURPOSE in unescape(eva.get(f"/releases/{ID}").text)
     for path, fields in (
         (f"/releases/{ID}", {"attribute": "sex", "verdict": "approve"}),
         (f"/releases/{ID}", {"verdict": "stop", "reason": "no"}),
@@ -68,34 +36,22 @@ def test_a_reader_sees_what_a_person_who_decides_sees_without_a_form(office: Off
 def test_two_persons_approve_together(office: Office) -> None:
     ana, ben = office.enter(ANA), office.enter(BEN)
     fields: dict[str, str | list[str]] = {"attribute": ["sex", "age"], "verdict": "approve"}
-    first = ana.post(f"/releases/{ID}", fields | {"reason": "as agreed"})
-    assert first.status == 303
-    page = ana.get(f"/releases/{ID}").text
-    assert "1 other person must approve" in page
-    assert "Somebody else decides now" in page
+    assert ana.post(f"/releases/{ID}", fields | {"reason": "as agreed"}).status == 303
+    assert ana.post(f"/releases/{ID}", fields).status == 409
     assert {verdict for verdict, _, _ in office.verdicts().values()} == {HELD}
-    again = ana.post(f"/releases/{ID}", fields)
-    assert again.status == 409
-    assert "has approved age, sex before" in again.text
-    assert {verdict for verdict, _, _ in office.verdicts().values()} == {HELD}
-    assert f"approved by {ANA}" in ben.get("/").text
     assert "as agreed" in ben.get(f"/releases/{ID}").text
     assert ben.post(f"/releases/{ID}", fields).status == 303
-    assert "Approved: " in ben.get(f"/releases/{ID}").text
     assert {(verdict, person) for verdict, person, _ in office.verdicts().values()} == {(APPROVED, BEN)}
 
 
 def test_one_refusal_with_a_reason_refuses(office: Office) -> None:
     ana, ben = office.enter(ANA), office.enter(BEN)
     ana.post(f"/releases/{ID}", {"attribute": "sex", "verdict": "approve"})
-    silent = ben.post(f"/releases/{ID}", {"attribute": ["sex", "age"], "verdict": "refuse", "reason": " "})
-    assert silent.status == 400
-    assert "a refusal was given without a reason" in silent.text
+    refusal: dict[str, str | list[str]] = {"attribute": ["sex", "age"], "verdict": "refuse"}
+    assert ben.post(f"/releases/{ID}", refusal | {"reason": " "}).status == 400
     assert {verdict for verdict, _, _ in office.verdicts().values()} == {HELD}
-    done = ben.post(f"/releases/{ID}", {"attribute": ["sex", "age"], "verdict": "refuse", "reason": "not agreed"})
-    assert done.status == 303
+    assert ben.post(f"/releases/{ID}", refusal | {"reason": "not agreed"}).status == 303
     assert set(office.verdicts().values()) == {(DENIED, BEN, "not agreed")}
-    assert "not agreed" in ana.get(f"/releases/{ID}").text
 
 
 def test_a_decision_that_is_none_is_refused_and_changes_nothing(office: Office) -> None:
@@ -118,20 +74,6 @@ def test_a_decision_that_is_none_is_refused_and_changes_nothing(office: Office) 
         assert ana.post(f"/releases/{ID}", fields).status == 400, fields
     assert office.verdicts() == before
     assert office.standing.store.decisions.approvals(ID) == ()
-
-
-def test_what_was_written_stays_when_a_decision_is_refused(office: Office) -> None:
-    fields: dict[str, str | list[str]] = {
-        "attribute": "age",
-        "verdict": "approve",
-        "reason": 'a "good" one',
-        "days": "x",
-    }
-    text = office.enter(ANA).post(f"/releases/{ID}", fields).text
-    assert 'role="alert"' in text
-    assert "the days are not a whole number" in text
-    assert unescape(re.findall(r'name="reason"[^>]*value="([^"]*)"', text)[0]) == 'a "good" one'
-    assert re.findall(r'value="(\w+)" checked', text) == ["age"]
 
 
 def test_a_decision_about_another_release_is_refused(office: Office) -> None:
@@ -178,23 +120,19 @@ def test_without_an_audit_log_there_is_no_session(office: Office) -> None:
     assert office.audit() == [one for one in office.audit() if not one[0].startswith("session")]
 
 
-def test_what_is_unusual_of_a_request_comes_first(tmp_path: Path, study_bytes: bytes, make_request: Make) -> None:
-    asked = partial(make_request, canaries=0, noise_split=Decimal(0), epsilon=Decimal("0.1"))
-    with opened_office(tmp_path, study_bytes, asked) as office:
+def test_what_is_unusual_of_a_request_comes_first(tmp_path: Path, study_bytes: bytes) -> None:
+    with opened_office(tmp_path, study_bytes, canaries=0, noise_split=Decimal(0)) as office:
         view = view_of(office.standing.store.releases.release(ID), office.standing)
         untested, unprotected = view.outlook.unusual
         page = unescape(office.enter(ANA).get(f"/releases/{ID}").text)
         lines = requests_text((view,), office.standing.ledger).splitlines()
-    assert untested == (
-        "the server is not tested: nothing shows that it adds its noise; a usual rule asks for 'enough'"
-    )
+    assert untested.startswith("the server is not tested: nothing shows that it adds its noise")
     assert "desk with server would face no protection" in unprotected
     assert lines[3:5] == [f"  unusual: {untested}", f"  unusual: {unprotected}"]
     assert page.index(untested) < page.index(unprotected) < page.index("rosa asks for")
     assert view.as_dict()["unusual"] == (untested, unprotected)
 
 
-def test_of_a_usual_request_nothing_is_called_unusual(tmp_path: Path, study_bytes: bytes, make_request: Make) -> None:
-    asked = partial(make_request, epsilon=Decimal("0.1"), max_pair_epsilon=Decimal(3))
-    with opened_office(tmp_path, study_bytes, asked) as office:
+def test_of_a_usual_request_nothing_is_called_unusual(tmp_path: Path, study_bytes: bytes) -> None:
+    with opened_office(tmp_path, study_bytes, max_pair_epsilon=Decimal(3)) as office:
         assert view_of(office.standing.store.releases.release(ID), office.standing).outlook.unusual == ()
