@@ -6,11 +6,11 @@ from contextlib import contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from tests.curator.made_rows import rows_of, workplace
+from tests.curator.made_rows import rows_of, table_with, workplace
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import NotReadyError
 from veiltab.common.storage.disk import Room
@@ -20,9 +20,9 @@ from veiltab.curator.alignment.joining.id_join import IdJoin
 from veiltab.curator.alignment.joining.join_exchange import JoinExchange
 from veiltab.curator.alignment.joining.join_messages import JoinKind, Message, message_from_proto
 from veiltab.curator.alignment.joining.legs import Legs
+from veiltab.curator.alignment.linking.link_join import LinkJoin
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.peers.calls import Peers
-from veiltab.curator.peers.coins import Coins
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.table.table import Table
 from veiltab.v1 import curator_peer_pb2
@@ -47,13 +47,7 @@ def symbol_of(name: str) -> int:
 def table_of(ids: Sequence[str], version: str) -> Table:
     batches = [ids[::2], ids[1::2]]
     symbols: Symbols = np.array([symbol_of(name) for batch in batches for name in batch], np.uint8)
-    return Table(
-        respondents=rows_of(batches, {"length": symbols}),
-        rows_read=len(ids),
-        rows_dropped=0,
-        missing={},
-        content_digest=version,
-    )
+    return table_with(rows_of(batches, {"length": symbols}), len(ids), version)
 
 
 class Killed(BaseException):
@@ -92,17 +86,20 @@ class Peer:
 
 
 class Seat:
-    """What curators of one process have in common, with ids or linked."""
+    """One curator of several in this process; `received` is all that others sent it, and `tampering` changes what it
+    sends.
+    """
 
-    name: str
-    folder: Path
-    table: Table
-    circle: Mapping[str, "Seat"]
     exchange: JoinExchange
-    alignment: Alignment
-    store: CuratorStore
-    received: dict[tuple[str, Message], bytes]
-    tampering: Tampering
+    lacking: ClassVar[Mapping[str, Lacking]] = {"length": Lacking(categories=ABSENT, parts=1)}
+    most_rows = MANY
+
+    def __init__(self, name: str, names: Sequence[str], folder: Path, table: Table) -> None:
+        self.name, self.names, self.folder, self.table = name, names, folder, table
+        self.circle: Mapping[str, Seat] = {}
+        self.received: dict[tuple[str, Message], bytes] = {}
+        self.tampering: Tampering = lambda _message, data: data
+        self.open()
 
     @property
     def column(self) -> list[int]:
@@ -110,9 +107,25 @@ class Seat:
         aligned = self.alignment.table(self.alignment.result()[1])
         return [int(symbol) for symbol in aligned.column("length")]
 
+    def join(self, legs: Legs) -> IdJoin | LinkJoin:
+        return IdJoin(legs)
+
     def open(self) -> None:
         """Start it on its folder, as a process does."""
-        raise NotImplementedError
+        (hub, *spokes), place = self.names, self.folder / "alignments"
+        self.store, self.room = CuratorStore(self.folder / "curator.sqlite"), Room(self.folder)
+        legs = Legs(
+            self.name,
+            spokes if self.name == hub else [hub],
+            is_hub=self.name == hub,
+            folder=place,
+            store=self.store,
+            room=self.room,
+            most_rows=self.most_rows,
+            maximum=10**9,
+        )
+        self.exchange = JoinExchange(legs, self.join(legs), place, self.folder, self.lacking)
+        self.alignment = alignment_of(self, self.exchange)
 
     def close(self) -> None:
         self.store.close()
@@ -142,56 +155,48 @@ class Seat:
         return self.alignment.table(self.alignment.result()[1]).tokens().tobytes()
 
 
+def alignment_of(seat: Any, exchange: Any) -> Alignment:  # noqa: ANN401 - of any kind
+    """Return the alignment of a curator that tosses and is asked in this process."""
+    return Alignment(
+        seat.name,
+        seat.folder,
+        seat.store,
+        Ledger(seat.store.connection, Decimal(1)),
+        seat,
+        exchange,
+        seat.room,
+        workplace(seat.folder),
+        most_respondents=10**9,
+        lacking=seat.lacking,
+    )
+
+
 class Curator(Seat):
-    """One curator; `received` is all that others sent it, and `tampering` changes what it sends."""
+    """A curator whose people have ids."""
 
     circle: Mapping[str, "Curator"]
 
     def __init__(
         self, name: str, names: Sequence[str], folder: Path, ids: Sequence[str], most_rows: Mapping[str, int]
     ) -> None:
-        self.name, self.folder = name, folder
-        self.ids = [*ids[::2], *ids[1::2]]
-        self.table = table_of(ids, f"content of {name}")
-        self.circle = {}
-        self.received = {}
-        self.tampering = lambda _message, data: data
-        self._names, self._most_rows = names, most_rows
-        self.open()
-
-    def open(self) -> None:
-        """Start it on its folder, as a process does."""
-        name, (hub, *spokes), folder = self.name, self._names, self.folder
-        self.store = CuratorStore(folder / "curator.sqlite")
-        self.room = Room(folder)
-        legs = Legs(
-            name,
-            spokes if name == hub else [hub],
-            is_hub=name == hub,
-            folder=folder / "alignments",
-            store=self.store,
-            room=self.room,
-            most_rows=self._most_rows,
-            maximum=10**9,
-        )
-        lacking = {"length": Lacking(categories=ABSENT, parts=1)}
-        self.exchange = JoinExchange(legs, IdJoin(legs), folder / "alignments", folder, lacking)
-        self.alignment = Alignment(
-            name,
-            folder,
-            self.store,
-            Ledger(self.store.connection, Decimal(1)),
-            cast("Coins", self),
-            self.exchange,
-            self.room,
-            workplace(folder),
-            most_respondents=10**9,
-            lacking=lacking,
-        )
+        self.ids, self.most_rows = [*ids[::2], *ids[1::2]], dict(most_rows)
+        super().__init__(name, names, folder, table_of(ids, f"content of {name}"))
 
     def message(self, kind: JoinKind, sender: str) -> bytes:
         """Return a message that it received."""
         return self.received[sender, Message(kind=kind)]
+
+
+@contextmanager
+def seated(made: Sequence[Seat]) -> Iterator[None]:
+    """Let curators of this process know each other."""
+    for one in made:
+        one.circle = {each.name: each for each in made}
+    try:
+        yield
+    finally:
+        for one in made:
+            one.close()
 
 
 @contextmanager
@@ -201,13 +206,8 @@ def circle(
     """Make curators with these tables; the first is the hub."""
     names = NAMES[: len(tables)]
     made = [Curator(name, names, folder / name, ids, most_rows) for name, ids in zip(names, tables, strict=True)]
-    for curator in made:
-        curator.circle = {each.name: each for each in made}
-    try:
+    with seated(made):
         yield made
-    finally:
-        for curator in made:
-            curator.close()
 
 
 async def outcome(curator: Seat) -> None:

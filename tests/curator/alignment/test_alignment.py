@@ -2,26 +2,23 @@
 
 import asyncio
 from contextlib import suppress
-from typing import cast
 
 import numpy as np
 import pytest
 
 from tests.conftest import PlayedDisk
 from tests.curator.alignment.aligned_curators import (  # noqa: F401 - fixtures
-    ABSENT,
     Curator,
-    PeersOf,
     align,
+    align_once,
     both_fixture,
     files,
     folder_of,
-    table_of,
 )
+from tests.curator.alignment.circle import ABSENT, symbol_of, table_of
 from tests.curator.disk_use import disk_use
 from veiltab.common.errors import DeniedError, FailedReleaseError, InvalidInputError, NotReadyError
 from veiltab.curator.alignment.disk_needs import aligned_row_bytes, alignment_bytes
-from veiltab.curator.peers.calls import Peers
 from veiltab.curator.table.tokens import TOKEN_LENGTH
 
 
@@ -43,8 +40,8 @@ def test_a_spoke_has_the_rows_of_the_hub_and_absent_where_it_lacks_somebody(both
     lengths = [table.column("length") for table in tables]
     here = lengths[1] != ABSENT
     assert np.array_equal(lengths[0][here], lengths[1][here])  # a row's symbol is that of the same person
-    assert sorted(lengths[0]) == sorted(len(name) for name in alice.ids)
-    assert sorted(lengths[1][here]) == sorted(len(name) for name in set(alice.ids) & set(bob.ids))
+    assert sorted(lengths[0]) == sorted(symbol_of(name) for name in alice.ids)
+    assert sorted(lengths[1][here]) == sorted(symbol_of(name) for name in set(alice.ids) & set(bob.ids))
 
 
 def test_a_spoke_asks_the_hub_alone_and_sends_it_nothing(both: tuple[Curator, Curator]) -> None:
@@ -71,7 +68,7 @@ def test_nothing_that_others_see_depends_on_matches(
         bob.alignment._ordered = None
         caplog.clear()
         with caplog.at_level("DEBUG"):
-            asyncio.run(bob.alignment._align(name, bob.table, cast("Peers", PeersOf(bob))))
+            align_once(bob, name)
         said.append([(one.msg, vars(one).get("step"), vars(one).get("bytes")) for one in caplog.records])
         assert bob.alignment.result() == before
         assert bob.store.alignments.matched() == matched
@@ -93,7 +90,7 @@ def test_tokens_of_the_hub_that_outlast_a_crash_are_deleted(both: tuple[Curator,
     before = files(bob)
     folder = next(folder_of(bob).iterdir())
     (folder / "hub-tokens.bin").write_bytes(bytes(32))
-    asyncio.run(bob.alignment._align(folder.name, bob.table, cast("Peers", PeersOf(bob))))
+    align_once(bob, folder.name)
     assert files(bob) == before
 
 
@@ -119,7 +116,7 @@ def test_before_there_is_an_alignment_it_says_what_it_waits_for(both: tuple[Cura
     async def briefly() -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.3):
-                await alice.alignment.run(alice.table, cast("Peers", PeersOf(alice)))
+                await alice.alignment.run(alice.table, alice.peers)
 
     asyncio.run(briefly())
     with pytest.raises(NotReadyError, match="curator peer: has no table loaded yet"):
@@ -176,7 +173,7 @@ def test_an_alignment_writes_no_more_than_is_kept_for_it(both: tuple[Curator, Cu
 @pytest.mark.parametrize("cut", [1, 8, 15])
 def test_tokens_that_are_cut_short_are_refused(both: tuple[Curator, Curator], cut: int) -> None:
     alice, bob = both
-    bob.tokens = lambda data: data[:-cut]
+    bob.twist = lambda data: data[:-cut]
     align(alice, bob)
     with pytest.raises(InvalidInputError, match="curator alice: sent tokens that are cut short"):
         bob.alignment.result()

@@ -6,28 +6,25 @@ from collections.abc import Iterable
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from tests.curator.alignment.aligned_curators import (  # noqa: F401 - fixtures
-    KEY,
     Curator,
-    PeersOf,
     align,
+    align_once,
     both_fixture,
     files,
     folder_of,
-    table_of,
 )
+from tests.curator.alignment.circle import KEY, table_of
 from tests.power import UNRAISABLE, FailingPower, PowerFailure
 from veiltab.common.core.derivation import derive
 from veiltab.common.errors import IntegrityError, NotReadyError, TransferError, VeiltabError
 from veiltab.common.tasks.engine import InProcess, Result, Results, Task
 from veiltab.curator.alignment.intersection import alignment_id
-from veiltab.curator.peers.calls import Peers
 from veiltab.curator.table.table_rows import LostTableError, rows_on_disk
 from veiltab.curator.table.tokens import tokens
 
@@ -43,27 +40,21 @@ def test_tokens_go_on_where_a_connection_broke(both: tuple[Curator, Curator]) ->
 
 def test_tokens_that_are_refused_are_fetched_from_the_beginning(both: tuple[Curator, Curator]) -> None:
     alice, bob = both
-    bob.tokens = lambda data: data[16:] + data[:16]
+    bob.twist = lambda data: data[16:] + data[:16]
     align(alice, bob)
-    bob.tokens = lambda data: data
+    with pytest.raises(IntegrityError, match="hub: tokens are not in ascending order"):
+        bob.alignment.result()
+    bob.twist = lambda data: data
     align(bob)
     assert set(bob.asked_from) == {0}
     assert alice.alignment.result() == bob.alignment.result()
 
 
-def test_tokens_out_of_order_are_refused(both: tuple[Curator, Curator]) -> None:
-    alice, bob = both
-    bob.tokens = lambda data: data[16:] + data[:16]
-    align(alice, bob)
-    with pytest.raises(IntegrityError, match="hub: tokens are not in ascending order"):
-        bob.alignment.result()
-
-
 def test_what_a_crash_left_is_used_or_made_again(both: tuple[Curator, Curator]) -> None:
     alice, bob = both
-    bob.tokens = lambda data: data[:-1]
+    bob.twist = lambda data: data[:-1]
     align(alice, bob)
-    bob.tokens = lambda data: data
+    bob.twist = lambda data: data
     own = next(folder_of(bob).rglob("own-tokens.bin"))
     bob.alignment._ordered = None
     align(bob)
@@ -79,7 +70,7 @@ def test_files_that_are_lost_are_made_again(both: tuple[Curator, Curator], lost:
         folder = next(folder_of(curator).iterdir())
         for path in folder.glob(lost):
             path.unlink()
-        asyncio.run(curator.alignment._align(folder.name, curator.table, cast("Peers", PeersOf(curator))))
+        align_once(curator, folder.name)
         assert (files(curator), curator.alignment.result()) == (before, result)
 
 
@@ -93,7 +84,7 @@ def test_files_that_are_lost_after_the_coin_begin_another_alignment(both: tuple[
         curator.store.coins.forget_coin(f"alignment/{folder.name}")
     (folder / "tokens.bin").unlink()
     with pytest.raises(NotReadyError, match="aligns its table anew"):
-        asyncio.run(alice.alignment._align(folder.name, alice.table, cast("Peers", PeersOf(alice))))
+        align_once(alice, folder.name)
     for curator in both:
         curator.alignment._current = ""  # as after a restart
     align(alice, bob)
@@ -144,9 +135,9 @@ def test_what_is_damaged_between_two_passes_is_made_again(
     engine = Damaging()
     monkeypatch.setattr("veiltab.curator.table.workplace.InProcess", lambda: engine)
     with pytest.raises(FileNotFoundError if how == "deleted" else TransferError):
-        asyncio.run(curator.alignment._align(folder.name, curator.table, cast("Peers", PeersOf(curator))))
+        align_once(curator, folder.name)
     assert len(damaged) == 1
-    asyncio.run(curator.alignment._align(folder.name, curator.table, cast("Peers", PeersOf(curator))))
+    align_once(curator, folder.name)
     assert curator.alignment.result() == result
 
 
@@ -159,7 +150,7 @@ def test_a_curator_whose_table_is_damaged_ends_and_says_what_to_do(both: tuple[C
     rows.check()
     damage(run.folder / "table", how)
     alice.table = replace(alice.table, respondents=rows)
-    running = alice.alignment.run(alice.table, cast("Peers", PeersOf(alice)))
+    running = alice.alignment.run(alice.table, alice.peers)
     bob.alignment.table_version = "b" * 32
     with pytest.raises(LostTableError, match="Start the curator again: it reads its table again"):
         asyncio.run(asyncio.wait_for(running, 20))
@@ -173,9 +164,9 @@ def test_what_is_made_again_otherwise_is_refused(both: tuple[Curator, Curator]) 
     align(alice, bob)
     folder = next(folder_of(bob).iterdir())
     (folder / "tokens.bin").unlink()
-    bob.tokens = lambda data: data[:1600]
+    bob.twist = lambda data: data[:1600]
     with pytest.raises(IntegrityError, match="aligned otherwise than before"):
-        asyncio.run(bob.alignment._align(folder.name, bob.table, cast("Peers", PeersOf(bob))))
+        align_once(bob, folder.name)
 
 
 def realign(*curators: Curator) -> None:
@@ -186,10 +177,7 @@ def realign(*curators: Curator) -> None:
             version = curator.store.alignments.table_version(curator.table.content_digest, f"version of {curator.name}")
             curator.alignment.table_version = version
         name = alignment_id({curator.name: curator.alignment.table_version for curator in curators})
-        running = [
-            asyncio.create_task(curator.alignment.run(curator.table, cast("Peers", PeersOf(curator))))
-            for curator in curators
-        ]
+        running = [asyncio.create_task(curator.alignment.run(curator.table, curator.peers)) for curator in curators]
         async with asyncio.timeout(20):
             # Names alone: what is deleted meanwhile cannot be read.
             while not all([path.name for path in folder_of(one).iterdir()] == [name] for one in curators):  # noqa: ASYNC110 - it polls what it tests
@@ -242,7 +230,7 @@ def aligned_by(curator: Curator, name: str) -> tuple[dict[str, bytes], tuple[int
     """Align as often as a curator begins again; return the files and the result."""
     for _ in range(3):
         with suppress(VeiltabError):
-            asyncio.run(curator.alignment._align(name, curator.table, cast("Peers", PeersOf(curator))))
+            align_once(curator, name)
     return files(curator), curator.alignment.result()
 
 
@@ -253,7 +241,7 @@ def outlives(folder: Path, both: tuple[Curator, Curator], at: int, seed: int) ->
     first.peer = alice
     with pytest.MonkeyPatch.context() as watching, suppress(PowerFailure):
         power = FailingPower(watching, folder / "first", first.store.connection, at=at, seed=seed)
-        asyncio.run(first.alignment._align(NAME, first.table, cast("Peers", PeersOf(first))))
+        align_once(first, NAME)
     power.close()
     first.store.close()
     if power.left is None:

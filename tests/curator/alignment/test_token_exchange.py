@@ -5,11 +5,10 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import cast
 
-import numpy as np
 import pytest
 
 from tests.conftest import PlayedDisk
-from tests.curator.made_rows import rows_of
+from tests.curator.alignment.circle import table_of
 from veiltab.common.errors import DeniedError, TransferError, UnavailableError, VeiltabError
 from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART, Room
 from veiltab.curator.alignment.token_exchange import TokenExchange
@@ -29,32 +28,26 @@ class Hub:
                 yield TOKENS[start:stop]
 
 
-def table_of(rows: int) -> Table:
-    return Table(
-        respondents=rows_of([[f"person {n}" for n in range(rows)]], {"age": np.zeros(rows, np.uint16)}),
-        rows_read=rows,
-        rows_dropped=0,
-        missing={},
-        content_digest="one",
-    )
+def people(count: int) -> Table:
+    return table_of([f"person {n}" for n in range(count)], "one")
 
 
 @pytest.mark.parametrize(
     ("rows", "begun", "written"),
     [
-        (1, 0, 299 * 34),
-        (100, 0, 200 * 34),
-        (299, 0, 34),
-        (1, 3000, 1800 + 299 * 18),
-        (1, 4800, 299 * 18),
-        (299, 3000, 34),
+        (1, 0, 299 * 33),
+        (100, 0, 200 * 33),
+        (299, 0, 33),
+        (1, 3000, 1800 + 299 * 17),
+        (1, 4800, 299 * 17),
+        (299, 3000, 33),
     ],
 )
 def test_tokens_of_a_larger_table_are_not_begun_without_room_for_them(
     tmp_path: Path, disk: PlayedDisk, rows: int, begun: int, written: int
 ) -> None:
     room = Room(tmp_path)
-    exchange, table = TokenExchange("bob", "alice", tmp_path, room), table_of(rows)
+    exchange, table = TokenExchange("bob", "alice", tmp_path, room), people(rows)
     part, whole = tmp_path / "hub-tokens.part", tmp_path / "hub-tokens.bin"
     part.write_bytes(TOKENS[:begun])
     disk.free = written + LEAST_RESERVE + written // RESERVE_PART - 1
@@ -80,10 +73,10 @@ def test_what_is_written_takes_no_room_a_second_time(tmp_path: Path, disk: Playe
                 yield data
                 disk.free -= len(data)
 
-    excess = 299 * 34
+    excess = 299 * 33
     disk.free = excess + LEAST_RESERVE + excess // RESERVE_PART
     exchange = TokenExchange("bob", "alice", tmp_path, Room(tmp_path))
-    asyncio.run(exchange.run("a", table_of(1), tmp_path, cast("Peers", Filling())))
+    asyncio.run(exchange.run("a", people(1), tmp_path, cast("Peers", Filling())))
     assert (tmp_path / "hub-tokens.bin").read_bytes() == TOKENS
 
 
@@ -93,7 +86,7 @@ def test_tokens_of_a_table_that_is_no_larger_have_their_room_already(
 ) -> None:
     disk.free = 0
     exchange = TokenExchange("bob", "alice", tmp_path, Room(tmp_path))
-    asyncio.run(exchange.run("a", table_of(rows), tmp_path, cast("Peers", Hub())))
+    asyncio.run(exchange.run("a", people(rows), tmp_path, cast("Peers", Hub())))
     assert (tmp_path / "hub-tokens.bin").read_bytes() == TOKENS
 
 
@@ -113,15 +106,15 @@ def test_only_what_a_broken_connection_left_is_gone_on_with(tmp_path: Path, erro
 
     exchange, hub = TokenExchange("bob", "alice", tmp_path, Room(tmp_path)), cast("Peers", Breaking())
     with pytest.raises(type(error)):
-        asyncio.run(exchange.run("a", table_of(300), tmp_path, hub))
-    asyncio.run(exchange.run("a", table_of(300), tmp_path, hub))
+        asyncio.run(exchange.run("a", people(300), tmp_path, hub))
+    asyncio.run(exchange.run("a", people(300), tmp_path, hub))
     assert asked == [0, 4000 if isinstance(error, UnavailableError) else 0]
     assert (tmp_path / "hub-tokens.bin").read_bytes() == TOKENS
 
 
 def test_a_hub_fetches_nothing_and_a_spoke_sends_nothing(tmp_path: Path) -> None:
     hub, spoke = (TokenExchange(name, "alice", tmp_path, Room(tmp_path)) for name in ("alice", "bob"))
-    assert asyncio.run(hub.run("a", table_of(1), tmp_path, cast("Peers", None))) is None
+    assert asyncio.run(hub.run("a", people(1), tmp_path, cast("Peers", None))) is None
     hub.check_tokens_are_shared()
     with pytest.raises(DeniedError, match="hub alice: only the hub sends tokens"):
         spoke.check_tokens_are_shared()

@@ -1,30 +1,23 @@
 """Two registers with errors in names, dates and postcodes, and curators that link them in one process."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from decimal import Decimal
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from tests.curator.alignment.circle import ABSENT, Seat
-from tests.curator.made_rows import rows_of, workplace
+from tests.curator.alignment.circle import ABSENT, NAMES, Seat, seated
+from tests.curator.made_rows import rows_of, table_with
 from veiltab.common.core.domain import Symbols
 from veiltab.common.linkage.identity_rule import FieldKind, IdentityRule
 from veiltab.common.linkage.ladder import ladder_of
 from veiltab.common.linkage.row_keys import normal_rows, pass_keys
-from veiltab.common.storage.disk import Room
-from veiltab.curator.alignment.alignment import Alignment
 from veiltab.curator.alignment.intersection import Lacking
-from veiltab.curator.alignment.joining.join_exchange import JoinExchange
 from veiltab.curator.alignment.joining.legs import Legs
 from veiltab.curator.alignment.linking.link_join import LinkJoin
-from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.linkage.linkage_report import LinkageReport
 from veiltab.curator.linkage.linkages import Linkages
-from veiltab.curator.peers.coins import Coins
-from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.table.table import Table
 from veiltab.play.linkage.open_rule import first_candidates, resolve
 
@@ -36,41 +29,7 @@ FIELDS = (
     ("postcode", FieldKind.POSTCODE),
 )
 Person = tuple[str, str, str, str, str]
-_SYLLABLES = [
-    "ba",
-    "be",
-    "bi",
-    "bo",
-    "da",
-    "de",
-    "di",
-    "do",
-    "ka",
-    "ke",
-    "ki",
-    "ko",
-    "la",
-    "le",
-    "li",
-    "lo",
-    "ma",
-    "me",
-    "mi",
-    "mo",
-    "na",
-    "ne",
-    "ni",
-    "no",
-    "ra",
-    "re",
-    "ri",
-    "ro",
-    "sa",
-    "se",
-    "si",
-    "so",
-    "ta",
-]
+_SYLLABLES = [consonant + vowel for consonant in "bdklmnrs" for vowel in "aeio"] + ["ta"]
 
 
 SHORT = ("given family birth sex", "given family birth:year postcode", "given~ birth postcode sex")
@@ -133,13 +92,8 @@ def table_of(rows: Sequence[Person], version: str, incomplete: Collection[int] =
     """Return a table of which some rows miss a value of the attribute."""
     symbols: Symbols = np.array([symbol(row) for row in rows], np.uint8)
     half, texts = len(rows) // 2, texts_of(rows)
-    return Table(
-        respondents=rows_of([texts[:half], texts[half:]], {"length": symbols, "parity": symbols % 2}, incomplete),
-        rows_read=len(rows),
-        rows_dropped=len(incomplete),
-        missing={},
-        content_digest=version,
-    )
+    respondents = rows_of([texts[:half], texts[half:]], {"length": symbols, "parity": symbols % 2}, incomplete)
+    return table_with(respondents, len(rows), version, len(incomplete))
 
 
 def wanted_links(rule: IdentityRule, hub: Sequence[Person], spoke: Sequence[Person]) -> dict[int, int]:
@@ -149,65 +103,28 @@ def wanted_links(rule: IdentityRule, hub: Sequence[Person], spoke: Sequence[Pers
     return resolve(first_candidates(passes, len(spoke)))
 
 
+Join = Callable[[Seat, Legs], LinkJoin]
+
+
 class Curator(Seat):
     """One curator; `received` is all that others sent it, and `tampering` changes what it sends."""
 
     circle: Mapping[str, "Curator"]
+    lacking = dict.fromkeys(("length", "parity"), Lacking(categories=ABSENT, parts=1))
 
-    def __init__(  # noqa: PLR0913 - what a curator consists of
+    def __init__(
         self,
         name: str,
+        names: Sequence[str],
         folder: Path,
         rows: Sequence[Person],
-        *,
-        names: Sequence[str],
-        rule: IdentityRule,
-        is_private: bool,
+        join: Callable[[Seat, Legs], LinkJoin],
     ) -> None:
-        self.name, self.folder, self.rows = name, folder, list(rows)
-        self._names, self._rule, self._is_private = names, rule, is_private
-        self.circle, self.received = {}, {}
-        self.tampering = lambda _message, data: data
-        self.table = table_of(self.rows, f"content of {name}")
-        self.open()
+        self.rows, self._join = list(rows), join
+        super().__init__(name, names, folder, table_of(self.rows, f"content of {name}"))
 
-    def open(self) -> None:
-        """Start it on its folder, as a process does."""
-        name, (hub, *spokes), folder = self.name, self._names, self.folder
-        self.store = CuratorStore(folder / "curator.sqlite")
-        room = Room(folder)
-        legs = Legs(
-            name,
-            spokes if name == hub else [hub],
-            is_hub=name == hub,
-            folder=folder / "alignments",
-            store=self.store,
-            room=room,
-            most_rows=dict.fromkeys(self._names, 10**6),
-            maximum=10**9,
-        )
-        join = LinkJoin(
-            legs,
-            folder / "alignments",
-            self.store,
-            identity=self._rule,
-            date_order="ymd",
-            is_private=self._is_private,
-        )
-        lacking = {name: Lacking(categories=ABSENT, parts=1) for name in ("length", "parity")}
-        self.exchange = JoinExchange(legs, join, folder / "alignments", folder, lacking)
-        self.alignment = Alignment(
-            name,
-            folder,
-            self.store,
-            Ledger(self.store.connection, Decimal(1)),
-            cast("Coins", self),
-            self.exchange,
-            room,
-            workplace(folder),
-            most_respondents=10**9,
-            lacking=lacking,
-        )
+    def join(self, legs: Legs) -> LinkJoin:
+        return self._join(self, legs)
 
     @property
     def linkages(self) -> Linkages:
@@ -227,15 +144,12 @@ def registers(
     folder: Path, tables: Sequence[Sequence[Person]], rule: IdentityRule, *, is_private: bool
 ) -> Iterator[list[Curator]]:
     """Make curators with these tables; the first is called alice, and is the hub."""
-    names = ("alice", "bob", "carol")[: len(tables)]
-    made = [
-        Curator(name, folder / name, rows, names=names, rule=rule, is_private=is_private)
-        for name, rows in zip(names, tables, strict=True)
-    ]
-    for curator in made:
-        curator.circle = {each.name: each for each in made}
-    try:
+
+    def join(seat: Seat, legs: Legs) -> LinkJoin:
+        place = seat.folder / "alignments"
+        return LinkJoin(legs, place, seat.store, identity=rule, date_order="ymd", is_private=is_private)
+
+    names = NAMES[: len(tables)]
+    made = [Curator(name, names, folder / name, rows, join) for name, rows in zip(names, tables, strict=True)]
+    with seated(made):
         yield made
-    finally:
-        for curator in made:
-            curator.close()

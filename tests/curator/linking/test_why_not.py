@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.curator.alignment.circle import align
-from tests.curator.check.test_identity_report import STUDY
 from tests.curator.linking.registers import registers
 from tests.curator.linking.test_number_beside import COMMON, HUB, RULE, with_number
+from tests.worlds.studies import attribute_text, linked_text
 from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.linkage.linkage_report import FormCount, LinkageReport, PassCount
 from veiltab.curator.linkage.linkage_text import linkage_json, linkage_text, own_words
@@ -126,9 +126,8 @@ def test_links_by_a_value_that_a_crowd_shares_stand_apart(tmp_path: Path, *, is_
 
 
 def test_numbers_that_the_hub_writes_otherwise_make_no_precision() -> None:
-    written = STUDY.replace('"postcode"]', '"postcode", "card:number"]').replace(
-        "identity = {", "identity = { card = 'c',"
-    )
+    written = linked_text(attribute_text("x", "spoke", 'categories = ["p", "q"]'))
+    written = written.replace('"postcode"]', '"postcode", "card:number"]').replace("= {", "= { card = 'c',")
     for name, forms in (("hub", '"aa9999999" = 415, "9999999" = 385'), ("spoke", '"9999999" = 800')):
         written = written.replace(f'name = "{name}"\n', f'name = "{name}"\nforms = {{ "card" = {{ {forms} }} }}\n')
     words = own_words(study_from_bytes(written.encode(), ""), "spoke")
