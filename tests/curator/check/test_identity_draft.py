@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -51,6 +51,18 @@ def run(*options: object) -> Result:
     return CliRunner().invoke(veiltab, ["study", *(str(option) for option in options)])
 
 
+def draft(tables: Mapping[str, Path], name: str, folder: Path, *options: str) -> Path:
+    """Draft the part of a curator, whose attributes have names that no other has."""
+    path = folder / f"{name}.toml"
+    done = run("draft", "--name", name, "--table", tables[name], "--identity", "--yes", "--out", path, *options)
+    assert done.exit_code == 0, done.output
+    text = path.read_text()
+    for column in ("colour", "score"):
+        text = text.replace(f'name = "{column}"', f'name = "{name}-{column}"\ncolumn = "{column}"')
+    path.write_text(text)
+    return path
+
+
 def test_fields_are_known_by_names_and_values(tables: dict[str, Path]) -> None:
     proposal = propose_table(tables["residents"], "residents", with_identity=True)
     assert proposal.ids.identity == {
@@ -70,12 +82,7 @@ def test_fields_are_known_by_names_and_values(tables: dict[str, Path]) -> None:
 
 
 def test_two_drafts_make_a_study_that_reads_both_tables(tables: dict[str, Path], tmp_path: Path) -> None:
-    for name, table in tables.items():
-        done = run("draft", "--name", name, "--table", table, "--identity", "--yes", "--out", tmp_path / f"{name}.toml")
-        assert done.exit_code == 0, done.output
-    text = (tmp_path / "clinic.toml").read_text().replace('name = "colour"', 'name = "tint"\ncolumn = "colour"')
-    (tmp_path / "clinic.toml").write_text(text.replace('name = "score"', 'name = "points"\ncolumn = "score"'))
-    drafts = [tmp_path / f"{name}.toml" for name in tables]
+    drafts = [draft(tables, name, tmp_path) for name in tables]
     options = ("--study", "linked", "--server", "cloud.example.org:7400", "--researcher", "rosa=rosa.example.org:7410")
     addresses = [f"--curator={name}={name}.example.org:7401" for name in tables]
     path = tmp_path / "study.toml"
@@ -99,12 +106,7 @@ def test_two_drafts_make_a_study_that_reads_both_tables(tables: dict[str, Path],
 def test_a_number_with_a_name_of_its_own_goes_from_drafts_into_the_study(
     tables: dict[str, Path], tmp_path: Path
 ) -> None:
-    drafts = [tmp_path / f"{name}.toml" for name in tables]
-    for (name, table), draft in zip(tables.items(), drafts, strict=True):
-        options = ("--identity", "--yes", "--field", "card:number=score", "--out", draft)
-        done = run("draft", "--name", name, "--table", table, *options)
-        assert done.exit_code == 0, done.output
-    drafts[1].write_text(drafts[1].read_text().replace('name = "colour"', 'name = "tint"\ncolumn = "colour"'))
+    drafts = [draft(tables, name, tmp_path, "--field", "card:number=score") for name in tables]
     path = tmp_path / "study.toml"
     made = run("merge", *drafts, "--study", "linked", "--hub", "residents", "--yes", "--out", path)
     assert made.exit_code == 0, made.output
@@ -116,45 +118,25 @@ def test_a_number_with_a_name_of_its_own_goes_from_drafts_into_the_study(
 
 
 def test_a_field_that_one_curator_lacks_is_said_with_the_alignment(tables: dict[str, Path], tmp_path: Path) -> None:
-    drafts = []
-    for name, table in tables.items():
-        without = ("--without", "PLZ") if name == "clinic" else ()
-        drafts.append(tmp_path / f"{name}.toml")
-        run("draft", "--name", name, "--table", table, "--identity", "--yes", "--out", drafts[-1], *without)
-    text = drafts[1].read_text().replace('name = "colour"', 'name = "tint"\ncolumn = "colour"')
-    drafts[1].write_text(text.replace('name = "score"', 'name = "points"\ncolumn = "score"'))
-    path = tmp_path / "study.toml"
-    made = run("merge", *drafts, "--study", "linked", "--hub", "residents", "--yes", "--out", path)
-    checked = run("check", path)
-    assert (made.exit_code, checked.exit_code) == (0, 0), made.output
-    keys = len([step for step in load_study(path).identity.ladder if "postcode" in step.fields])  # type: ignore[union-attr]
-    for done in (made, checked):
-        assert f"{keys} of 12 keys need postcode, which clinic lacks" in done.output
+    drafts = [draft(tables, "residents", tmp_path), draft(tables, "clinic", tmp_path, "--without", "PLZ")]
     for alignment in ("oblivious", "tokens"):
-        path.unlink()
+        path = tmp_path / f"{alignment}.toml"
         more = ("--hub", "residents", "--alignment", alignment, "--yes", "--out", path)
-        run("merge", *drafts, "--study", "linked", *more)
+        made, checked = run("merge", *drafts, "--study", "linked", *more), run("check", path)
+        identity = load_study(path).identity
+        assert identity is not None
+        keys = len([step for step in identity.ladder if "postcode" in step.fields])
+        for done in (made, checked):
+            assert f"{keys} of 12 keys need postcode, which clinic lacks" in done.output
         assert json.loads(run("check", path, "--json").output)["alignment"] == alignment
 
 
 def test_ids_and_identity_do_not_mix(tables: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "ids.csv").write_text("id,tint\n1,red\n2,blue\n3,red\n")
-    run("draft", "--name", "lab", "--table", tmp_path / "ids.csv", "--yes", "--out", tmp_path / "lab.toml")
-    run(
-        "draft",
-        "--name",
-        "clinic",
-        "--table",
-        tables["clinic"],
-        "--identity",
-        "--yes",
-        "--out",
-        tmp_path / "clinic.toml",
-    )
-    done = run(
-        "merge", tmp_path / "lab.toml", tmp_path / "clinic.toml", "--study", "s", "--yes", "--out", tmp_path / "s.toml"
-    )
-    assert not (tmp_path / "s.toml").exists()
+    lab, path = tmp_path / "lab.toml", tmp_path / "s.toml"
+    run("draft", "--name", "lab", "--table", tmp_path / "ids.csv", "--yes", "--out", lab)
+    done = run("merge", lab, draft(tables, "clinic", tmp_path), "--study", "s", "--yes", "--out", path)
+    assert not path.exists()
     assert "one has ids and the other an identity" in done.output
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.worlds.studies import attribute_text, linked_text
 from veiltab.common.linkage.dominance import crowded, dominating, dominating_dates
 from veiltab.common.study.coding.dates import today
 from veiltab.common.study.file import Study, study_from_bytes
@@ -18,37 +19,15 @@ from veiltab.curator.check.inspection import Inspection, inspect_table
 from veiltab.play.registers.people import Row, made_registers
 
 HEADER = ("given", "family", "birth", "sex", "postcode", "k")
-STUDY = """[study]
-id = "linked"
-title = "Linked"
-hub = "hub"
-[budget]
-epsilon = 3.0
-[identity]
-fields = ["given", "family", "birth", "sex", "postcode"]
-[server]
-name = "cloud"
-endpoint = "cloud:7400"
-[[researcher]]
-name = "rosa"
-endpoint = "rosa:7410"
-"""
-for NAME in ("hub", "spoke"):
-    STUDY += f"""[[curator]]
-name = "{NAME}"
-endpoint = "{NAME}:7401"
-identity = {{ given = "given", family = "family", birth = "birth", sex = "sex", postcode = "postcode" }}
-[[attribute]]
-name = "{NAME}-k"
-owner = "{NAME}"
-column = "k"
-categories = ["p", "q"]
-"""
+
+
+def study(identity: str = "") -> Study:
+    own = 'column = "k"', 'categories = ["p", "q"]'
+    attributes = [attribute_text(f"{name}-k", name, *own) for name in ("hub", "spoke")]
+    return study_from_bytes(linked_text(*attributes, identity=identity).encode(), "")
+
+
 PEOPLE = made_registers(1500, "report").hub
-
-
-def study(more: str = "") -> Study:
-    return study_from_bytes(STUDY.replace("[identity]\n", f"[identity]\n{more}").encode(), "")
 
 
 def checked(

@@ -17,6 +17,7 @@ from tests.conftest import STUDY_HEAD
 from tests.curator.made_rows import columns_in, ids_in
 from tests.curator.tables import written
 from tests.curator.tables.written import Rows
+from tests.worlds.studies import attribute_text
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.formats.address import TableAddress
@@ -24,23 +25,13 @@ from veiltab.curator.formats.columns.reading import read_batches
 from veiltab.curator.formats.opening import open_table
 from veiltab.curator.reading.table_reading import load_table, read_table
 
-STUDY = f"""{STUDY_HEAD}[[attribute]]
-name = "land"
-owner = "alice"
-categories = ["A", "B"]
-[[attribute]]
-name = "wage"
-owner = "alice"
-bins = [0, 3.5, 2000]
-[[attribute]]
-name = "kids"
-owner = "alice"
-integers = [0, 3]
-[[attribute]]
-name = "sex"
-owner = "bob"
-categories = ["f", "m"]
-""".replace('"id"', '"pid"').encode()
+ATTRIBUTES = (
+    attribute_text("land", "alice", 'categories = ["A", "B"]'),
+    attribute_text("wage", "alice", "bins = [0, 3.5, 2000]"),
+    attribute_text("kids", "alice", "integers = [0, 3]"),
+    attribute_text("sex", "bob", 'categories = ["f", "m"]'),
+)
+STUDY = "".join([STUDY_HEAD, *ATTRIBUTES]).replace('"id"', '"pid"').encode()
 ROWS: Rows = [
     ["pid", "land", "wage", "kids"],
     [100, "A", 3.25, 0],
