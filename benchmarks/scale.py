@@ -38,7 +38,7 @@ from benchmarks.watching import Peaks, Watch
 from veiltab.common.command.cli import note
 from veiltab.common.errors import VeiltabError
 from veiltab.common.release.table_spec import TableSpec
-from veiltab.curator.table.workplace import SMALL
+from veiltab.curator.table.execution import SMALL
 from veiltab.researcher.drawing.style import ACCENT, INK, SOFT, check_picture, logarithmic, write_picture
 
 if TYPE_CHECKING:

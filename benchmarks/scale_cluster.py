@@ -31,7 +31,7 @@ from veiltab.curator.alignment.intersection import AlignedTable, Joined
 from veiltab.curator.alignment.token_order import TokenOrder
 from veiltab.curator.columns.draw_tasks import DrawnSample
 from veiltab.curator.reading.table_reading import load_table
-from veiltab.curator.table.workplace import Workplace
+from veiltab.curator.table.execution import Execution
 
 _OWNER = "alice"
 _WORKERS = 2
@@ -65,7 +65,7 @@ def measure(folder: Path, rows: int) -> dict[str, Passes]:
     note(f"{rows:,} rows: writing the tables")
     table = write_tables(folder, rows, "parquet")[_OWNER]
     note("  in one process")
-    found = {"one process": _timed(folder / "alone", table, lambda run: Workplace(run=run, engine=InProcess()))}
+    found = {"one process": _timed(folder / "alone", table, lambda run: Execution(run=run, engine=InProcess()))}
     note(f"  on {_WORKERS} workers over TLS, one killed while joining, one while writing")
     with cluster(folder / "cluster", workers=_WORKERS, tls=True, restarts=True) as running:
         if running.client is None:
@@ -75,7 +75,7 @@ def measure(folder: Path, rows: int) -> dict[str, Passes]:
             machines = [psutil.Process(one.pid) for one in (running.scheduler, *running.workers)]
             name = f"{_WORKERS} Dask workers, two killed"
             found[name] = _timed(
-                folder / "shared", table, lambda run: Workplace(run=run, engine=engine, is_remote=True), machines
+                folder / "shared", table, lambda run: Execution(run=run, engine=engine, is_remote=True), machines
             )
     if len(list(folder.glob("killed-*"))) != len(_VICTIMS):
         raise AssertionError("not every worker was killed that should be")
@@ -85,7 +85,7 @@ def measure(folder: Path, rows: int) -> dict[str, Passes]:
 
 
 def _timed(
-    folder: Path, table: Path, place: Callable[[RunFiles], Workplace], machines: list[psutil.Process] | None = None
+    folder: Path, table: Path, place: Callable[[RunFiles], Execution], machines: list[psutil.Process] | None = None
 ) -> Passes:
     folder.mkdir()
     processes = [psutil.Process(), *(machines or [])]
@@ -95,18 +95,18 @@ def _timed(
     return Passes(wall=time.monotonic() - began, cpu=sum(map(cpu_of, processes)) - before, digest=digest)
 
 
-def _released(folder: Path, path: Path, workplace: Workplace) -> str:
+def _released(folder: Path, path: Path, execution: Execution) -> str:
     """Load, align and draw; return the digest of the columns in released order."""
     names = ("alice", "bob", "cloud", "rosa")
     endpoints = {name: f"localhost:{port}" for port, name in enumerate(names, 7400)}
     study = study_from_bytes(study_text(endpoints, 1).encode(), "study.toml")
-    table, alignment = load_table(path, study, _OWNER, run=workplace.run), folder / "alignment"
+    table, alignment = load_table(path, study, _OWNER, run=execution.run), folder / "alignment"
     alignment.mkdir()
-    order = TokenOrder(table.respondents, workplace)
+    order = TokenOrder(table.respondents, execution)
     order.write(_KEY, own_tokens(alignment))
     aligned = AlignedTable(alignment)
     count = aligned.write(order.rows(None, {}, Joined()), table.respondents.types)
-    sample, digest = DrawnSample(aligned, count, _KEY, OWNERS[_OWNER], workplace), hashlib.sha256()
+    sample, digest = DrawnSample(aligned, count, _KEY, OWNERS[_OWNER], execution), hashlib.sha256()
     for attribute in OWNERS[_OWNER]:
         column = sample.column(aligned, attribute)
         for part in row_slices(count):

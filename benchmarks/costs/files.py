@@ -10,7 +10,7 @@ import numpy as np
 
 from veiltab.common.storage.partitions import PARTITION_BITS, Batch, leading_bits, write_batch
 from veiltab.common.storage.run_files import RunFiles, run_in
-from veiltab.curator.table.spread import Section
+from veiltab.curator.table.partition_files import Section
 
 _PIECE = bytes(2**20)
 _PIECES = 512

@@ -15,7 +15,7 @@ from benchmarks.costs.reports import ReportCosts, Way
 from benchmarks.costs.tables import TableCosts
 from veiltab.common.storage.partitions import SECTION
 from veiltab.curator.alignment.disk_needs import ROW_BYTES, alignment_bytes
-from veiltab.curator.table.spread import SPREAD
+from veiltab.curator.table.partition_files import SPREAD
 from veiltab.curator.table.tokens import TOKEN_LENGTH
 
 _CURATORS, _ATTRIBUTES = 2, 2

@@ -47,8 +47,8 @@ from veiltab.curator.columns.noise_and_canaries import CuratorsNoise
 from veiltab.curator.columns.shared_sample import sample_check
 from veiltab.curator.reading.table_reading import load_table
 from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.table.execution import Execution
 from veiltab.curator.table.table import Table
-from veiltab.curator.table.workplace import Workplace
 from veiltab.deploy.pki.certificates import init_pki
 from veiltab.researcher.receiving.decryption import EncryptedColumn, PublishedRows, count_rows, digest_of
 from veiltab.v1.curator_peer_pb2 import FetchTokensRequest, FetchTokensResponse
@@ -238,7 +238,7 @@ def _loaded(folder: Path, path: Path, study: Study, curator: str) -> None:
 
 
 def _ordered(run: RunFiles, table: Table, alignment: Path) -> TokenOrder:
-    order = TokenOrder(table.respondents, Workplace(run=run, engine=InProcess()))
+    order = TokenOrder(table.respondents, Execution(run=run, engine=InProcess()))
     order.write(_KEY, own_tokens(alignment))
     return order
 
@@ -257,7 +257,7 @@ def _draw(folder: Path, aligned: AlignedTable, sample: int) -> float:
 
 
 def _drawn(run: RunFiles, aligned: AlignedTable, sample: int) -> DrawnSample:
-    return DrawnSample(aligned, sample, _KEY, [_DRAWN], Workplace(run=run, engine=InProcess()))
+    return DrawnSample(aligned, sample, _KEY, [_DRAWN], Execution(run=run, engine=InProcess()))
 
 
 def _encrypt(folder: Path, aligned: AlignedTable) -> float:

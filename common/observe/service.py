@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 from veiltab.common.errors import DeniedError
 from veiltab.common.observe.span_messages import PartyStatus, status_to_proto
-from veiltab.common.observe.status import Observation, Work
+from veiltab.common.observe.status import Activity, Observation
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.parties.identity import Identity
 from veiltab.v1 import status_pb2, status_pb2_grpc
@@ -44,4 +44,4 @@ class StatusServicer(status_pb2_grpc.StatusServiceServicer):
     def _connection(self) -> Observation:
         """Return how the party stands with its relay, if others call it through one."""
         standing = None if self._way is None else self._way.standing()
-        return Observation(work=(Work(kind="relay", about="", **asdict(standing)),) if standing else ())
+        return Observation(work=(Activity(kind="relay", about="", **asdict(standing)),) if standing else ())

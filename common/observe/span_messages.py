@@ -5,7 +5,7 @@ from decimal import Decimal, InvalidOperation
 
 from veiltab.common.core.texts.message_fields import text_from_proto, words_from_proto
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.observe.status import Budget, Observation, Work
+from veiltab.common.observe.status import Activity, Budget, Observation
 from veiltab.common.rpc.parties.identity import Party
 from veiltab.v1 import status_pb2
 
@@ -76,7 +76,7 @@ def status_from_proto(answer: status_pb2.GetStatusResponse) -> PartyStatus:
         InvalidInputError: it is none.
     """
     work = tuple(
-        Work(
+        Activity(
             kind=words_from_proto(w.kind),
             id=words_from_proto(w.id),
             about=words_from_proto(w.about),

@@ -9,7 +9,7 @@ SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class Activity:
     """A release, a round or an alignment as one party sees it.
 
     Args:
@@ -61,7 +61,7 @@ class Observation:
         queues: queue -> number of waiting items.
     """
 
-    work: tuple[Work, ...] = ()
+    work: tuple[Activity, ...] = ()
     counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
     queues: Mapping[str, int] = field(default_factory=dict)
     budgets: tuple[Budget, ...] = ()

@@ -29,7 +29,7 @@ _LOG_SECONDS = 60.0
 _log = logging.getLogger(__name__)
 
 
-class Room:
+class DiskReservations:
     """The room on the disk of a folder: whatever is long is begun only if it can be written to its end.
 
     A quota of the file system is not seen: it shows when it is reached, as a disk that is full.

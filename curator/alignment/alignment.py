@@ -21,7 +21,7 @@ from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.release.table_spec import ALIGNMENT_ID
 from veiltab.common.rpc.statuses import refusal_of
-from veiltab.common.storage.disk import Room
+from veiltab.common.storage.disk import DiskReservations
 from veiltab.curator.alignment.exchange import Exchange, own_tokens
 from veiltab.curator.alignment.intersection import AlignedTable, Joined, Lacking, PopulationDigest, alignment_id
 from veiltab.curator.alignment.token_order import TokenOrder
@@ -29,10 +29,10 @@ from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.coins import Coins, alignment_coin
 from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.table.execution import Execution
 from veiltab.curator.table.table import Table
 from veiltab.curator.table.table_rows import LostTableError
 from veiltab.curator.table.tokens import TOKEN_LENGTH
-from veiltab.curator.table.workplace import Workplace
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 2.0
@@ -52,7 +52,7 @@ class Alignment:
         coins: tossed with the peers for the keys of an alignment.
         exchange: how a curator learns which rows of the hub are of its own people.
         room: on the disk of the folder.
-        workplace: performs the passes over the table.
+        execution: performs the passes over the table.
         most_respondents: that a table of the study may have.
         lacking: attribute -> what a person of the hub has who is not in one's own table.
     """
@@ -65,8 +65,8 @@ class Alignment:
         ledger: Ledger,
         coins: Coins,
         exchange: Exchange,
-        room: Room,
-        workplace: Workplace,
+        room: DiskReservations,
+        execution: Execution,
         *,
         most_respondents: int,
         lacking: Mapping[str, Lacking],
@@ -80,7 +80,7 @@ class Alignment:
         self._coins = coins
         self._exchange = exchange
         self._room = room
-        self._workplace = workplace
+        self._execution = execution
         self._current = ""
         # The table in the order of its tokens, while the alignment of this name is made.
         self._ordered: tuple[str, TokenOrder] | None = None
@@ -181,7 +181,7 @@ class Alignment:
             raise NotReadyError("aligns its table anew, since files are lost", where=f"curator {self._name}")
         key = await self._coins.toss(coin, peers)
         self._store.coins.forget_unmade(_MOST_UNMADE)
-        table = await self._exchange.prepared(name, table, key, self._workplace, peers)
+        table = await self._exchange.prepared(name, table, key, self._execution, peers)
         ordered = await self._in_token_order(name, table, derive(key, "tokens"))
         hub = await self._exchange.run(name, table, aligned.folder, peers)
         with step("join"):
@@ -209,7 +209,7 @@ class Alignment:
         own = own_tokens(folder)
         if self._ordered is None or self._ordered[0] != name or not own.exists():
             with step("compute tokens", size=TOKEN_LENGTH * table.rows):
-                ordered = TokenOrder(table.respondents, self._workplace, self._stage)
+                ordered = TokenOrder(table.respondents, self._execution, self._stage)
                 try:
                     await asyncio.to_thread(ordered.write, key, own)
                 except (TransferError, FileNotFoundError):

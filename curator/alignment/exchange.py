@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Protocol
 
 from veiltab.curator.peers.calls import Peers
+from veiltab.curator.table.execution import Execution
 from veiltab.curator.table.table import Table
-from veiltab.curator.table.workplace import Workplace
 
 
 class Exchange(Protocol):
@@ -29,7 +29,7 @@ class Exchange(Protocol):
         name: str,  # noqa: ARG002 - of those who link
         table: Table,
         key: bytes,  # noqa: ARG002 - the protocol's names
-        workplace: Workplace,  # noqa: ARG002 - the protocol's names
+        execution: Execution,  # noqa: ARG002 - the protocol's names
         peers: Peers,  # noqa: ARG002 - the protocol's names
     ) -> Table:
         """Return the rows that enter an alignment, under the ids by which curators compare them.
@@ -37,7 +37,7 @@ class Exchange(Protocol):
         Args:
             table: one's own.
             key: of the alignment, which all curators tossed.
-            workplace: has the files of the run.
+            execution: has the files of the run.
         """
         return table
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from veiltab.common.core.derivation import derive
-from veiltab.common.storage.disk import Room
+from veiltab.common.storage.disk import DiskReservations
 from veiltab.common.study.coding.grids import PARTS
 from veiltab.common.study.file import Study
 from veiltab.curator.alignment.intersection import Lacking
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def exchange_of(
-    study: Study, name: str, folder: Path, store: CuratorStore, room: Room
+    study: Study, name: str, folder: Path, store: CuratorStore, room: DiskReservations
 ) -> "TokenExchange | JoinExchange":
     """Return the exchange of a study: by tokens, oblivious, or a linkage.
 

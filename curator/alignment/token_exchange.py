@@ -12,7 +12,7 @@ from typing import BinaryIO
 from veiltab.common.errors import DeniedError, InvalidInputError, NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
-from veiltab.common.storage.disk import Room, named_in_errors
+from veiltab.common.storage.disk import DiskReservations, named_in_errors
 from veiltab.curator.alignment.disk_needs import aligned_row_bytes, alignment_bytes
 from veiltab.curator.alignment.exchange import Exchange
 from veiltab.curator.peers.calls import Peers
@@ -31,7 +31,7 @@ class TokenExchange(Exchange):
         room: of the disk where they lie.
     """
 
-    def __init__(self, name: str, hub: str, folder: Path, room: Room) -> None:
+    def __init__(self, name: str, hub: str, folder: Path, room: DiskReservations) -> None:
         self._hub, self._is_hub = hub, name == hub
         self._folder = folder
         self._room = room

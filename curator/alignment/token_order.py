@@ -44,10 +44,10 @@ from veiltab.curator.alignment.intersection import (
     sorted_order,
     tokens_of,
 )
-from veiltab.curator.table.spread import SPREAD, Section, SpreadRows
+from veiltab.curator.table.execution import Execution
+from veiltab.curator.table.partition_files import SPREAD, Section, SpreadRows
 from veiltab.curator.table.table_rows import TableRows, WrittenBatch
 from veiltab.curator.table.tokens import TOKEN_LENGTH, tokens
-from veiltab.curator.table.workplace import Workplace
 
 _Array = NDArray[np.generic]
 
@@ -202,16 +202,16 @@ class TokenOrder:
 
     Args:
         table: the rows.
-        workplace: performs the passes; its files hold the rows between them, until nothing refers to this object.
+        execution: performs the passes; its files hold the rows between them, until nothing refers to this object.
         stage: says how far a pass is, if anybody asks.
     """
 
-    def __init__(self, table: TableRows, workplace: Workplace, stage: Stage | None = None) -> None:
+    def __init__(self, table: TableRows, execution: Execution, stage: Stage | None = None) -> None:
         self._table = table
         self._stage = stage or Stage()
-        self._run = workplace.run
-        self._engine = workplace.engine_for(len(table))
-        self._workplace = workplace
+        self._run = execution.run
+        self._engine = execution.engine_for(len(table))
+        self._execution = execution
         self._types = tuple((name, type_.str) for name, type_ in table.types.items())
         self._name = secrets.token_hex(8)
         self._sections: list[_Parts] = []
@@ -226,7 +226,7 @@ class TokenOrder:
         Args:
             own: file to write the tokens to; it is there whole or not at all.
         """
-        if self._workplace.is_remote:
+        if self._execution.is_remote:
             self._table.sync()
         with self._stage.of("computing tokens", len(self._table)) as progress:
             spread = SpreadRows(self._run, self._name)
@@ -236,9 +236,9 @@ class TokenOrder:
         edges = list(sections(spread.counts))
         with self._stage.of("sorting tokens", len(self._table)) as progress, written_whole(own) as output:
             # Tasks elsewhere leave all of it in the run.
-            sorts = self._sorts(edges, spread, None if self._workplace.is_remote else Path(output.name))
+            sorts = self._sorts(edges, spread, None if self._execution.is_remote else Path(output.name))
             for number, section in enumerate(in_order(self._engine.perform(sorts))):
-                if self._workplace.is_remote:
+                if self._execution.is_remote:
                     with self._run.file(self._sorted(number)).opened() as file:
                         for part in section:
                             output.write(part.read(file, 0, _TOKENS).data)
@@ -266,7 +266,7 @@ class TokenOrder:
                         joined.matched += part.rows
                         yield part.read(own, 0, _TOKENS).view(np.uint8), self._symbols(part, symbols)
             return
-        theirs, stored = tokens_of(hub), self._workplace.stored(hub, self._copied())
+        theirs, stored = tokens_of(hub), self._execution.stored(hub, self._copied())
         joins = (self._join(number, theirs, stored) for number in range(len(self._sections)))
         with self._stage.of("comparing tokens", len(self._table)) as progress, stored.opened() as file:
             for number, (in_hub, here) in enumerate(in_order(self._engine.perform(joins))):
@@ -370,7 +370,7 @@ class TokenOrder:
 
     def _tokens(self, number: int) -> Stored:
         """Return the file that holds the sorted tokens of a section."""
-        return self._run.file(self._sorted(number)) if self._workplace.is_remote else PlainFile(path=self._own)
+        return self._run.file(self._sorted(number)) if self._execution.is_remote else PlainFile(path=self._own)
 
     def _sorted(self, number: int) -> str:
         return f"{self._name}-sorted-{number}"

@@ -3,8 +3,8 @@
 Spread: consecutive rows get priorities, and those that may be drawn are written by the leading bits of these, together
 with their symbols. Order: a range of leading bits is put in order. So no symbol is looked up at random.
 
-A table of fewer than SMALL rows (curator/table/workplace.py) is drawn in this process. Else there is a task for each
-SPREAD rows (curator/table/spread.py), and then one for each SECTION of them (common/storage/partitions.py).
+A table of fewer than SMALL rows (curator/table/execution.py) is drawn in this process. Else there is a task for each
+SPREAD rows (curator/table/partition_files.py), and then one for each SECTION of them (common/storage/partitions.py).
 """
 
 import secrets
@@ -26,8 +26,8 @@ from veiltab.common.storage.partitions import Batch, bits_for, leading_bits, sec
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.storage.stored import Readable, Stored
 from veiltab.common.tasks.engine import in_order
-from veiltab.curator.table.spread import SPREAD, Section, SpreadRows
-from veiltab.curator.table.workplace import Workplace
+from veiltab.curator.table.execution import Execution
+from veiltab.curator.table.partition_files import SPREAD, Section, SpreadRows
 
 if TYPE_CHECKING:
     from veiltab.curator.alignment.intersection import AlignedTable
@@ -184,7 +184,7 @@ class DrawnSample:
         table: all rows.
         sample: how many are drawn.
         attributes: whose symbols are wanted.
-        workplace: performs the tasks; its files hold the result until nothing refers to this object.
+        execution: performs the tasks; its files hold the result until nothing refers to this object.
         stage: says how far the draw is, if anybody asks.
     """
 
@@ -194,22 +194,22 @@ class DrawnSample:
         sample: int,
         key: bytes,
         attributes: Sequence[str],
-        workplace: Workplace,
+        execution: Execution,
         stage: Stage | None = None,
     ) -> None:
-        self._run = workplace.run
+        self._run = execution.run
         self._name = secrets.token_hex(8)
         weakref.finalize(self, self._run.delete_all, self._name)
         self._sample, self._key = sample, key
         self._rows = len(table.tokens())
-        self.engine = workplace.engine_for(self._rows)
+        self.engine = execution.engine_for(self._rows)
         """Performs what is done with the rows."""
         self._types = {name: table.column(name).dtype.str for name in attributes}
         copies = {name: self._copy(name) for name in ("", *attributes)}
-        tokens = workplace.stored(table.tokens_file, copies[""])
+        tokens = execution.stored(table.tokens_file, copies[""])
         columns = tuple(
             _Column(
-                file=workplace.stored(table.column_file(name), copies[name]),
+                file=execution.stored(table.column_file(name), copies[name]),
                 start=table.column_start(name),
                 type=self._types[name],
             )

@@ -26,7 +26,7 @@ from veiltab.curator.columns.sample_rows import SampleRows, are_different, gathe
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.coins import NONE_SHOWN, Coins, release_coin
 from veiltab.curator.records.store import CuratorStore
-from veiltab.curator.table.workplace import Workplace, is_small
+from veiltab.curator.table.execution import Execution, is_small
 
 if TYPE_CHECKING:
     from veiltab.curator.alignment.intersection import AlignedTable
@@ -59,10 +59,10 @@ class Sampler:
         folder: where its releases have their folders.
         coins: the coins of the seeds.
         store: remembers which keys are spent.
-        workplace: draws samples of tables that are not small.
+        execution: draws samples of tables that are not small.
     """
 
-    def __init__(self, name: str, folder: Path, coins: Coins, store: CuratorStore, workplace: Workplace) -> None:
+    def __init__(self, name: str, folder: Path, coins: Coins, store: CuratorStore, execution: Execution) -> None:
         from veiltab.curator.columns.rounded_table import forget_rounded  # noqa: PLC0415 - not for tables without numbers
 
         forget_rounded(folder)
@@ -71,7 +71,7 @@ class Sampler:
         self._grouping, self._gathering = grouping_on(folder), gathering_on(folder)
         self._coins = coins
         self._store = store
-        self._workplace = workplace
+        self._execution = execution
 
     def indices_file(self, release_id: str) -> Path:
         """Return where explicit row indices of a release lie."""
@@ -137,7 +137,7 @@ class Sampler:
 
             own = [column.attribute for column in spec.columns_of(self._name)]
             sample = spec.population if everybody else scheme.sample
-            return DrawnSample(table, sample, key, own, self._workplace, stage)
+            return DrawnSample(table, sample, key, own, self._execution, stage)
         if everybody:
             pieces = sample_pieces(table.tokens(), spec.population, key, self._grouping)
         else:

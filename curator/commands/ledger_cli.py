@@ -12,7 +12,7 @@ from veiltab.curator.budget.ledger_text import (
     spent_text,
     statements_text,
 )
-from veiltab.curator.officer.opened import OpenedState
+from veiltab.curator.officer.open_state import OpenedState
 from veiltab.curator.officer.options import policy_option, with_standing
 
 

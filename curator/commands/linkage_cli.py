@@ -11,7 +11,7 @@ from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.common.storage.named_files import check_place
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.source_options import config_option
-from veiltab.curator.officer.opened import OpenedState
+from veiltab.curator.officer.open_state import OpenedState
 from veiltab.curator.officer.options import with_standing
 
 if TYPE_CHECKING:

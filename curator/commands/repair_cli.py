@@ -7,7 +7,7 @@ import click
 from veiltab.common.command.cli import emit
 from veiltab.curator.alignment.joining.join_messages import PART_BYTES
 from veiltab.curator.budget.ledger_text import witness_text
-from veiltab.curator.officer.opened import OpenedState
+from veiltab.curator.officer.open_state import OpenedState
 from veiltab.curator.officer.options import named_person, person_option, with_standing
 from veiltab.curator.officer.persons import person_name
 

@@ -8,7 +8,7 @@ import click
 from veiltab.common.command.cli import emit, listed, wants_json
 from veiltab.common.errors import NotReadyError
 from veiltab.curator.commands.ledger_cli import budget_data
-from veiltab.curator.officer.opened import OpenedState
+from veiltab.curator.officer.open_state import OpenedState
 from veiltab.curator.officer.options import (
     held_option,
     named_person,

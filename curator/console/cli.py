@@ -15,7 +15,7 @@ from veiltab.common.study.file import Study
 from veiltab.common.web.links import LinkFolder, check_persons, print_links
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.source_options import config_option
-from veiltab.curator.officer.opened import open_state
+from veiltab.curator.officer.open_state import open_state
 from veiltab.curator.officer.persons import person_name
 
 
@@ -58,15 +58,15 @@ def console(
     with importing("console", "the console"):
         from veiltab.common.web.application import serve_console
         from veiltab.curator.check.inspection import inspect_table
-        from veiltab.curator.console.books import Books
         from veiltab.curator.console.curator_console import curator_console
         from veiltab.curator.console.journal import AuditJournal
+        from veiltab.curator.console.state_reader import StateReader
 
     with open_state(study_path, state_folder, None) as standing:
         if table is None and (file := standing.store.served.served_table()) is not None:
             table = TableAddress.of(file.path)
         served = curator_console(
-            Books(standing, study_path),
+            StateReader(standing, study_path),
             AuditJournal(store=standing.store),
             identity=_identity(standing.study, standing.name, identity_folder),
             inspect=None if table is None else partial(inspect_table, table, standing.study, standing.name),

@@ -9,7 +9,6 @@ from veiltab.common.web.pages import Console, Journal
 from veiltab.curator.budget.entries import percent
 from veiltab.curator.budget.ledger_text import adding_up
 from veiltab.curator.check.inspection import Inspection
-from veiltab.curator.console.books import Books
 from veiltab.curator.console.pages.audit_page import audit_page
 from veiltab.curator.console.pages.budget_page import budget_page
 from veiltab.curator.console.pages.evidence_page import evidence_page
@@ -20,6 +19,7 @@ from veiltab.curator.console.pages.policy_page import policy_page
 from veiltab.curator.console.pages.release_page import release_page, releases_page
 from veiltab.curator.console.pages.table_page import table_page
 from veiltab.curator.console.pages.waiting_page import waiting_page
+from veiltab.curator.console.state_reader import StateReader
 from veiltab.curator.console.words import badge_of_verdict, guarantee, nats, tables_text
 
 _FILTERS: dict[str, Callable[..., object]] = {
@@ -34,7 +34,7 @@ _FILTERS: dict[str, Callable[..., object]] = {
 
 
 def curator_console(
-    books: Books, journal: Journal, *, identity: Identity | None, inspect: Callable[[], Inspection] | None
+    books: StateReader, journal: Journal, *, identity: Identity | None, inspect: Callable[[], Inspection] | None
 ) -> Console:
     """Return a curator's console.
 

@@ -16,7 +16,7 @@ from veiltab.curator.budget.entries import percent
 from veiltab.curator.budget.ledger_text import asked_text, purpose_of, released_text, spent_text
 from veiltab.curator.evidence.audit_text import facts_text
 from veiltab.curator.evidence.files import AUDIT, PAGE, ReleaseRecord, asked_under_text
-from veiltab.curator.officer.opened import OpenedState
+from veiltab.curator.officer.open_state import OpenedState
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
 from veiltab.curator.progress.release_record import Approval, CuratorRelease, GrantDecision
 

@@ -38,7 +38,7 @@ from veiltab.curator.evidence.files import (
     ReleaseRecord,
     statement_line,
 )
-from veiltab.curator.officer.opened import OpenedState
+from veiltab.curator.officer.open_state import OpenedState
 from veiltab.curator.peers.witnesses import witnessed_lines
 from veiltab.curator.progress.release_record import CuratorRelease
 from veiltab.curator.release.statements import signed_statement

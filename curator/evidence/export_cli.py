@@ -10,7 +10,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.parties.identity import Role, load_identity
 from veiltab.curator.evidence.export import EvidenceOrder, checked_certificate, write_evidence
-from veiltab.curator.officer.opened import OpenedState
+from veiltab.curator.officer.open_state import OpenedState
 from veiltab.curator.officer.options import named_person, since_option, with_standing
 from veiltab.curator.officer.persons import person_name
 

@@ -13,7 +13,7 @@ from veiltab.common.command.options import checked_name_option, state_option, st
 from veiltab.common.command.rare_options import rare_options
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.tasks.engine_options import ENGINE_OPTIONS, EngineOptions
-from veiltab.curator.officer.opened import open_state
+from veiltab.curator.officer.open_state import open_state
 from veiltab.curator.officer.work_options import WorkOptions
 
 policy_option = click.option(

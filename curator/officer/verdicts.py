@@ -13,7 +13,7 @@ from veiltab.common.core.texts.spelling import same_person_key
 from veiltab.common.errors import ConflictError, InvalidInputError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import transaction
-from veiltab.curator.officer.opened import OpenedState
+from veiltab.curator.officer.open_state import OpenedState
 from veiltab.curator.officer.persons import person_name, reason_text
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
 from veiltab.curator.progress.release_record import Approval, GrantDecision

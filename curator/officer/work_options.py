@@ -9,7 +9,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.parties.identity import Party
 from veiltab.common.storage.run_files import run_in
 from veiltab.common.tasks.engine_options import EngineOptions
-from veiltab.curator.table.workplace import Workplace
+from veiltab.curator.table.execution import Execution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +48,8 @@ class WorkOptions:
             )
 
     @contextmanager
-    def workplace(self, state: Path, party: Party, *, study_authority: bytes) -> Iterator[Workplace]:
-        """Return the workplace, until the block ends.
+    def execution(self, state: Path, party: Party, *, study_authority: bytes) -> Iterator[Execution]:
+        """Return the execution, until the block ends.
 
         Args:
             state: the state folder, on whose disk the files are unless a cluster has to see them.
@@ -62,4 +62,4 @@ class WorkOptions:
         # No name has an underscore. The next process of this party deletes what is there, and of no other.
         folder = state if self.shared is None else self.shared.absolute() / f"{party.study}_{party.name}"
         with closing(self.engine.engine(study_authority=study_authority)) as engine, run_in(folder) as run:
-            yield Workplace(run=run, engine=engine, is_remote=self.shared is not None)
+            yield Execution(run=run, engine=engine, is_remote=self.shared is not None)

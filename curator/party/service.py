@@ -22,7 +22,7 @@ from veiltab.common.rpc.chunks import file_chunks, streamed
 from veiltab.common.rpc.parties.identity import Party
 from veiltab.common.rpc.parties.signing import signed_to_proto
 from veiltab.common.rpc.waiting.changes import Followed, offered_seconds
-from veiltab.curator.peers.looks import MOST_ASKED, MOST_FOLLOWED, pace
+from veiltab.curator.peers.subscriptions import MOST_ASKED, MOST_FOLLOWED, pace
 from veiltab.curator.progress.release_record import ColumnDigests, Progress
 from veiltab.curator.release.parts import Parts
 from veiltab.curator.release.rpc_answers import Answers, TestedRelease

@@ -49,18 +49,18 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
         options.state() as path,
         OwnedFolder(path, identity.party.uri) as folder,
         closing(CuratorStore(folder.path / "curator.sqlite")) as store,
-        work.workplace(folder.path, identity.party, study_authority=identity.authority) as workplace,
+        work.execution(folder.path, identity.party, study_authority=identity.authority) as execution,
     ):
         ledger = Ledger(store.connection, policy.budget_within(study.budget_epsilon), study.budget_delta)
         store.audit.verify_newest(_CHECKED_AT_START)
         store.audit.verify_against(ledger.chain.audit_heads)
         store.served.set_served_study(study)
         store.served.set_served_policy(policy_path, len(policy.rules), policy.budget, policy.persons, policy.digest)
-        parts = Parts(identity, study, folder.path, store, ledger, policy, workplace)
+        parts = Parts(identity, study, folder.path, store, ledger, policy, execution)
         driver = CuratorDriver(parts)
         seen = partial(observe, parts)
         with observing(identity, seen, metrics=options.metrics) as status:
-            loaded = load_served(table, study, options.name, store, workplace.run)
+            loaded = load_served(table, study, options.name, store, execution.run)
             note(f"policy: {policy_source(policy_path, len(policy.rules))}")
             endpoint = study.curator(options.name).endpoint
             notifier = None
@@ -69,7 +69,7 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
 
                 held = lambda: parts.asks_a_person  # noqa: E731 - it changes
                 notifier = notifier_of(policy.notify, study.id, identity, store, ledger, held)
-            driving = partial(_work, partial(driver.run, loaded), notifier, workplace.engine.close)
+            driving = partial(_work, partial(driver.run, loaded), notifier, execution.engine.close)
             serve_party(
                 options, identity, callers, [status, *services_of(parts)], endpoint, driving, check_files, parts.changes
             )

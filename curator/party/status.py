@@ -1,7 +1,7 @@
 """A curator's observation, for its status and its metrics."""
 
 from veiltab.common.errors import VeiltabError
-from veiltab.common.observe.status import SHOWN, Budget, Observation, Work
+from veiltab.common.observe.status import SHOWN, Activity, Budget, Observation
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.ledger import Ledger
@@ -31,18 +31,18 @@ def _budget(ledger: Ledger) -> Budget:
     )
 
 
-def _alignment(parts: Parts) -> Work:
+def _alignment(parts: Parts) -> Activity:
     """Return the state of the alignment with the other curators."""
     try:
         population, _ = parts.alignment.result()
     except VeiltabError as error:
         about = parts.alignment.progress
         waiting_for = "" if about else str(error)
-        return Work(kind="alignment", id="", about=about, state="aligning", waiting_for=waiting_for, since=0)
+        return Activity(kind="alignment", id="", about=about, state="aligning", waiting_for=waiting_for, since=0)
     matched = None if parts.name == parts.study.hub else parts.store.alignments.matched()
     said = "" if matched is None else matched_sentence(parts.study, matched, parts.alignment.rows)
     about = "; ".join(filter(None, (f"{population} rows", said, parts.alignment.left_out)))
-    return Work(
+    return Activity(
         kind="alignment",
         id="",
         about=about,
@@ -63,10 +63,10 @@ def matched_sentence(study: Study, matched: int, rows: int) -> str:
     return f"{said}; if they should be more, compare how people are named{f': {rules}' if rules else ''}"
 
 
-def _work(stored: CuratorRelease) -> Work:
+def _work(stored: CuratorRelease) -> Activity:
     request = stored.request
     tables = f"{len(request.tables)} tables of " if request.tables else ""
-    return Work(
+    return Activity(
         kind="release",
         id=request.release_id,
         about=f"{tables}{', '.join(request.attributes)} at epsilon {request.epsilon} for {request.researcher}",

@@ -22,7 +22,7 @@ from veiltab.common.rpc.statuses import refusal_of
 from veiltab.common.rpc.waiting.changes import LONGEST_WAIT
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.peers.looks import MOST_ASKED, PeerAnswer
+from veiltab.curator.peers.subscriptions import MOST_ASKED, PeerAnswer
 from veiltab.curator.progress.release_record import Progress
 from veiltab.curator.table.tokens import TOKEN_LENGTH
 from veiltab.v1 import curator_peer_pb2, curator_peer_pb2_grpc

@@ -154,7 +154,7 @@ def agreed_columns(
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanQuestion:
+class PlanInput:
     """What a plan follows from: the same question has the same plan at every curator.
 
     Args:
@@ -185,9 +185,9 @@ class PlanQuestion:
 
 def plan_question(
     request: ReleaseRequest, columns: tuple[Column, ...], study: Study, *, population: int, alignment: str
-) -> PlanQuestion:
+) -> PlanInput:
     """Return the question of a study's release."""
-    return PlanQuestion(
+    return PlanInput(
         request=request,
         columns=columns,
         study_digest=study.digest,

@@ -23,7 +23,7 @@ from veiltab.common.privacy.cards.card import Bound
 from veiltab.common.release.guarantees import guaranteed_epsilon, release_card, release_pure_epsilon
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.curator.budget.allowance import Allowance, Charge
-from veiltab.curator.planning.checks import PlanQuestion
+from veiltab.curator.planning.checks import PlanInput
 from veiltab.curator.planning.plans import charge_of, planned_release
 from veiltab.curator.records.store import CuratorStore
 
@@ -122,7 +122,7 @@ class ChargeQuestion:
         return Allowance(epsilon=self.epsilon, delta=self.delta).charge_of_pure_epsilon(epsilon)
 
 
-def stored_plan(store: CuratorStore, question: PlanQuestion) -> ReleaseSpec | None:
+def stored_plan(store: CuratorStore, question: PlanInput) -> ReleaseSpec | None:
     """Return the plan that answers a question, if it was ever asked.
 
     Raises:
@@ -162,7 +162,7 @@ def store_card(store: CuratorStore, spec: ReleaseSpec, bounds: tuple[Bound, ...]
 def answer_plan(question: str) -> str:
     """Return the canonical text of the answer to a question's."""
     try:
-        answer = PlanAnswer(spec=planned_release(read_canonical(PlanQuestion, question)))
+        answer = PlanAnswer(spec=planned_release(read_canonical(PlanInput, question)))
     except VeiltabError as error:
         answer = PlanAnswer(problem=error.problem, where=error.where, remedy=error.remedy)
     return canonical_text(answer)
@@ -198,7 +198,7 @@ class Planner:
         # One question of a researcher at a time, so that those of one delay another's by one question.
         self._turns = defaultdict[str, asyncio.Lock](asyncio.Lock)
 
-    async def spec(self, question: PlanQuestion) -> ReleaseSpec:
+    async def spec(self, question: PlanInput) -> ReleaseSpec:
         """Return the plan of a request.
 
         Raises:

@@ -22,10 +22,10 @@ from veiltab.common.release.spec import ReleaseSpec, TablePlan
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.schemes import Scheme, scheme_of
 from veiltab.curator.budget.allowance import Allowance, Charge, priced
-from veiltab.curator.planning.checks import PlanQuestion, canaries_of, foreseen_plan
+from veiltab.curator.planning.checks import PlanInput, canaries_of, foreseen_plan
 
 
-def planned_release(question: PlanQuestion) -> ReleaseSpec:
+def planned_release(question: PlanInput) -> ReleaseSpec:
     """Plan a release; every curator computes the same.
 
     Of several tables, those with a column that is not granted are left out.
@@ -40,7 +40,7 @@ def planned_release(question: PlanQuestion) -> ReleaseSpec:
     return release
 
 
-def _one(question: PlanQuestion) -> ReleaseSpec:
+def _one(question: PlanInput) -> ReleaseSpec:
     cells = prod(column.size for column in question.columns)
     plan = foreseen_plan(question.request, population=question.population, cells=cells)
     table = _table(question, question.columns, question.columns, plan.scheme, plan.mechanism)
@@ -49,7 +49,7 @@ def _one(question: PlanQuestion) -> ReleaseSpec:
     return release
 
 
-def _several(question: PlanQuestion) -> ReleaseSpec:
+def _several(question: PlanInput) -> ReleaseSpec:
     from veiltab.common.privacy.planning.workload_prices import check_carries, workload_mechanisms, workload_prices  # noqa: PLC0415 - not for releases of one table
 
     request, population = question.request, question.population
@@ -77,7 +77,7 @@ def _several(question: PlanQuestion) -> ReleaseSpec:
 
 
 def _table(
-    question: PlanQuestion, columns: Sequence[Column], table: tuple[Column, ...], scheme: Scheme, noise: TwoSidedNoise
+    question: PlanInput, columns: Sequence[Column], table: tuple[Column, ...], scheme: Scheme, noise: TwoSidedNoise
 ) -> TablePlan:
     return TablePlan(
         columns=tuple(columns.index(column) for column in table),
@@ -88,7 +88,7 @@ def _table(
 
 
 def _spec(  # noqa: PLR0913, PLR0917 - one argument a quantity
-    question: PlanQuestion,
+    question: PlanInput,
     columns: tuple[Column, ...],
     sample: int,
     tables: tuple[TablePlan, ...],

@@ -3,8 +3,8 @@
 from veiltab.common.storage.database import Database, value_of
 
 
-class Answers:
-    """Answers to questions about releases."""
+class KeptAnswers:
+    """KeptAnswers to questions about releases."""
 
     def __init__(self, connection: Database) -> None:
         self._connection = connection

@@ -6,8 +6,8 @@ import time
 from collections import Counter
 
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
+from veiltab.common.release.release_queries import FINISHED, IS_FINISHED, latest_rows, state_counts
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, state_counts
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec

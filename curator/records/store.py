@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from veiltab.common.storage.database import open_database
 from veiltab.curator.audit.log import AuditLog
 from veiltab.curator.records.alignments import Alignments
-from veiltab.curator.records.answers import Answers
+from veiltab.curator.records.answers import KeptAnswers
 from veiltab.curator.records.coin_shares import CoinShares
 from veiltab.curator.records.decided import Decisions
 from veiltab.curator.records.keys import Keys
@@ -34,7 +34,7 @@ class CuratorStore:
         self.releases = Releases(self.connection, self.audit)
         self.tables = ReleaseTables(self.connection, self.releases)
         self.decisions = Decisions(self.connection, self.audit, self.releases)
-        self.answers = Answers(self.connection)
+        self.answers = KeptAnswers(self.connection)
         self.coins = CoinShares(self.connection, self.audit)
         self.keys = Keys(self.connection, self.audit)
         self.tests = ServerTests(self.connection)

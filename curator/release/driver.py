@@ -16,7 +16,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.statuses import every, failures_logged, refusal_of
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.coins import release_coin
-from veiltab.curator.peers.looks import Others
+from veiltab.curator.peers.subscriptions import Others
 from veiltab.curator.planning.checks import check_asked_under
 from veiltab.curator.progress.progress import awaited, decides_alone, next_step, outcome_of
 from veiltab.curator.progress.release_record import CuratorRelease, End, Review, Step, Wait

@@ -14,7 +14,7 @@ from veiltab.common.observe.progress import Stages
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.rpc.waiting.changes import Changes
-from veiltab.common.storage.disk import Room
+from veiltab.common.storage.disk import DiskReservations
 from veiltab.common.study.file import Study
 from veiltab.curator.alignment.alignment import Alignment
 from veiltab.curator.alignment.exchanges import exchange_of, lacking_of
@@ -23,12 +23,12 @@ from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.columns.shared_sample import Sampler, SharedSample
 from veiltab.curator.officer.decisions import Decider
 from veiltab.curator.peers.coins import Coins
-from veiltab.curator.peers.looks import Looks, Others
+from veiltab.curator.peers.subscriptions import Others, Subscriptions
 from veiltab.curator.planning.planner import Planner
 from veiltab.curator.progress.release_record import CuratorRelease, Progress, PublicationDigests
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.server_check import ServerCheck
-from veiltab.curator.table.workplace import Workplace
+from veiltab.curator.table.execution import Execution
 
 if TYPE_CHECKING:
     from veiltab.curator.officer.policy import Policy
@@ -69,7 +69,7 @@ class Parts:
         store: the curator's database in it.
         ledger: what was spent.
         policy: who may have what.
-        workplace: performs the passes over its rows.
+        execution: performs the passes over its rows.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a curator consists of
@@ -80,15 +80,15 @@ class Parts:
         store: CuratorStore,
         ledger: Ledger,
         policy: "Policy",
-        workplace: Workplace,
+        execution: Execution,
     ) -> None:
         self.name = identity.party.name
         self.study = study
         self.store = store
         self.ledger = ledger
         self.coins = Coins(self.name, (curator.name for curator in study.curators), store, ledger)
-        self.workplace = workplace
-        self.room = Room(folder, f"curator {self.name}", workplace.run.folder)
+        self.execution = execution
+        self.room = DiskReservations(folder, f"curator {self.name}", execution.run.folder)
         self.exchange = exchange_of(study, self.name, folder / "alignments", store, self.room)
         self.alignment = Alignment(
             self.name,
@@ -98,16 +98,16 @@ class Parts:
             self.coins,
             self.exchange,
             self.room,
-            workplace,
+            execution,
             most_respondents=study.maximum_respondents,
             lacking=lacking_of(study, self.name, store),
         )
         self.folder = folder / "releases"
         self.server_check = ServerCheck(self.name, store)
-        self.sampler = Sampler(self.name, self.folder, self.coins, store, workplace)
+        self.sampler = Sampler(self.name, self.folder, self.coins, store, execution)
         self.planner = Planner(store)
         self.decisions = Decider(self.name, study, store, ledger, self.planner, policy, self.alignment.result)
-        self.looks = Looks()
+        self.looks = Subscriptions()
         self.changes = Changes()
         self.identity = identity
         self.submitted = asyncio.Event()

@@ -105,7 +105,7 @@ class Steps:
 
     def _keep_room(self, planned: ReleaseSpec) -> None:
         """Keep room for what a release writes here."""
-        size = release_bytes(planned, self.name, copies=self.parts.workplace.is_remote)
+        size = release_bytes(planned, self.name, copies=self.parts.execution.is_remote)
         self.parts.room.keep(planned.release_id, size)
 
     async def _reserve(self, spec: ReleaseSpec) -> None:

@@ -16,7 +16,7 @@ from veiltab.common.command.parties import named_party
 from veiltab.common.core.numbers.rounding import downward
 from veiltab.common.errors import DeniedError, VeiltabError
 from veiltab.common.observe.span_messages import PartyStatus, status_from_proto
-from veiltab.common.observe.status import Budget, Observation, Work
+from veiltab.common.observe.status import Activity, Budget, Observation
 from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.health import wait_until_serving
@@ -139,7 +139,7 @@ def _numbers(seen: Observation) -> list[str]:
     return [*([f"  to be done: {queues}"] if queues else []), *counted]
 
 
-def _work_lines(work: Work, now: float) -> list[str]:
+def _work_lines(work: Activity, now: float) -> list[str]:
     since = f" for {duration(now - work.since)}" if work.since else ""
     first = f"  {' '.join(filter(None, (work.kind, work.id)))}  {work.state}{since}" + (
         f"  {work.about}" if work.about else ""

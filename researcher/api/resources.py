@@ -63,7 +63,7 @@ MOST_REPORTS = 8
 """Pages of reports that are kept: those that were asked for last."""
 
 
-class Desk:
+class Handlers:
     """Answers for one party: a researcher, or an analyst."""
 
     def __init__(self, client: Client) -> None:

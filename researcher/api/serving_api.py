@@ -15,7 +15,7 @@ from veiltab.common.storage.files import OwnedFolder
 from veiltab.common.web.http_options import HttpOptions
 from veiltab.common.web.serving import address_of, bound, serve, server_tls
 from veiltab.researcher.api.application import Api
-from veiltab.researcher.api.resources import Desk
+from veiltab.researcher.api.resources import Handlers
 from veiltab.researcher.api.tokens import Tokens
 from veiltab.researcher.client.client import Client
 
@@ -41,5 +41,5 @@ def serve_api(client: Client, identity_folder: Path, state: Path, options: HttpO
     with OwnedFolder(state, f"{client.party.uri} over HTTP") as folder, closing(Tokens(folder.path)) as tokens:
         listener = bound(options.address, option="--listen")
         note(f"answers over HTTPS at {address_of(listener)}; /openapi.json describes what")
-        api = Api(Desk(client).resources, tokens, lambda der: der == known)
+        api = Api(Handlers(client).resources, tokens, lambda der: der == known)
         asyncio.run(serve(api, listener, tls))

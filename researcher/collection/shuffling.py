@@ -24,10 +24,10 @@ from veiltab.common.collection.oracles import Oracle
 from veiltab.common.core.numbers.rounding import ln_above, parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.guarantee_text import epsilon_text, guarantee_text, odds_text
-from veiltab.common.privacy.crowd import CrowdCertificate
 from veiltab.common.privacy.profiles import Gaussian
 from veiltab.common.privacy.root import largest_allowed
 from veiltab.common.privacy.shuffle import MAX_SAMPLE, OrderCertificate
+from veiltab.common.privacy.shuffle_two_level import CrowdCertificate
 
 _POINTS_TOGETHER = 128
 """Losses at which the profile of a round is read, where rounds are composed."""

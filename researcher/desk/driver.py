@@ -25,7 +25,7 @@ from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.rpc.statuses import failures_logged
 from veiltab.common.rpc.waiting.changes import Changes
-from veiltab.common.storage.disk import Room
+from veiltab.common.storage.disk import DiskReservations
 from veiltab.common.study.file import Study, load_study
 from veiltab.researcher.desk.certificates import Certificates
 from veiltab.researcher.desk.request_check import check_asked, check_asked_under
@@ -62,7 +62,7 @@ class ResearcherDriver:
         self.changes = Changes()
         self._polling = Polling(study, store)
         self._workloads = Workloads(study, store, self._drive_table)
-        self._room = Room(store.files.folder)
+        self._room = DiskReservations(store.files.folder)
         self._receiver = Receiver(self.name, study.server.name, store)
         self._stages = Stages()
         self._parties: PartyLinks | None = None

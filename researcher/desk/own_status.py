@@ -1,6 +1,6 @@
 """The observation of a researcher's service, for its status and its metrics."""
 
-from veiltab.common.observe.status import SHOWN, Observation, Work
+from veiltab.common.observe.status import SHOWN, Activity, Observation
 from veiltab.common.release.state import ReleaseState
 from veiltab.researcher.desk.driver import ResearcherDriver
 from veiltab.researcher.records.releases import ResearcherRelease
@@ -18,10 +18,10 @@ def observe(driver: ResearcherDriver) -> Observation:
     )
 
 
-def _work(stored: ResearcherRelease, driver: ResearcherDriver) -> Work:
+def _work(stored: ResearcherRelease, driver: ResearcherDriver) -> Activity:
     request = stored.request
     label = f"{stored.label}: " if stored.label else ""
-    return Work(
+    return Activity(
         kind="release",
         id=request.release_id,
         about=f"{label}{', '.join(request.attributes)} at epsilon {request.epsilon}",

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from veiltab.common.errors import FailedReleaseError, NotReadyError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.messages.release_messages import release_from_proto
-from veiltab.common.release.receipts.families import Family
+from veiltab.common.release.receipts.noise_test_kinds import Family
 from veiltab.common.release.receipts.pooled_receipts import PooledCount, pooled_counts
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState

@@ -14,7 +14,7 @@ from veiltab.common.rpc.parties.signing import SignedText, signed_from_proto
 from veiltab.common.rpc.peer import ASK_SECONDS, Peer
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
-from veiltab.researcher.parties.curators_test import CuratorsTest, curators_test_from_proto
+from veiltab.researcher.parties.server_findings import CuratorsTest, curators_test_from_proto
 from veiltab.researcher.records.desk_files import LONGEST_UNSYNCED
 from veiltab.researcher.records.releases import ResearcherRelease
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, server_release_pb2, server_release_pb2_grpc

@@ -22,8 +22,8 @@ from veiltab.common.rpc.parties.signing import SignedText, signed_from_proto
 from veiltab.common.rpc.peer import pause_after
 from veiltab.common.rpc.waiting.changes import LONGEST_WAIT
 from veiltab.common.study.file import Study
-from veiltab.researcher.parties.curators_test import CuratorsTest, curators_test_from_proto
 from veiltab.researcher.parties.parties import PartyLinks
+from veiltab.researcher.parties.server_findings import CuratorsTest, curators_test_from_proto
 from veiltab.researcher.records.releases import ResearcherRelease
 from veiltab.researcher.records.store import ResearcherStore
 from veiltab.v1 import curator_pb2, server_release_pb2

@@ -25,8 +25,8 @@ from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.rpc.waiting.together import MOST_BESIDE, together
 from veiltab.common.storage.files import file_digest, written_whole
 from veiltab.common.storage.mapped import mapped_array, mapped_rows
-from veiltab.researcher.parties.curators_test import CuratorsTest
 from veiltab.researcher.parties.parties import ColumnDigests, PartyLinks
+from veiltab.researcher.parties.server_findings import CuratorsTest
 from veiltab.researcher.receiving.decryption import (
     Ciphertext,
     EncryptedColumn,

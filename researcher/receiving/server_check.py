@@ -21,7 +21,7 @@ from veiltab.common.release.receipts.noise_tests import CanaryOrders
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.receipts.testing import joint_receipt, own_receipt, read_lists
 from veiltab.common.release.table_spec import Column, TableSpec
-from veiltab.researcher.parties.curators_test import CuratorsTest
+from veiltab.researcher.parties.server_findings import CuratorsTest
 
 Value = TypeVar("Value")
 

@@ -13,8 +13,8 @@ from veiltab.common.core.texts.nearest import nearest
 from veiltab.common.errors import ConflictError, IntegrityError
 from veiltab.common.release.messages.witness import Witnessed, longest_ledger
 from veiltab.common.release.receipts.receipt import Receipt
+from veiltab.common.release.release_queries import FINISHED, IS_FINISHED, latest_rows, state_counts
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, state_counts
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.spec import release_of as release_of_table
 from veiltab.common.release.state import ReleaseState

@@ -13,7 +13,7 @@ from functools import partial, reduce
 from pathlib import Path
 
 from veiltab.common.collection.round import Round, RoundState
-from veiltab.common.observe.status import SHOWN, Budget, Observation, Work
+from veiltab.common.observe.status import SHOWN, Activity, Budget, Observation
 from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.rpc.server import Registration
 from veiltab.common.study.file import Study
@@ -94,8 +94,8 @@ def collecting(
         yield Collecting(study, store, rounds, taking)
 
 
-def _round(spec: Round, state: RoundState, reports: int, closed: int) -> Work:
-    return Work(
+def _round(spec: Round, state: RoundState, reports: int, closed: int) -> Activity:
+    return Activity(
         kind="round",
         id=spec.round_id,
         about=f"{spec.question} at epsilon {spec.epsilon} for {spec.researcher}; {reports} reports counted",

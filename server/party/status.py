@@ -1,6 +1,6 @@
 """The server's observation, for its status and its metrics."""
 
-from veiltab.common.observe.status import SHOWN, Observation, Work
+from veiltab.common.observe.status import SHOWN, Activity, Observation
 from veiltab.common.release.state import ReleaseState
 from veiltab.server.records.session import Session
 from veiltab.server.records.store import ServerStore
@@ -20,11 +20,11 @@ def observe(releases: Releases, sessions: ServerStore) -> Observation:
     )
 
 
-def _release(session: Session, since: int, progress: str) -> Work:
+def _release(session: Session, since: int, progress: str) -> Activity:
     spec = session.spec
     missing = ", ".join(session.waiting_for) if session.state is ReleaseState.UPLOADING else ""
     names = ", ".join(column.attribute for column in spec.columns)
-    return Work(
+    return Activity(
         kind="release",
         id=spec.release_id,
         about=f"{names} at epsilon {spec.epsilon} for {spec.researcher}",

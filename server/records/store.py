@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 from veiltab.common.errors import ConflictError, IntegrityError, NotFoundError
 from veiltab.common.release.messages.witness import WITNESS_TABLE, Witnessed, longest_ledger, remember_ledger
-from veiltab.common.release.rows import latest_rows, state_counts
+from veiltab.common.release.release_queries import latest_rows, state_counts
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.storage.database import transaction
-from veiltab.common.storage.disk import Room
+from veiltab.common.storage.disk import DiskReservations
 from veiltab.server.records.databases import open_state
 from veiltab.server.records.noise import SECRET_LENGTH, noise_digest, noise_secret
 from veiltab.server.records.session import OtherKeyError, Session
@@ -50,7 +50,7 @@ class ServerStore(SessionFiles):
 
     def __init__(self, folder: Path, database: str = "") -> None:
         super().__init__(folder)
-        self._room = Room(folder)
+        self._room = DiskReservations(folder)
         self.connection = open_state(folder / "server.sqlite", (_SCHEMA,), database)
         self.leases = leases_of(self.connection)
 

@@ -11,9 +11,9 @@ from veiltab.common.storage.run_files import new_run
 from veiltab.common.storage.scratch import Scratch
 from veiltab.common.tasks.engine import InProcess
 from veiltab.curator.alignment.intersection import AlignedTable, SymbolType, Tokens
+from veiltab.curator.table.execution import Execution
 from veiltab.curator.table.table import Table
 from veiltab.curator.table.table_rows import TableRows
-from veiltab.curator.table.workplace import Workplace
 
 
 def rows_of(
@@ -49,9 +49,9 @@ def table_with(respondents: TableRows, rows: int, version: str, dropped: int = 0
     return Table(respondents=respondents, rows_read=rows, rows_dropped=dropped, missing={}, content_digest=version)
 
 
-def workplace(folder: Path) -> Workplace:
-    """Return a workplace that needs no other process."""
-    return Workplace(run=new_run(folder), engine=InProcess())
+def execution(folder: Path) -> Execution:
+    """Return a execution that needs no other process."""
+    return Execution(run=new_run(folder), engine=InProcess())
 
 
 def aligned(folder: Path, tokens: Tokens, columns: Mapping[str, Symbols]) -> AlignedTable:

@@ -12,7 +12,7 @@ from veiltab.common.release.floors import Floors
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import Column
-from veiltab.curator.planning.checks import PlanQuestion
+from veiltab.curator.planning.checks import PlanInput
 from veiltab.curator.planning.plans import planned_release
 from veiltab.curator.progress.release_record import CuratorRelease, Progress, Review
 from veiltab.curator.progress.table_steps import TableState
@@ -39,7 +39,7 @@ REQUEST = request_with(
 )
 
 
-QUESTION = PlanQuestion(
+QUESTION = PlanInput(
     request=REQUEST,
     columns=ASKED,
     study_digest="0" * 64,

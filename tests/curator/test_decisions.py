@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import request_with
 from tests.curator.made_records import decide
-from tests.curator.made_rows import workplace
+from tests.curator.made_rows import execution
 from veiltab.common.errors import BudgetExceededError, DeniedError, NotReadyError
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.study.file import Study
@@ -44,7 +44,7 @@ def parts(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Iter
         own = [rule.name for rule in study.attributes_of("alice")]
         names = [researcher.name for researcher in study.researchers]
         policy = load_policy(tmp_path / "policy.toml", researchers=names, attributes=own) if rules else Policy()
-        return Parts(cast("Identity", identity), study, tmp_path, store, ledger, policy, workplace(tmp_path))
+        return Parts(cast("Identity", identity), study, tmp_path, store, ledger, policy, execution(tmp_path))
 
     yield begun
     store.close()

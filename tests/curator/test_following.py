@@ -24,7 +24,7 @@ from veiltab.common.study.file import Study
 from veiltab.common.study.limits import MAX_RESPONDENTS
 from veiltab.curator.party.service import _follow
 from veiltab.curator.peers.calls import Peers
-from veiltab.curator.peers.looks import PeerAnswer
+from veiltab.curator.peers.subscriptions import PeerAnswer
 from veiltab.curator.progress.release_record import Progress
 from veiltab.curator.release.driver import CuratorDriver
 from veiltab.curator.release.rpc_answers import Answers

@@ -19,7 +19,7 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.table_spec import requested_columns
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.allowance import Allowance
-from veiltab.curator.planning.checks import PlanQuestion, plan_question
+from veiltab.curator.planning.checks import PlanInput, plan_question
 from veiltab.curator.planning.planner import (
     ANSWERS,
     Planner,
@@ -51,8 +51,8 @@ def endless(seconds: float) -> tuple[str, ...]:
 
 
 @pytest.fixture
-def ask(study: Study, store: CuratorStore) -> Callable[..., PlanQuestion]:
-    def asked(**changes: Any) -> PlanQuestion:  # noqa: ANN401 - fields of a request
+def ask(study: Study, store: CuratorStore) -> Callable[..., PlanInput]:
+    def asked(**changes: Any) -> PlanInput:  # noqa: ANN401 - fields of a request
         request = request_with(**changes)
         store.releases.add(request, 1)
         columns = requested_columns(request, study)
@@ -62,7 +62,7 @@ def ask(study: Study, store: CuratorStore) -> Callable[..., PlanQuestion]:
 
 
 async def test_the_plan_is_the_one_that_every_curator_computes_and_is_stored(
-    store: CuratorStore, ask: Callable[..., PlanQuestion]
+    store: CuratorStore, ask: Callable[..., PlanInput]
 ) -> None:
     questions = [ask(), ask(release_id="f" * 32, delta=Decimal("1e-6"))]
     planner = Planner(store)
@@ -81,13 +81,13 @@ async def test_the_plan_is_the_one_that_every_curator_computes_and_is_stored(
 BUDGETS = [Allowance(epsilon=Decimal(3), delta=delta) for delta in (None, Decimal("1e-5"))]
 
 
-def spec_asked(ask: Callable[..., PlanQuestion], **changes: Any) -> ReleaseSpec:  # noqa: ANN401 - fields of a request
+def spec_asked(ask: Callable[..., PlanInput], **changes: Any) -> ReleaseSpec:  # noqa: ANN401 - fields of a request
     return planned_release(ask(**changes))
 
 
 @pytest.mark.parametrize("allowance", BUDGETS)
 async def test_a_charge_is_worked_out_by_the_worker_and_stored(
-    store: CuratorStore, ask: Callable[..., PlanQuestion], allowance: Allowance
+    store: CuratorStore, ask: Callable[..., PlanInput], allowance: Allowance
 ) -> None:
     spec = spec_asked(ask, delta=Decimal("1e-6"))
     planner = Planner(store)
@@ -103,7 +103,7 @@ async def test_a_charge_is_worked_out_by_the_worker_and_stored(
 
 @pytest.mark.parametrize("allowance", BUDGETS)
 async def test_a_kind_of_release_is_priced_once(
-    store: CuratorStore, ask: Callable[..., PlanQuestion], allowance: Allowance
+    store: CuratorStore, ask: Callable[..., PlanInput], allowance: Allowance
 ) -> None:
     kinds = [{"delta": Decimal("1e-6")}] * 2 + [{"delta": Decimal("1e-7")}, {"epsilon": Decimal("0.5")}, {}]
     specs = [spec_asked(ask, release_id=f"{number:032x}", **kind) for number, kind in enumerate(kinds)]
@@ -126,7 +126,7 @@ async def test_a_kind_of_release_is_priced_once(
 @pytest.mark.parametrize(("allowance", "delta"), [(BUDGETS[0], None), (BUDGETS[1], Decimal("1e-6"))])
 async def test_what_takes_too_long_to_price_is_charged_by_its_pure_epsilon(
     store: CuratorStore,
-    ask: Callable[..., PlanQuestion],
+    ask: Callable[..., PlanInput],
     monkeypatch: pytest.MonkeyPatch,
     allowance: Allowance,
     delta: Decimal | None,
@@ -145,7 +145,7 @@ async def test_what_takes_too_long_to_price_is_charged_by_its_pure_epsilon(
 
 
 async def test_what_cannot_be_planned_is_refused_every_time_and_asked_once(
-    store: CuratorStore, ask: Callable[..., PlanQuestion]
+    store: CuratorStore, ask: Callable[..., PlanInput]
 ) -> None:
     question = ask(scheme="wr", sample=1000, epsilon=Decimal("1e-10"))
     planner = Planner(store)
@@ -159,7 +159,7 @@ async def test_what_cannot_be_planned_is_refused_every_time_and_asked_once(
 
 
 async def test_what_takes_too_long_is_ended_and_the_next_question_is_answered(
-    store: CuratorStore, ask: Callable[..., PlanQuestion], monkeypatch: pytest.MonkeyPatch
+    store: CuratorStore, ask: Callable[..., PlanInput], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = ask(), ask(release_id="f" * 32)
     planner = Planner(store)
@@ -191,7 +191,7 @@ async def end(planner: Planner, task: asyncio.Task[object], workers: set[psutil.
 
 
 async def test_a_party_that_ends_takes_its_worker_along(
-    store: CuratorStore, ask: Callable[..., PlanQuestion], monkeypatch: pytest.MonkeyPatch
+    store: CuratorStore, ask: Callable[..., PlanInput], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     question = ask()
     monkeypatch.setattr("veiltab.curator.planning.planner._WORKER", endless(1000))
@@ -204,7 +204,7 @@ async def test_a_party_that_ends_takes_its_worker_along(
 
 
 async def test_a_question_about_several_tables_has_longer_and_keeps_no_question_about_one_waiting(
-    store: CuratorStore, ask: Callable[..., PlanQuestion], monkeypatch: pytest.MonkeyPatch
+    store: CuratorStore, ask: Callable[..., PlanInput], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = {"attributes": ("sex", "age", "salary"), "tables": (("sex", "age"), ("age", "salary"))}
     several = ask(**asked, delta=Decimal("1e-6"))

@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import noise_with, request_with, spec_with
 from tests.curator.disk_use import disk_use
-from tests.curator.made_rows import aligned, workplace
+from tests.curator.made_rows import aligned, execution
 from tests.researcher.made_workload import workload_with
 from veiltab.common.core.domain import Symbols
 from veiltab.common.release.modes import Pad, Sampling
@@ -27,7 +27,7 @@ from veiltab.curator.columns.shared_sample import Sampler
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.coins import Coins
 from veiltab.curator.records.store import CuratorStore
-from veiltab.curator.table.workplace import Workplace
+from veiltab.curator.table.execution import Execution
 
 ID = "0" * 31 + "1"
 N = 50_000
@@ -42,14 +42,14 @@ class Tossed:
         return bytes(range(32))
 
 
-def measured(folder: Path, spec: TableSpec, place: Workplace | None = None) -> int:
+def measured(folder: Path, spec: TableSpec, place: Execution | None = None) -> int:
     """Return what a release writes at alice."""
     tokens = np.sort(np.frombuffer(secrets.token_bytes(16 * N), "S16")).view(np.uint8).reshape(-1, 16)
     columns: dict[str, Symbols] = {"sex": np.zeros(N, np.uint8), "age": np.zeros(N, np.uint16)}
     table = aligned(folder / "aligned", tokens, columns)
     with closing(CuratorStore(folder / "curator.sqlite")) as store, disk_use(folder) as use:
         store.releases.add(request_with(), 1)
-        sampler = Sampler("alice", folder / "releases", cast("Coins", Tossed()), store, place or workplace(folder))
+        sampler = Sampler("alice", folder / "releases", cast("Coins", Tossed()), store, place or execution(folder))
         sample = asyncio.run(sampler.draw(spec, table, cast("Peers", SimpleNamespace())))
         encryption = ColumnEncryption(store, folder / "releases" / ID, ID)
         for column in spec.columns:
@@ -88,11 +88,11 @@ def test_a_release_writes_no_more_than_is_kept_for_it(
 
 
 def test_a_large_release_writes_no_more_in_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.curator.table.workplace.SMALL", 1)
+    monkeypatch.setattr("veiltab.curator.table.execution.SMALL", 1)
     spec = spec_with(columns=COLUMNS, population=N, sample=N, canaries=1000, server_replacement=2**63)
     for is_remote in (False, True):
         folder = tmp_path / str(is_remote)
-        place = replace(workplace(folder), is_remote=is_remote)
+        place = replace(execution(folder), is_remote=is_remote)
         most, kept = measured(folder, spec, place), release_bytes(release_of(spec), "alice", copies=is_remote)
         assert most <= kept <= 2 * most + SLACK
 

@@ -16,7 +16,7 @@ from veiltab.common.core.symbols import add_holders
 from veiltab.common.errors import ConflictError, IntegrityError, NotReadyError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.receipts.canary_changes import lists_digest
-from veiltab.common.release.receipts.families import Family
+from veiltab.common.release.receipts.noise_test_kinds import Family
 from veiltab.common.release.receipts.testing import is_right
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.curator.columns.noise_and_canaries import canary_key, curators_noise

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import request_with, spec_with
-from tests.curator.made_rows import aligned, workplace
+from tests.curator.made_rows import aligned, execution
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.sampling import sample_indices
 from veiltab.common.errors import ConflictError, IntegrityError, NotFoundError
@@ -64,7 +64,7 @@ def store(tmp_path: Path) -> Iterator[CuratorStore]:
 
 def drawn(store: CuratorStore, folder: Path, spec: TableSpec, rows: Sequence[int] = (7, 3, 999)) -> SharedSample:
     """Draw the sample of a spec, which may have explicit indices."""
-    sampler = Sampler("alice", folder, cast("Coins", Tossed()), store, workplace(folder))
+    sampler = Sampler("alice", folder, cast("Coins", Tossed()), store, execution(folder))
     indices = sampler.indices_file(ID)
     indices.parent.mkdir(exist_ok=True)
     indices.write_bytes(np.array(rows, "<i8").tobytes())
@@ -74,7 +74,7 @@ def drawn(store: CuratorStore, folder: Path, spec: TableSpec, rows: Sequence[int
 
 def test_indices_are_drawn_anew_for_every_release(store: CuratorStore, tmp_path: Path) -> None:
     """Under a key that nobody else has, and that is used once."""
-    sampler = Sampler("alice", tmp_path, cast("Coins", Tossed()), store, workplace(tmp_path))
+    sampler = Sampler("alice", tmp_path, cast("Coins", Tossed()), store, execution(tmp_path))
     spec, drawn_ = spec_with(sampling=Sampling.INDICES, sample=300), list[bytes]()
     for _ in range(2):
         file = io.BytesIO()
@@ -146,8 +146,8 @@ def test_a_large_table_is_drawn_alike(
     columns: dict[str, Symbols] = {"sex": np.zeros(1000, np.uint8), "age": np.zeros(1000, np.uint8)}
     table = aligned(tmp_path / "table", TOKENS.view(np.uint8), columns)
     for small in (2000, 1):
-        monkeypatch.setattr("veiltab.curator.table.workplace.SMALL", small)
-        sampler = Sampler("alice", tmp_path, cast("Coins", Tossed()), store, workplace(tmp_path))
+        monkeypatch.setattr("veiltab.curator.table.execution.SMALL", small)
+        sampler = Sampler("alice", tmp_path, cast("Coins", Tossed()), store, execution(tmp_path))
         sample = asyncio.run(sampler.draw(spec, table, cast("Peers", SimpleNamespace())))
         assert len(sample.rows) == (1000 if sampling.is_by_server else 3)
         checks.add(sample.check)

@@ -11,7 +11,7 @@ from tests.conftest import TO_SPOKE, request_with, reserve, spec_with
 from tests.curator.made_records import hold
 from tests.worlds.states import curator_parts
 from veiltab.common.errors import NotReadyError
-from veiltab.common.observe.status import SHOWN, Work
+from veiltab.common.observe.status import SHOWN, Activity
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study, study_from_bytes
@@ -33,7 +33,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return lambda now: monkeypatch.setattr("veiltab.curator.records.releases.time.time", lambda: float(now))
 
 
-def releases(parts: Parts) -> list[Work]:
+def releases(parts: Parts) -> list[Activity]:
     return [work for work in observe(parts).work if work.kind == "release"]
 
 

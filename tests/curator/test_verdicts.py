@@ -12,7 +12,7 @@ from tests.worlds.states import curator_state
 from veiltab.common.core.texts.spelling import same_person_key
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.officer.opened import OpenedState, open_state
+from veiltab.curator.officer.open_state import OpenedState, open_state
 from veiltab.curator.officer.persons import person_name
 from veiltab.curator.officer.requests import view_of
 from veiltab.curator.officer.requests_text import requests_text

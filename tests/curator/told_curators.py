@@ -21,7 +21,7 @@ from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.party.service import CuratorPeerServicer
 from veiltab.curator.peers.calls import Pace, Peers
 from veiltab.curator.peers.coins import NONE_SHOWN
-from veiltab.curator.peers.looks import PeerAnswer
+from veiltab.curator.peers.subscriptions import PeerAnswer
 from veiltab.curator.release.parts import Parts
 from veiltab.curator.release.rpc_answers import Answers
 

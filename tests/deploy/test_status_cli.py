@@ -24,7 +24,7 @@ from tests.worlds.parties import ALICE
 from veiltab.common.errors import DeniedError, InvalidInputError, UnavailableError
 from veiltab.common.observe.sinks import observing
 from veiltab.common.observe.span_messages import PartyStatus
-from veiltab.common.observe.status import Budget, Observation, Work
+from veiltab.common.observe.status import Activity, Budget, Observation
 from veiltab.common.rpc.parties.identity import Party, Role, load_identity
 from veiltab.common.rpc.server import PartyServer, build_server
 from veiltab.common.study.file import Study
@@ -36,8 +36,8 @@ ROOT = Path(__file__).parents[2]
 ID = "ab" * 16
 SEEN = Observation(
     work=(
-        Work(kind="alignment", id="", about="5 common respondents", state="aligned", waiting_for="", since=0),
-        Work(
+        Activity(kind="alignment", id="", about="5 common respondents", state="aligned", waiting_for="", since=0),
+        Activity(
             kind="release",
             id=ID,
             about="sex at epsilon 1 for rosa",
@@ -45,7 +45,7 @@ SEEN = Observation(
             waiting_for="curator alice: a person decides about sex",
             since=1000,
         ),
-        Work(kind="release", id=ID, about="", state="failed", waiting_for="the disk", since=0),
+        Activity(kind="release", id=ID, about="", state="failed", waiting_for="the disk", since=0),
     ),
     counts={("release", "requested"): 1, ("release", "ready"): 0, ("release", "failed"): 2},
     queues={"releases": 1, "held requests": 1},

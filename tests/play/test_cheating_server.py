@@ -14,7 +14,7 @@ from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.release.receipts.canary_changes import ChangesCollector
-from veiltab.common.release.receipts.families import Family
+from veiltab.common.release.receipts.noise_test_kinds import Family
 from veiltab.common.release.receipts.noise_tests import CanaryOrders
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.receipts.testing import is_right, joint_receipt, own_receipt

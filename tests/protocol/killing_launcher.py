@@ -142,7 +142,7 @@ def apply(point: str) -> None:
     elif point.startswith("chunk="):
         importlib.import_module("veiltab.common.rpc.chunks").CHUNK = int(point.removeprefix("chunk="))  # type: ignore[attr-defined]
     elif point.startswith("small="):
-        importlib.import_module("veiltab.curator.table.workplace").SMALL = int(point.removeprefix("small="))  # type: ignore[attr-defined]
+        importlib.import_module("veiltab.curator.table.execution").SMALL = int(point.removeprefix("small="))  # type: ignore[attr-defined]
     elif point.startswith("pause="):
         shorten_pauses(float(point.removeprefix("pause=")))
     elif point.startswith("listen="):

@@ -24,8 +24,8 @@ from veiltab.common.release.receipts.testing import joint_receipt, own_receipt
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.columns.noise_and_canaries import CuratorsNoise, PlainColumn, curators_noise
-from veiltab.researcher.parties.curators_test import CuratorsTest
 from veiltab.researcher.parties.parties import ColumnDigests
+from veiltab.researcher.parties.server_findings import CuratorsTest
 from veiltab.researcher.receiving.decryption import EncryptedColumn, PublishedRows, count_rows
 
 SALT = bytes(range(32))

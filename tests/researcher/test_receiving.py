@@ -29,8 +29,8 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.study.file import Study
-from veiltab.researcher.parties.curators_test import CuratorsTest
 from veiltab.researcher.parties.parties import PartyLinks
+from veiltab.researcher.parties.server_findings import CuratorsTest
 from veiltab.researcher.receiving.decryption import CanaryTest, EncryptedColumn, PublishedRows, count_rows
 from veiltab.researcher.receiving.receiving import Receiver
 from veiltab.researcher.records.store import ResearcherStore

@@ -13,7 +13,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.messages.release_messages import receipt_from_proto, receipt_to_proto
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.receipts.receipt import Receipt
-from veiltab.researcher.parties.curators_test import curators_test_from_proto
+from veiltab.researcher.parties.server_findings import curators_test_from_proto
 from veiltab.researcher.status.release_status import _result_from_proto
 from veiltab.v1 import curator_pb2, release_pb2
 

@@ -16,7 +16,7 @@ from typing import Any, assert_never, cast
 
 import numpy as np
 
-from tests.curator.made_rows import workplace
+from tests.curator.made_rows import execution
 from tests.simulation.handlers import Server
 from tests.simulation.network import Network, Service, looked_at
 from tests.simulation.virtual import HERE, START, Machine, stream_of
@@ -272,7 +272,7 @@ class PartyHost:
                 rules = self.village.folder / f"{self.name}.toml"
                 policy = load_policy(rules, researchers=RESEARCHERS, attributes=own)
                 ledger = Ledger(store.connection, study.budget_epsilon, study.budget_delta)
-                parts = Parts(identity, study, self.disk, store, ledger, policy, workplace(self.disk))
+                parts = Parts(identity, study, self.disk, store, ledger, policy, execution(self.disk))
                 add_CuratorPeerServiceServicer_to_server(CuratorPeerServicer(Answers(parts)), registered)
                 add_CuratorServiceServicer_to_server(CuratorServicer(Answers(parts)), registered)
                 table = load_table(self.village.folder / f"{self.name}.csv", study, self.name)

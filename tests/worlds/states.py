@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-from tests.curator.made_rows import workplace
+from tests.curator.made_rows import execution
 from tests.worlds.parties import ALICE
 from veiltab.common.rpc.parties.identity import Identity, Party
 from veiltab.common.study.file import Study
@@ -36,4 +36,4 @@ def curator_parts(
     store = CuratorStore(folder / "curator.sqlite")
     one = identity if isinstance(identity, Identity) else cast("Identity", SimpleNamespace(party=identity))
     ledger = Ledger(store.connection, budget)
-    return Parts(one, study, folder, store, ledger, policy or Policy(), workplace(folder))
+    return Parts(one, study, folder, store, ledger, policy or Policy(), execution(folder))

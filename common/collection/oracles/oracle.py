@@ -25,7 +25,7 @@ from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.numbers.rounding import exp_below, ln_above, parse_epsilon
 from veiltab.common.core.randomness import ByteSource
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.crowd import Blanket
+from veiltab.common.privacy.shuffle_two_level import Blanket
 
 Counts = NDArray[np.int64]
 """Supports that hold each value, shape (d,)."""

@@ -24,7 +24,7 @@ from veiltab.common.core.canaries import CanaryPlaces, Listing, Places
 from veiltab.common.core.numbers.counts import Binomial, CountLaw, Runs
 from veiltab.common.core.symbols import row_slices
 from veiltab.common.release.receipts.canary_changes import CanaryChanges
-from veiltab.common.release.receipts.families import Family
+from veiltab.common.release.receipts.noise_test_kinds import Family
 from veiltab.common.release.table_spec import Column
 
 FALSE_ALARM = Decimal("1e-9")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from veiltab.common.core.numbers.counts import Binomial, accepted_sum
-from veiltab.common.release.receipts.families import Family
+from veiltab.common.release.receipts.noise_test_kinds import Family
 from veiltab.common.release.receipts.noise_tests import FALSE_ALARM
 from veiltab.common.release.receipts.receipt import CountReceipt, Receipt
 

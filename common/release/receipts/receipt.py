@@ -14,7 +14,7 @@ from fractions import Fraction
 from veiltab.common.core.numbers.counts import Binomial, CountLaw, Runs
 from veiltab.common.core.texts.message_fields import text_from_proto
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.release.receipts.families import Family
+from veiltab.common.release.receipts.noise_test_kinds import Family
 from veiltab.common.release.table_spec import MAX_CANARIES
 
 _SHARE = re.compile(r"[0-9]{1,40}/[0-9]{1,40}")

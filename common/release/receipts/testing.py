@@ -11,7 +11,7 @@ from math import prod
 from veiltab.common.core.numbers.counts import Binomial, CountLaw, Runs, accepted, is_accepted
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
 from veiltab.common.release.receipts.canary_changes import CanaryChanges, joined, lists_digest
-from veiltab.common.release.receipts.families import Family
+from veiltab.common.release.receipts.noise_test_kinds import Family
 from veiltab.common.release.receipts.noise_tests import (
     ALL_COLUMNS,
     JOINT_LEVEL,

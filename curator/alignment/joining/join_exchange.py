@@ -22,8 +22,8 @@ from veiltab.curator.alignment.joining.row_numbers import NOBODY, Numbers, commi
 from veiltab.curator.alignment.joining.spoke_leg import LostStoreError
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.records.join_sessions import JoinSession
+from veiltab.curator.table.execution import Execution
 from veiltab.curator.table.table import Table
-from veiltab.curator.table.workplace import Workplace
 
 _KEY_BYTES = 32
 _ROOM = "rows of a hub that has more of them"
@@ -120,7 +120,7 @@ class JoinExchange(Exchange):
         """Refuse: anyone who has tokens of all ids can test ids that it guesses."""
         raise DeniedError("the study joins by numbers of rows: no tokens are shared", where=f"curator {self.legs.name}")
 
-    async def prepared(self, name: str, table: Table, key: bytes, workplace: Workplace, peers: Peers) -> Table:
+    async def prepared(self, name: str, table: Table, key: bytes, execution: Execution, peers: Peers) -> Table:
         """Return the rows of the hub, under their numbers, with one's own symbols.
 
         Raises:
@@ -138,7 +138,7 @@ class JoinExchange(Exchange):
             found = await self._found(name, table, key, peers)
             numbers, rows, self._bound = found.numbers, found.rows, found.bound
         if ready is None:
-            made = await asyncio.to_thread(rows_by_number, table.respondents, numbers, rows, self._lacking, workplace)
+            made = await asyncio.to_thread(rows_by_number, table.respondents, numbers, rows, self._lacking, execution)
             self.matched = int(np.count_nonzero(numbers != NOBODY))
             ready = replace(table, respondents=made)
             self._prepared = name, table, ready

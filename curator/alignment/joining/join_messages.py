@@ -10,7 +10,7 @@ from veiltab.common.core.texts.message_fields import text_from_proto
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
-from veiltab.common.storage.disk import Room
+from veiltab.common.storage.disk import DiskReservations
 from veiltab.common.storage.files import sync_folder, written_whole
 from veiltab.curator.peers.calls import Peers
 from veiltab.v1 import curator_peer_pb2
@@ -121,7 +121,7 @@ class SessionFiles:
     session: str
     folder: Path
     peers: Peers
-    room: Room
+    room: DiskReservations
     stage: Stage
     _beyond: dict[str, int] = field(default_factory=dict, init=False)
 

@@ -22,7 +22,7 @@ from veiltab.common.errors import (
 )
 from veiltab.common.oblivious.store import THIRD_STEP, slots_for
 from veiltab.common.observe.progress import Stage
-from veiltab.common.storage.disk import Room
+from veiltab.common.storage.disk import DiskReservations
 from veiltab.curator.alignment.joining.join_messages import (
     PART_BYTES,
     ROOM,
@@ -66,7 +66,7 @@ class Legs:
         is_hub: bool,
         folder: Path,
         store: CuratorStore,
-        room: Room,
+        room: DiskReservations,
         most_rows: Mapping[str, int],
         maximum: int,
     ) -> None:

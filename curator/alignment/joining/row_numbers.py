@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.randomness import MAX_FILL, CipherStream
 from veiltab.curator.alignment.intersection import Lacking
+from veiltab.curator.table.execution import Execution
 from veiltab.curator.table.table_rows import TableRows
-from veiltab.curator.table.workplace import Workplace
 
 NOBODY = -1
 """In the place of a row number: the hub does not have this person."""
@@ -37,7 +37,7 @@ def commitment_to(key: bytes) -> bytes:
 
 
 def rows_by_number(
-    table: TableRows, numbers: Numbers, rows: int, lacking: Mapping[str, Lacking], workplace: Workplace
+    table: TableRows, numbers: Numbers, rows: int, lacking: Mapping[str, Lacking], execution: Execution
 ) -> TableRows:
     """Return the hub's rows in the order of their numbers, each under its number in the place of an id.
 
@@ -49,7 +49,7 @@ def rows_by_number(
         numbers: of its rows; one that is below 0, or not below `rows`, is nobody's.
         rows: of the hub, n.
         lacking: attribute -> what people have who are not in the table.
-        workplace: has the files of the run, which holds the result until nothing refers to it.
+        execution: has the files of the run, which holds the result until nothing refers to it.
     """
     named = np.zeros((rows, 2), "<i8")
     named[:, 0] = np.arange(rows)
@@ -61,7 +61,7 @@ def rows_by_number(
         chosen = (here >= 0) & (here < rows)
         for name, symbols in batch.columns.items():
             columns[name][here[chosen]] = symbols[chosen]
-    name, run = f"numbered-{secrets.token_hex(8)}", workplace.run
+    name, run = f"numbered-{secrets.token_hex(8)}", execution.run
     made = TableRows(run.created(name), table.types, run.file(name))
     for first in range(0, rows, _PIECE):
         part = slice(first, min(first + _PIECE, rows))

@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from veiltab.common.web.pages import Page, Visit
 from veiltab.curator.audit.log import AuditEntry, chained
-from veiltab.curator.console.books import Books
 from veiltab.curator.console.paging import read_page, span_of
+from veiltab.curator.console.state_reader import StateReader
 
 PER_PAGE = 50
 
@@ -17,12 +17,12 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 _SHOWN = 12
 
 
-def audit_page(books: Books) -> Page:
+def audit_page(books: StateReader) -> Page:
     """Return the page of the audit log."""
     return Page(path="/audit", label="Audit log", show=partial(_show, books))
 
 
-def _show(books: Books, visit: Visit) -> Response:
+def _show(books: StateReader, visit: Visit) -> Response:
     checked = books.check_audit()
     log = books.standing.store.audit
     span = span_of(log.head.length, PER_PAGE, read_page(visit.query))

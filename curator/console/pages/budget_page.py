@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from veiltab.common.web.pages import Page, Visit
 from veiltab.curator.budget.entries import Entry
-from veiltab.curator.console.books import Books
 from veiltab.curator.console.budget_chart import budget_chart
+from veiltab.curator.console.state_reader import StateReader
 
 MOST_POINTS = 200
 MOST_AT_ONCE = 200
@@ -44,12 +44,12 @@ class MonthLine:
     total: Decimal
 
 
-def budget_page(books: Books) -> Page:
+def budget_page(books: StateReader) -> Page:
     """Return the page of the budget."""
     return Page(path="/budget", label="Budget", show=partial(_show, books))
 
 
-def _show(books: Books, visit: Visit) -> Response:
+def _show(books: StateReader, visit: Visit) -> Response:
     standing, entries = books.standing, books.entries()
     points = points_of(entries)
     is_asked = visit.query.text("together") == "yes"

@@ -9,11 +9,11 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.storage.temporary import TemporaryFolder
 from veiltab.common.web.pages import Page, Visit
-from veiltab.curator.console.books import Books
+from veiltab.curator.console.state_reader import StateReader
 from veiltab.curator.evidence.export import EvidenceOrder, write_evidence
 
 
-def evidence_page(books: Books, identity: Identity) -> Page:
+def evidence_page(books: StateReader, identity: Identity) -> Page:
     """Return the page of evidence, which the identity signs."""
     return Page(path="/evidence", label="Evidence", show=_show, act=partial(_export, books, identity))
 
@@ -22,7 +22,7 @@ def _show(visit: Visit) -> Response:
     return visit.render("evidence.html")
 
 
-def _export(books: Books, identity: Identity, visit: Visit) -> Response:
+def _export(books: StateReader, identity: Identity, visit: Visit) -> Response:
     standing = books.standing
     order = EvidenceOrder(person=visit.person, since=_since(visit.form.text("since")), certificates=())
     name = f"evidence-{standing.name}-{datetime.fromtimestamp(books.now, UTC):%Y-%m-%d}.zip"

@@ -7,8 +7,8 @@ from starlette.responses import Response
 from veiltab.common.web.pages import Page, Visit
 from veiltab.curator.budget.entries import Entry
 from veiltab.curator.budget.ledger_text import purpose_of, released_text
-from veiltab.curator.console.books import Books
 from veiltab.curator.console.paging import read_page, span_of
+from veiltab.curator.console.state_reader import StateReader
 from veiltab.curator.console.words import asked_of
 from veiltab.curator.progress.progress import APPROVED
 from veiltab.curator.records.store import CuratorStore
@@ -16,12 +16,12 @@ from veiltab.curator.records.store import CuratorStore
 PER_PAGE = 50
 
 
-def ledger_page(books: Books) -> Page:
+def ledger_page(books: StateReader) -> Page:
     """Return the page of the ledger."""
     return Page(path="/ledger", label="Ledger", show=partial(_show, books))
 
 
-def _show(books: Books, visit: Visit) -> Response:
+def _show(books: StateReader, visit: Visit) -> Response:
     standing, entries = books.standing, books.entries()
     span = span_of(len(entries), PER_PAGE, read_page(visit.query))
     newest_first = entries[len(entries) - span.stop : len(entries) - span.start][::-1]

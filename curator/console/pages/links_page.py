@@ -14,19 +14,19 @@ from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.study.file import Study
 from veiltab.common.web.pages import Page, Visit
 from veiltab.curator.alignment.joining.legs import MOST_SESSIONS
-from veiltab.curator.console.books import Books
+from veiltab.curator.console.state_reader import StateReader
 from veiltab.curator.linkage.linkage_text import ladder_picture, linkage_json, own_words, quality_lines
 from veiltab.curator.linkage.linkages import Linkages
 from veiltab.v1.status_pb2 import GetStatusRequest
 from veiltab.v1.status_pb2_grpc import StatusServiceStub
 
 
-def links_page(books: Books, identity: Identity | None) -> Page:
+def links_page(books: StateReader, identity: Identity | None) -> Page:
     """Return the page of the links; without an identity the service is not asked what it links now."""
     return Page(path="/links", label="Links", show=partial(_show, books, identity))
 
 
-def _show(books: Books, identity: Identity | None, visit: Visit) -> Response:
+def _show(books: StateReader, identity: Identity | None, visit: Visit) -> Response:
     standing = books.standing
     store, (categories, lacking, unlike) = standing.store, own_words(standing.study, standing.name)
     report = Linkages(store.connection, store.audit).latest_report()

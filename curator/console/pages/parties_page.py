@@ -7,18 +7,18 @@ from starlette.responses import Response
 from veiltab.common.command.parties import serving_parties
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.web.pages import Page, Visit
-from veiltab.curator.console.books import Books
 from veiltab.curator.console.pages.certificates import Shown, shown_by
+from veiltab.curator.console.state_reader import StateReader
 
 SOON_DAYS = 30
 
 
-def parties_page(books: Books, identity: Identity | None) -> Page:
+def parties_page(books: StateReader, identity: Identity | None) -> Page:
     """Return the page of the parties; without an identity nobody is asked for a certificate."""
     return Page(path="/parties", label="Parties", show=partial(_show, books, identity))
 
 
-def _show(books: Books, identity: Identity | None, visit: Visit) -> Response:
+def _show(books: StateReader, identity: Identity | None, visit: Visit) -> Response:
     standing = books.standing
     own = Party(study=standing.study.id, role=Role.CURATOR, name=standing.name)
     parties = serving_parties(standing.study)

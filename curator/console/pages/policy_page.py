@@ -9,9 +9,9 @@ from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.web.bodies import Form, whole_number
 from veiltab.common.web.pages import Page, Visit
-from veiltab.curator.console.books import Books
+from veiltab.curator.console.state_reader import StateReader
 from veiltab.curator.console.words import badge_of_verdict
-from veiltab.curator.officer.opened import OpenedState
+from veiltab.curator.officer.open_state import OpenedState
 from veiltab.curator.officer.policy import Policy, policy_of
 from veiltab.curator.officer.trial import Trial, hypothetical_request, try_policy
 from veiltab.curator.records.served_files import ServedPolicy
@@ -30,12 +30,12 @@ class TrialForm:
     population: str
 
 
-def policy_page(books: Books) -> Page:
+def policy_page(books: StateReader) -> Page:
     """Return the page of the policy."""
     return Page(path="/policy", label="Policy", show=partial(_show, books))
 
 
-def _show(books: Books, visit: Visit) -> Response:
+def _show(books: StateReader, visit: Visit) -> Response:
     standing = books.standing
     served = standing.store.served.served_policy()
     policy, problem = _policy(standing)

@@ -10,10 +10,10 @@ from starlette.responses import Response
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.web.bodies import Form, whole_number
 from veiltab.common.web.pages import Page, Visit
-from veiltab.curator.console.books import Books
 from veiltab.curator.console.pages.timeline import timeline_of
 from veiltab.curator.console.pages.waiting_page import lines_of
 from veiltab.curator.console.paging import read_page, span_of
+from veiltab.curator.console.state_reader import StateReader
 from veiltab.curator.console.words import badge_of_state
 from veiltab.curator.officer.policy import MOST_DAYS, expiry
 from veiltab.curator.officer.requests import view_of
@@ -23,17 +23,17 @@ from veiltab.curator.progress.progress import HELD
 PER_PAGE = 50
 
 
-def releases_page(books: Books) -> Page:
+def releases_page(books: StateReader) -> Page:
     """Return the list of all releases."""
     return Page(path="/releases", label="Releases", show=partial(_list, books))
 
 
-def release_page(books: Books) -> Page:
+def release_page(books: StateReader) -> Page:
     """Return the page of one release, where persons decide."""
     return Page(path="/releases/{release}", show=partial(_show, books), act=partial(_decide, books))
 
 
-def _list(books: Books, visit: Visit) -> Response:
+def _list(books: StateReader, visit: Visit) -> Response:
     store = books.standing.store
     span = span_of(sum(store.releases.counts().values()), PER_PAGE, read_page(visit.query))
     shown = store.releases.releases_between(span.start, span.stop)
@@ -42,7 +42,7 @@ def _list(books: Books, visit: Visit) -> Response:
     )
 
 
-def _show(books: Books, visit: Visit, problem: str = "") -> Response:
+def _show(books: StateReader, visit: Visit, problem: str = "") -> Response:
     """Return the page; with a problem, the form as it was sent."""
     standing = books.standing
     stored = standing.store.releases.release(visit.parameters["release"])
@@ -70,7 +70,7 @@ def _show(books: Books, visit: Visit, problem: str = "") -> Response:
     )
 
 
-def _decide(books: Books, visit: Visit) -> Response:
+def _decide(books: StateReader, visit: Visit) -> Response:
     try:
         outcome = _outcome(books, visit)
     except InvalidInputError as error:
@@ -78,7 +78,7 @@ def _decide(books: Books, visit: Visit) -> Response:
     return visit.go_to(f"/releases/{outcome.release_id}", _said(outcome))
 
 
-def _outcome(books: Books, visit: Visit) -> Outcome:
+def _outcome(books: StateReader, visit: Visit) -> Outcome:
     """Do what a person decided.
 
     Raises:

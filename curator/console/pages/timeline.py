@@ -7,7 +7,7 @@ from veiltab.curator.audit.log import Event as AuditEvent
 from veiltab.curator.audit.log import Fact
 from veiltab.curator.budget.entries import Entry, percent
 from veiltab.curator.console.words import badge_of_state, badge_of_verdict, guarantee, nats
-from veiltab.curator.officer.opened import OpenedState
+from veiltab.curator.officer.open_state import OpenedState
 from veiltab.curator.officer.requests import AttributeStatus, attribute_statuses
 from veiltab.curator.progress.progress import APPROVED, HELD
 from veiltab.curator.progress.release_record import CuratorRelease, GrantDecision

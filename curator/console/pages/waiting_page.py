@@ -6,8 +6,8 @@ from functools import partial
 from starlette.responses import Response
 
 from veiltab.common.web.pages import Page, Visit
-from veiltab.curator.console.books import Books
 from veiltab.curator.console.paging import read_page, span_of
+from veiltab.curator.console.state_reader import StateReader
 from veiltab.curator.console.words import badge_of_state
 from veiltab.curator.officer.requests import view_of
 from veiltab.curator.officer.verdicts import waits_for
@@ -16,7 +16,7 @@ from veiltab.curator.progress.release_record import CuratorRelease
 PER_PAGE = 10
 
 
-def waiting_page(books: Books) -> Page:
+def waiting_page(books: StateReader) -> Page:
     """Return the first page."""
     return Page(path="/", label="Requests", show=partial(_show, books))
 
@@ -28,7 +28,7 @@ def lines_of(releases: Iterable[CuratorRelease], held: Container[str]) -> list[d
     ]
 
 
-def _show(books: Books, visit: Visit) -> Response:
+def _show(books: StateReader, visit: Visit) -> Response:
     standing = books.standing
     held = standing.store.decisions.waiting_for_a_person(books.now)
     open_releases = standing.store.releases.latest(0)

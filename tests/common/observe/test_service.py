@@ -12,7 +12,7 @@ from tests.worlds.parties import ALICE
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.observe.sinks import observing
 from veiltab.common.observe.span_messages import PartyStatus, status_from_proto, status_to_proto
-from veiltab.common.observe.status import Budget, Observation, Work
+from veiltab.common.observe.status import Activity, Budget, Observation
 from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.parties.identity import Identity, Party, Role, load_identity
 from veiltab.common.rpc.server import build_server
@@ -23,7 +23,7 @@ from veiltab.v1.status_pb2_grpc import StatusServiceStub
 
 SEEN = Observation(
     work=(
-        Work(
+        Activity(
             kind="alignment",
             id="",
             about="5 common respondents",
@@ -33,7 +33,9 @@ SEEN = Observation(
             n=5,
             matched=9,
         ),
-        Work(kind="release", id="ab" * 16, about="sex for rosa", state="requested", waiting_for="a person", since=99),
+        Activity(
+            kind="release", id="ab" * 16, about="sex for rosa", state="requested", waiting_for="a person", since=9
+        ),
     ),
     counts={("release", "requested"): 1},
     queues={"releases": 1},
@@ -61,7 +63,7 @@ def test_what_is_sent_is_what_arrives() -> None:
 def test_very_much_work_is_cut_to_the_newest() -> None:
     long = "x" * 5000
     work = tuple(
-        Work(kind="release", id=f"{n:032x}", about=long, state="requested", waiting_for=long, since=n)
+        Activity(kind="release", id=f"{n:032x}", about=long, state="requested", waiting_for=long, since=n)
         for n in range(10_000)
     )
     sent = status_to_proto(status(Observation(work=work)))

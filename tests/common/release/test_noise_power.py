@@ -15,7 +15,7 @@ from tests.common.release.lying_servers import Played, Rows, Server, played
 from veiltab.common.core.numbers.counts import is_accepted
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.receipts.canary_plan import planned_canaries
-from veiltab.common.release.receipts.families import Family
+from veiltab.common.release.receipts.noise_test_kinds import Family
 from veiltab.common.release.receipts.noise_tests import JOINT_LEVEL, NoiseTest, levels, noise_tests
 
 Sizes = tuple[int, ...]

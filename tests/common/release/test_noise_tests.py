@@ -16,7 +16,7 @@ from tests.common.release.slow_noise_tests import Changed, changes_of, columns_o
 from veiltab.common.core.numbers.counts import Binomial, CountLaw, Runs
 from veiltab.common.release.receipts import noise_tests as tested
 from veiltab.common.release.receipts.canary_changes import CanaryChanges, joined
-from veiltab.common.release.receipts.families import Family
+from veiltab.common.release.receipts.noise_test_kinds import Family
 from veiltab.common.release.receipts.noise_tests import CanaryOrders, NoiseTest, levels, members, noise_tests
 
 R = Fraction(3, 7)

@@ -9,7 +9,7 @@ import numpy as np
 
 from veiltab.common.core.numbers.counts import Binomial, accepted_sum
 from veiltab.common.release.receipts.canary_changes import ChangesCollector
-from veiltab.common.release.receipts.families import Family
+from veiltab.common.release.receipts.noise_test_kinds import Family
 from veiltab.common.release.receipts.noise_tests import CanaryOrders
 from veiltab.common.release.receipts.pooled_receipts import pooled_counts
 from veiltab.common.release.receipts.receipt import Receipt

@@ -13,7 +13,7 @@ from veiltab.common.core.texts.canonical import canonical_text, read_canonical
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.receipts.canary_changes import CanaryChanges
-from veiltab.common.release.receipts.families import Family
+from veiltab.common.release.receipts.noise_test_kinds import Family
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.receipts.testing import amount_receipt, is_right, joint_receipt
 from veiltab.common.release.table_spec import Column

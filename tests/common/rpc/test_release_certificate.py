@@ -22,7 +22,7 @@ from tests.made_receipts import beautified, made_tests
 from tests.worlds.parties import ALICE, BOB, CLOUD
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.modes import Sampling
-from veiltab.common.release.receipts.families import Family
+from veiltab.common.release.receipts.noise_test_kinds import Family
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.spec import release_of
 from veiltab.common.release.table_spec import TableSpec

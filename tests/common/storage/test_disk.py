@@ -1,4 +1,4 @@
-"""Room on a disk: what does not fit is refused before it is begun, in words that tell others no folder."""
+"""DiskReservations on a disk: what does not fit is refused before it is begun, in words that tell others no folder."""
 
 import logging
 import os
@@ -9,14 +9,14 @@ import pytest
 
 from tests.conftest import PlayedDisk
 from veiltab.common.errors import UnavailableError
-from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART, Room, free_bytes
+from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART, DiskReservations, free_bytes
 
 MIB, GIB = 2**20, 2**30
 
 
 @pytest.mark.parametrize("size", [0, 1, MIB, 3 * GIB])
 def test_a_reserve_stays_free(disk: PlayedDisk, size: int) -> None:
-    room = Room(Path("state"))
+    room = DiskReservations(Path("state"))
     disk.free = size + LEAST_RESERVE + size // RESERVE_PART
     room.check(size)
     disk.free -= 1
@@ -25,7 +25,7 @@ def test_a_reserve_stays_free(disk: PlayedDisk, size: int) -> None:
 
 
 def test_the_refusal_says_what_is_needed_and_the_log_where(disk: PlayedDisk, caplog: pytest.LogCaptureFixture) -> None:
-    room = Room(Path("/srv/alice"), "curator alice")
+    room = DiskReservations(Path("/srv/alice"), "curator alice")
     disk.free = 5 * GIB // 2
     with caplog.at_level(logging.ERROR):
         for _ in range(3):
@@ -39,18 +39,18 @@ def test_the_refusal_says_what_is_needed_and_the_log_where(disk: PlayedDisk, cap
 def test_both_disks_need_the_room(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     free = {Path("state"): 8 * GIB, Path("/shared/run"): 8 * GIB}
     monkeypatch.setattr("veiltab.common.storage.disk.free_bytes", free.__getitem__)
-    room = Room(Path("state"), "", Path("/shared/run"))
+    room = DiskReservations(Path("state"), "", Path("/shared/run"))
     room.check(4 * GIB)
     for folder in free:
         free[folder] = GIB
         with pytest.raises(UnavailableError, match=r"full but for 1\.0 GiB"):
-            Room(Path("state"), "", Path("/shared/run")).check(4 * GIB)
+            DiskReservations(Path("state"), "", Path("/shared/run")).check(4 * GIB)
         assert str(folder) in caplog.messages[-1]
         free[folder] = 8 * GIB
 
 
 def test_room_is_kept_until_it_is_given_back(disk: PlayedDisk) -> None:
-    room = Room(Path("state"))
+    room = DiskReservations(Path("state"))
     disk.free = 100 * MIB
     room.keep("one", 60 * MIB)
     room.keep("one", 60 * MIB)  # again is no more
@@ -68,7 +68,7 @@ def test_room_is_kept_until_it_is_given_back(disk: PlayedDisk) -> None:
     room.give_back("one")
     room.keep("three", 50 * MIB)
     with pytest.raises(UnavailableError, match=r"full but for 0\.0 MiB"):
-        Room(Path("state")).check(1, promised=200 * MIB)
+        DiskReservations(Path("state")).check(1, promised=200 * MIB)
 
 
 def test_free_is_what_a_party_may_write(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.curator.alignment.circle import KEY, Seat, alignment_of, table_of
 from veiltab.common.errors import NotReadyError, UnavailableError, VeiltabError
-from veiltab.common.storage.disk import Room
+from veiltab.common.storage.disk import DiskReservations
 from veiltab.curator.alignment.token_exchange import TokenExchange
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.peers.calls import Peers
@@ -23,7 +23,7 @@ class Curator:
 
     def __init__(self, name: str, folder: Path, ids: list[str]) -> None:
         self.name, self.folder = name, folder
-        self.store, self.room = CuratorStore(folder / "curator.sqlite"), Room(folder)
+        self.store, self.room = CuratorStore(folder / "curator.sqlite"), DiskReservations(folder)
         exchange = TokenExchange(name, "alice", folder / "alignments", self.room)
         self.alignment = alignment_of(self, exchange)
         self.table = table_of(ids, "content of " + name)

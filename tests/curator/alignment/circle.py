@@ -10,10 +10,10 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from tests.curator.made_rows import rows_of, table_with, workplace
+from tests.curator.made_rows import execution, rows_of, table_with
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import NotReadyError
-from veiltab.common.storage.disk import Room
+from veiltab.common.storage.disk import DiskReservations
 from veiltab.curator.alignment.alignment import Alignment
 from veiltab.curator.alignment.intersection import Lacking
 from veiltab.curator.alignment.joining.id_join import IdJoin
@@ -113,7 +113,7 @@ class Seat:
     def open(self) -> None:
         """Start it on its folder, as a process does."""
         (hub, *spokes), place = self.names, self.folder / "alignments"
-        self.store, self.room = CuratorStore(self.folder / "curator.sqlite"), Room(self.folder)
+        self.store, self.room = CuratorStore(self.folder / "curator.sqlite"), DiskReservations(self.folder)
         legs = Legs(
             self.name,
             spokes if self.name == hub else [hub],
@@ -165,7 +165,7 @@ def alignment_of(seat: Any, exchange: Any) -> Alignment:  # noqa: ANN401 - of an
         seat,
         exchange,
         seat.room,
-        workplace(seat.folder),
+        execution(seat.folder),
         most_respondents=10**9,
         lacking=seat.lacking,
     )

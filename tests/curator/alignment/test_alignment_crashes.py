@@ -118,7 +118,7 @@ def test_what_is_damaged_between_two_passes_is_made_again(
     """Also if the rows that it is made from are not: the curator neither ends nor fails for ever."""
     align(*both)
     curator, result = both[who], both[1 - who].alignment.result()
-    run, damaged = curator.alignment._workplace.run, list[Path]()
+    run, damaged = curator.alignment._execution.run, list[Path]()
     before = set(run.folder.iterdir())
     folder = next(folder_of(curator).iterdir())
     (folder / "tokens.bin").unlink()
@@ -133,7 +133,7 @@ def test_what_is_damaged_between_two_passes_is_made_again(
                         damage(path, how)
 
     engine = Damaging()
-    monkeypatch.setattr("veiltab.curator.table.workplace.InProcess", lambda: engine)
+    monkeypatch.setattr("veiltab.curator.table.execution.InProcess", lambda: engine)
     with pytest.raises(FileNotFoundError if how == "deleted" else TransferError):
         align_once(curator, folder.name)
     assert len(damaged) == 1
@@ -144,7 +144,7 @@ def test_what_is_damaged_between_two_passes_is_made_again(
 @pytest.mark.parametrize("how", DAMAGES)
 def test_a_curator_whose_table_is_damaged_ends_and_says_what_to_do(both: tuple[Curator, Curator], how: str) -> None:
     alice, bob = both
-    run, symbols = alice.alignment._workplace.run, np.zeros(len(alice.ids), np.uint8)
+    run, symbols = alice.alignment._execution.run, np.zeros(len(alice.ids), np.uint8)
     rows = rows_on_disk({"length": symbols.dtype}, run)
     rows.append(pa.array(alice.ids, pa.large_string()), np.ones(len(alice.ids), np.bool_), {"length": symbols})
     rows.check()

@@ -9,7 +9,7 @@ from tests.curator.alignment.circle import ABSENT, Curator, align, circle, symbo
 from tests.curator.disk_use import disk_use
 from veiltab.common.errors import DeniedError, InvalidInputError, NotReadyError
 from veiltab.common.oblivious.store import slots_for
-from veiltab.common.storage.disk import Room
+from veiltab.common.storage.disk import DiskReservations
 from veiltab.curator.alignment.disk_needs import alignment_bytes
 from veiltab.curator.alignment.joining.hub_leg import SHOWN_BYTES
 from veiltab.curator.alignment.joining.join_messages import JoinKind, Message
@@ -119,14 +119,14 @@ def test_an_alignment_writes_no_more_than_is_kept_for_it(tmp_path: Path) -> None
 
 
 def test_a_spoke_keeps_room_for_the_rows_of_a_wider_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept, room = dict[str, int](), Room.keep
+    kept, room = dict[str, int](), DiskReservations.keep
 
-    def noted(self: Room, name: str, size: int) -> None:
+    def noted(self: DiskReservations, name: str, size: int) -> None:
         kept[name] = max(size, kept.get(name, 0))
         room(self, name, size)
 
     with circle(tmp_path, [PEOPLE, PEOPLE[:100]]) as (alice, bob):
-        monkeypatch.setattr(Room, "keep", noted)
+        monkeypatch.setattr(DiskReservations, "keep", noted)
         with disk_use(bob.folder) as use:
             align(alice, bob)
         more = alignment_bytes(300, bob.table.respondents.types.values(), 2)

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import PlayedDisk
 from tests.curator.alignment.circle import table_of
 from veiltab.common.errors import DeniedError, TransferError, UnavailableError, VeiltabError
-from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART, Room
+from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART, DiskReservations
 from veiltab.curator.alignment.token_exchange import TokenExchange
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.table.table import Table
@@ -46,7 +46,7 @@ def people(count: int) -> Table:
 def test_tokens_of_a_larger_table_are_not_begun_without_room_for_them(
     tmp_path: Path, disk: PlayedDisk, rows: int, begun: int, written: int
 ) -> None:
-    room = Room(tmp_path)
+    room = DiskReservations(tmp_path)
     exchange, table = TokenExchange("bob", "alice", tmp_path, room), people(rows)
     part, whole = tmp_path / "hub-tokens.part", tmp_path / "hub-tokens.bin"
     part.write_bytes(TOKENS[:begun])
@@ -75,7 +75,7 @@ def test_what_is_written_takes_no_room_a_second_time(tmp_path: Path, disk: Playe
 
     excess = 299 * 33
     disk.free = excess + LEAST_RESERVE + excess // RESERVE_PART
-    exchange = TokenExchange("bob", "alice", tmp_path, Room(tmp_path))
+    exchange = TokenExchange("bob", "alice", tmp_path, DiskReservations(tmp_path))
     asyncio.run(exchange.run("a", people(1), tmp_path, cast("Peers", Filling())))
     assert (tmp_path / "hub-tokens.bin").read_bytes() == TOKENS
 
@@ -85,7 +85,7 @@ def test_tokens_of_a_table_that_is_no_larger_have_their_room_already(
     tmp_path: Path, disk: PlayedDisk, rows: int
 ) -> None:
     disk.free = 0
-    exchange = TokenExchange("bob", "alice", tmp_path, Room(tmp_path))
+    exchange = TokenExchange("bob", "alice", tmp_path, DiskReservations(tmp_path))
     asyncio.run(exchange.run("a", people(rows), tmp_path, cast("Peers", Hub())))
     assert (tmp_path / "hub-tokens.bin").read_bytes() == TOKENS
 
@@ -104,7 +104,7 @@ def test_only_what_a_broken_connection_left_is_gone_on_with(tmp_path: Path, erro
                 if len(asked) == 1:
                     raise error
 
-    exchange, hub = TokenExchange("bob", "alice", tmp_path, Room(tmp_path)), cast("Peers", Breaking())
+    exchange, hub = TokenExchange("bob", "alice", tmp_path, DiskReservations(tmp_path)), cast("Peers", Breaking())
     with pytest.raises(type(error)):
         asyncio.run(exchange.run("a", people(300), tmp_path, hub))
     asyncio.run(exchange.run("a", people(300), tmp_path, hub))
@@ -113,7 +113,7 @@ def test_only_what_a_broken_connection_left_is_gone_on_with(tmp_path: Path, erro
 
 
 def test_a_hub_fetches_nothing_and_a_spoke_sends_nothing(tmp_path: Path) -> None:
-    hub, spoke = (TokenExchange(name, "alice", tmp_path, Room(tmp_path)) for name in ("alice", "bob"))
+    hub, spoke = (TokenExchange(name, "alice", tmp_path, DiskReservations(tmp_path)) for name in ("alice", "bob"))
     assert asyncio.run(hub.run("a", people(1), tmp_path, cast("Peers", None))) is None
     hub.check_tokens_are_shared()
     with pytest.raises(DeniedError, match="hub alice: only the hub sends tokens"):

@@ -21,9 +21,9 @@ from veiltab.common.tasks.engine import InProcess
 from veiltab.curator.alignment import intersection, token_order
 from veiltab.curator.alignment.intersection import HubRows, Joined, Lacking, Tokens
 from veiltab.curator.alignment.token_order import TokenOrder
+from veiltab.curator.table.execution import Execution
 from veiltab.curator.table.table_rows import TableRows, rows_on_disk
 from veiltab.curator.table.tokens import tokens
-from veiltab.curator.table.workplace import Workplace
 
 KEY = bytes(range(32))
 LACKING: Mapping[str, Lacking] = {
@@ -87,7 +87,7 @@ def test_the_sections_of_many_rows_are_the_whole(tmp_path: Path, run: RunFiles) 
 
 def check_sections(tmp_path: Path, run: RunFiles, rows: int, *, at_least: int) -> None:
     ids, columns, table = made_table(rows)
-    ordered = TokenOrder(table, Workplace(run=run, engine=InProcess()))
+    ordered = TokenOrder(table, Execution(run=run, engine=InProcess()))
     own = tmp_path / "own"
     ordered.write(KEY, own)
     whole, by_token = ordered_tokens(ids)
@@ -146,7 +146,7 @@ def joined_with(
     folder: Path, table: TableRows, hub: Tokens, lacking: Mapping[str, Lacking]
 ) -> tuple[list[HubRows], int]:
     """Return the rows of a hub, and how many are of people in a table."""
-    ordered, joined = TokenOrder(table, Workplace(run=new_run(folder), engine=InProcess())), Joined()
+    ordered, joined = TokenOrder(table, Execution(run=new_run(folder), engine=InProcess())), Joined()
     ordered.write(KEY, folder / "own")
     (folder / "hub").write_bytes(hub.tobytes())
     return list(ordered.rows(folder / "hub", lacking, joined)), joined.matched
@@ -220,7 +220,7 @@ def turned(by: int) -> Turn:
 @pytest.mark.parametrize("turn", [*map(exchanged, [0, 1, 2999, 5000, 9998]), *map(turned, [1, 3000, 9999])])
 def test_tokens_of_a_hub_that_are_not_ascending_are_refused(tmp_path: Path, run: RunFiles, turn: Turn) -> None:
     ids, _, table = made_table(10_000)
-    ordered = TokenOrder(table, Workplace(run=run, engine=InProcess()))
+    ordered = TokenOrder(table, Execution(run=run, engine=InProcess()))
     ordered.write(KEY, tmp_path / "own")
     theirs, _ = ordered_tokens(ids)
     (tmp_path / "hub").write_bytes(turn(theirs).tobytes())
@@ -230,11 +230,11 @@ def test_tokens_of_a_hub_that_are_not_ascending_are_refused(tmp_path: Path, run:
 
 @pytest.mark.usefixtures("small")
 def test_each_pass_says_how_far_it_is(tmp_path: Path, run: RunFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.curator.table.workplace.SMALL", 0)
+    monkeypatch.setattr("veiltab.curator.table.execution.SMALL", 0)
     _, _, table = made_table(10_000)
     stage = Stage()
     engine = Watched(stage)
-    ordered = TokenOrder(table, Workplace(run=run, engine=engine), stage)
+    ordered = TokenOrder(table, Execution(run=run, engine=engine), stage)
     ordered.write(KEY, tmp_path / "own")
     assert not str(stage)
     list(ordered.rows(tmp_path / "own", LACKING, Joined()))
@@ -257,7 +257,7 @@ def test_rows_are_numbered_among_the_respondents(tmp_path: Path, run: RunFiles) 
     for start in range(0, 10_000, 777):
         part = slice(start, start + 777)
         rows.append(pa.array(everybody[part], pa.large_string()), kept[part], {})
-    TokenOrder(rows, Workplace(run=run, engine=InProcess())).write(KEY, tmp_path / "own")
+    TokenOrder(rows, Execution(run=run, engine=InProcess())).write(KEY, tmp_path / "own")
     whole, _ = ordered_tokens([name for name, is_kept in zip(everybody, kept, strict=True) if is_kept])
     assert (tmp_path / "own").read_bytes() == whole.tobytes()
 
@@ -266,7 +266,7 @@ def test_rows_are_numbered_among_the_respondents(tmp_path: Path, run: RunFiles) 
 def test_two_orders_of_a_run_keep_apart(tmp_path: Path, run: RunFiles) -> None:
     """Such as those of two alignments, of which the earlier one ends."""
     ids, columns, table = made_table(5000)
-    first, second = (TokenOrder(table, Workplace(run=run, engine=InProcess())) for _ in range(2))
+    first, second = (TokenOrder(table, Execution(run=run, engine=InProcess())) for _ in range(2))
     first.write(bytes(32), tmp_path / "first")
     second.write(KEY, tmp_path / "own")
     del first

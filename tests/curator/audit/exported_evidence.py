@@ -31,7 +31,7 @@ from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.audit.log import Event
 from veiltab.curator.evidence.check import check_evidence
 from veiltab.curator.evidence.export import EvidenceOrder, _Bundle, write_evidence
-from veiltab.curator.officer.opened import OpenedState, open_state
+from veiltab.curator.officer.open_state import OpenedState, open_state
 from veiltab.curator.officer.verdicts import approve, deny
 from veiltab.curator.progress.progress import HELD
 from veiltab.curator.progress.release_record import PublicationDigests

@@ -20,10 +20,10 @@ from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.web import pages
 from veiltab.common.web.application import ConsoleApplication
 from veiltab.curator.check.inspection import Inspection, inspect_table
-from veiltab.curator.console.books import Books
 from veiltab.curator.console.curator_console import curator_console
 from veiltab.curator.console.journal import AuditJournal
-from veiltab.curator.officer.opened import OpenedState, open_state
+from veiltab.curator.console.state_reader import StateReader
+from veiltab.curator.officer.open_state import OpenedState, open_state
 
 ID = "0" * 31 + "1"
 
@@ -56,7 +56,7 @@ class Office:
 
     folder: Path
     standing: OpenedState
-    books: Books
+    books: StateReader
     application: ConsoleApplication
 
     def enter(self, person: str) -> Guest:
@@ -77,7 +77,7 @@ def office_fixture(tmp_path: Path, study_bytes: bytes) -> Iterator[Office]:
 
 def application_of(
     standing: OpenedState,
-    books: Books,
+    books: StateReader,
     identity: Identity | None = None,
     inspect: Callable[[], Inspection] | None = None,
 ) -> ConsoleApplication:
@@ -100,5 +100,5 @@ def opened_office(tmp_path: Path, study_bytes: bytes, **asked: Any) -> Iterator[
         hold(store, request, "sex", "age", now=1_700_000_000)
     with open_state(path, tmp_path / "state", None) as standing:
         inspect = partial(inspect_table, table, standing.study, "alice")
-        books = Books(standing, path)
+        books = StateReader(standing, path)
         yield Office(tmp_path, standing, books, application_of(standing, books, inspect=inspect))

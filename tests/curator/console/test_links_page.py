@@ -15,10 +15,10 @@ from tests.curator.console.console_seat import ANA, Office, application_of, offi
 from tests.worlds.parties import ALICE, BOB
 from tests.worlds.states import curator_state
 from veiltab.common.rpc.parties.identity import Party
-from veiltab.curator.console.books import Books
+from veiltab.curator.console.state_reader import StateReader
 from veiltab.curator.linkage.linkage_report import LinkageReport, PassCount
 from veiltab.curator.linkage.linkages import Linkages, LinkedSample
-from veiltab.curator.officer.opened import OpenedState, open_state
+from veiltab.curator.officer.open_state import OpenedState, open_state
 
 STUDY = FULL.replace(*CHANGES["identity in the place of ids"][:2])
 SPOKE = LinkageReport(
@@ -42,7 +42,7 @@ def office_of(folder: Path, report: LinkageReport | None, party: Party = ALICE) 
         if report is not None:
             Linkages(store.connection, store.audit).record("a" * 32, report, NO_SAMPLE)
     with open_state(path, folder / "state", None) as standing:
-        yield standing, enter(application_of(standing, Books(standing, path)), ANA)
+        yield standing, enter(application_of(standing, StateReader(standing, path)), ANA)
 
 
 def text_of(guest: Guest) -> str:

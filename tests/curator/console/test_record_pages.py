@@ -26,12 +26,12 @@ from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.storage.database import transaction
 from veiltab.curator.audit.log import Event
 from veiltab.curator.cli import curator
-from veiltab.curator.console.books import Books
 from veiltab.curator.console.pages.budget_page import Point, months_of, points_of, thinned
 from veiltab.curator.console.paging import span_of
+from veiltab.curator.console.state_reader import StateReader
 from veiltab.curator.console.words import badge_of_state, nats
 from veiltab.curator.evidence.check import check_evidence
-from veiltab.curator.officer.opened import open_state
+from veiltab.curator.officer.open_state import open_state
 from veiltab.curator.officer.policy import policy_of
 from veiltab.curator.progress.progress import APPROVED, HELD
 
@@ -99,7 +99,7 @@ def test_what_is_tried_is_a_request_and_a_policy_that_was_edited_is_said_to_be(o
     served = office.standing.store.served
     served.set_served_policy(policy, 1, None, persons=2)
     with open_state(office.folder / "study.toml", office.folder / "state", None) as standing:
-        ana = enter(application_of(standing, Books(standing, office.folder / "study.toml")), ANA)
+        ana = enter(application_of(standing, StateReader(standing, office.folder / "study.toml")), ANA)
         assert "The file has changed" not in ana.get("/policy").text
         for wrong in ("epsilon=x", "epsilon=0.3&population=x", "epsilon=0.3&researcher=nobody", "epsilon=0.3&delta=2"):
             assert 'class="problem" role="alert"' in ana.get(f"/policy?attribute=sex&{wrong}").text

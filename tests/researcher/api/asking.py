@@ -12,7 +12,7 @@ import pytest
 from tests.researcher.made_client import MadeClient
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.researcher.api.application import Api
-from veiltab.researcher.api.resources import Desk
+from veiltab.researcher.api.resources import Handlers
 from veiltab.researcher.api.tokens import Scope, Tokens
 from veiltab.researcher.client.client import Client
 
@@ -64,7 +64,7 @@ class Program:
 def made_program(folder: Path, role: Role = Role.RESEARCHER, made: MadeClient | None = None) -> Iterator[Program]:
     now = [1_900_000_000.0]
     tokens, made = Tokens(folder, lambda: now[0]), made or MadeClient(role=role)
-    api = Api(Desk(cast("Client", made)).resources, tokens, lambda der: der == OWN)
+    api = Api(Handlers(cast("Client", made)).resources, tokens, lambda der: der == OWN)
     yield Program(api=api, tokens=tokens, made=made, now=now)
     tokens.close()
 

@@ -69,7 +69,7 @@ class _Look:
         return any(isinstance(said, Progress) and said.state.unsuccessful for said in self.said.values())
 
 
-class Looks:
+class Subscriptions:
     """The releases of one curator that are under way, as the other curators see them.
 
     `wakes` counts the calls of `wake`: what changed between a step and the wait after it is not missed.

@@ -13,8 +13,8 @@ import pytest
 
 from veiltab.common.collection.oracles import ORACLE_NAMES, Oracle, oracle_for, oracle_of
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.crowd import Blanket, CrowdCertificate, _largest
 from veiltab.common.privacy.shuffle import OrderCertificate
+from veiltab.common.privacy.shuffle_two_level import Blanket, CrowdCertificate, _largest
 from veiltab.researcher.collection.shuffling import certificate_of
 
 RATIOS = [Fraction(1), Fraction(11, 10), Fraction(3, 2), Fraction(2), Fraction(3)]

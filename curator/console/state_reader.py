@@ -17,10 +17,10 @@ from veiltab.curator.audit.log import EMPTY, chained
 from veiltab.curator.budget.coalitions import bounds_of_charges
 from veiltab.curator.budget.entries import Entry
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.officer.opened import OpenedState, check_served_study, current_budget
+from veiltab.curator.officer.open_state import OpenedState, check_served_study, current_budget
 
 
-class Books:
+class StateReader:
     """The opened state of one curator; its threads take turns.
 
     Args:

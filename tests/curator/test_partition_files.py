@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.storage.partitions import write_batch
 from veiltab.common.storage.run_files import new_run
-from veiltab.curator.table.spread import SpreadRows
+from veiltab.curator.table.partition_files import SpreadRows
 
 BITS = 4
 

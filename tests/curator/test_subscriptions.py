@@ -8,7 +8,7 @@ import pytest
 from tests.curator.curators_progress import progress
 from veiltab.common.errors import UnavailableError, VeiltabError
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.peers.looks import Looks, Others, PeerAnswer
+from veiltab.curator.peers.subscriptions import Others, PeerAnswer, Subscriptions
 from veiltab.curator.progress.release_record import Progress
 
 MANY = [f"{number:032x}" for number in range(256)]
@@ -18,11 +18,11 @@ AWAY = UnavailableError("no connection", where="curator carol")
 
 @pytest.fixture(autouse=True)
 def no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.curator.peers.looks.PAUSES", (0.005, 0.02))
+    monkeypatch.setattr("veiltab.curator.peers.subscriptions.PAUSES", (0.005, 0.02))
 
 
 async def waiting(
-    looks: Looks, *names: str, deadline: float = AHEAD, attempt: int = 0, is_refused: bool = False
+    looks: Subscriptions, *names: str, deadline: float = AHEAD, attempt: int = 0, is_refused: bool = False
 ) -> list[asyncio.Task[None]]:
     """Let some releases wait for something else than what is known of them."""
     seen = await asyncio.gather(*(looks.progress(name) for name in names))
@@ -75,11 +75,11 @@ class Carol:
             heard.append(names)  # noqa: PERF401 - they come one after the other
 
 
-def follow(scenario: Callable[[Looks, Carol], Awaitable[None]]) -> None:
+def follow(scenario: Callable[[Subscriptions, Carol], Awaitable[None]]) -> None:
     """Let alice follow carol."""
 
     async def limited() -> None:
-        looks, carol = Looks(), Carol()
+        looks, carol = Subscriptions(), Carol()
         following = asyncio.create_task(looks.run(carol))
         async with asyncio.timeout(20):
             await scenario(looks, carol)
@@ -89,7 +89,7 @@ def follow(scenario: Callable[[Looks, Carol], Awaitable[None]]) -> None:
 
 
 def test_hundreds_that_are_followed_are_asked_about_once() -> None:
-    async def scenario(looks: Looks, carol: Carol) -> None:
+    async def scenario(looks: Subscriptions, carol: Carol) -> None:
         names = [*MANY, "f" * 32]
         carol.says.put_nowait(dict.fromkeys(names, progress()))
         tasks = await waiting(looks, *names)
@@ -106,7 +106,7 @@ def test_hundreds_that_are_followed_are_asked_about_once() -> None:
 
 
 def test_the_same_refusal_is_no_news_and_another_answer_is() -> None:
-    async def scenario(looks: Looks, carol: Carol) -> None:
+    async def scenario(looks: Subscriptions, carol: Carol) -> None:
         carol.says.put_nowait({"1": AWAY})
         (task,) = await waiting(looks, "1")
         carol.says.put_nowait({"1": UnavailableError("no connection", where="curator carol")})
@@ -121,7 +121,7 @@ def test_the_same_refusal_is_no_news_and_another_answer_is() -> None:
 
 
 def test_what_changed_here_before_or_during_the_wait_ends_it() -> None:
-    async def scenario(looks: Looks, carol: Carol) -> None:
+    async def scenario(looks: Subscriptions, carol: Carol) -> None:
         carol.says.put_nowait({"1": progress()})
         (task,) = await waiting(looks, "1")
         await turns()
@@ -136,7 +136,7 @@ def test_what_changed_here_before_or_during_the_wait_ends_it() -> None:
 
 
 def test_a_deadline_ends_the_wait_and_so_does_a_pause_after_a_step_that_was_refused() -> None:
-    async def scenario(looks: Looks, carol: Carol) -> None:
+    async def scenario(looks: Subscriptions, carol: Carol) -> None:
         carol.says.put_nowait({"1": progress()})
         await asyncio.gather(*await waiting(looks, "1", deadline=1.0))
         asking = asyncio.create_task(waiting(looks, "2", attempt=9, is_refused=True))
@@ -148,7 +148,7 @@ def test_a_deadline_ends_the_wait_and_so_does_a_pause_after_a_step_that_was_refu
 
 
 def test_a_release_more_is_followed_in_the_same_call_and_one_that_was_forgotten_again() -> None:
-    async def scenario(looks: Looks, carol: Carol) -> None:
+    async def scenario(looks: Subscriptions, carol: Carol) -> None:
         for names in ("1", "2", "1"):
             looks.forget(names)
             asking = asyncio.create_task(looks.progress(names))
@@ -164,9 +164,9 @@ def test_a_release_more_is_followed_in_the_same_call_and_one_that_was_forgotten_
 def test_a_call_asks_for_no_more_than_can_be_followed_and_the_next_one_for_what_is_under_way(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("veiltab.curator.peers.looks.MOST_FOLLOWED", 3)
+    monkeypatch.setattr("veiltab.curator.peers.subscriptions.MOST_FOLLOWED", 3)
 
-    async def scenario(looks: Looks, carol: Carol) -> None:
+    async def scenario(looks: Subscriptions, carol: Carol) -> None:
         for name in ("1", "2", "3", "4"):
             carol.says.put_nowait({name: progress()} if name != "4" else {"1": progress()})
             asking = asyncio.create_task(looks.progress(name))
@@ -182,7 +182,7 @@ def test_a_call_asks_for_no_more_than_can_be_followed_and_the_next_one_for_what_
 
 
 def test_a_call_that_ends_is_made_again_at_once_and_one_that_fails_after_a_pause() -> None:
-    async def scenario(looks: Looks, carol: Carol) -> None:
+    async def scenario(looks: Subscriptions, carol: Carol) -> None:
         carol.says.put_nowait({"1": progress()})
         (task,) = await waiting(looks, "1")
         carol.says.put_nowait(None)
@@ -202,9 +202,9 @@ def test_a_call_that_ends_is_made_again_at_once_and_one_that_fails_after_a_pause
 
 
 def test_a_call_that_ends_without_a_word_is_made_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.curator.peers.looks.PAUSES", (1.0, 0.05, 0.1))  # a busy machine is slower than .05 s
+    monkeypatch.setattr("veiltab.curator.peers.subscriptions.PAUSES", (1.0, 0.05, 0.1))  # slow machines
 
-    async def scenario(looks: Looks, carol: Carol) -> None:
+    async def scenario(looks: Subscriptions, carol: Carol) -> None:
         asking = asyncio.create_task(looks.progress("1"))
         for _ in range(3):
             carol.says.put_nowait(None)
@@ -219,9 +219,9 @@ def test_a_call_that_ends_without_a_word_is_made_again_after_a_pause(monkeypatch
 
 
 def test_a_curator_that_says_nothing_of_a_release_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.curator.peers.looks._SILENT_SECONDS", 0.005)
+    monkeypatch.setattr("veiltab.curator.peers.subscriptions._SILENT_SECONDS", 0.005)
 
-    async def scenario(looks: Looks, carol: Carol) -> None:
+    async def scenario(looks: Subscriptions, carol: Carol) -> None:
         carol.says.put_nowait({"another": progress()})
         others = await looks.progress("1")
         assert isinstance(others, UnavailableError)
@@ -236,9 +236,9 @@ def test_a_curator_that_says_nothing_of_a_release_is_away(monkeypatch: pytest.Mo
 
 
 def test_of_whom_nothing_is_awaited_only_what_it_says_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.curator.peers.looks._SILENT_SECONDS", 0.005)
+    monkeypatch.setattr("veiltab.curator.peers.subscriptions._SILENT_SECONDS", 0.005)
 
-    async def scenario(looks: Looks, carol: Carol) -> None:
+    async def scenario(looks: Subscriptions, carol: Carol) -> None:
         # Before she was asked, when she is away, and when she answers.
         assert await looks.progress("1", {"alice"}) == ()
         assert isinstance(await looks.progress("1"), UnavailableError)
@@ -260,7 +260,7 @@ def test_of_whom_nothing_is_awaited_only_what_it_says_counts(monkeypatch: pytest
 
 @pytest.mark.parametrize("carol", [None, AWAY, progress(curator="carol")], ids=["silent", "away", "there"])
 def test_nobody_s_silence_hides_that_a_release_ended_elsewhere(carol: PeerAnswer | None) -> None:
-    async def scenario(looks: Looks, _: Carol) -> None:
+    async def scenario(looks: Subscriptions, _: Carol) -> None:
         looks._curators = ("bob", "carol")
         look, bob = looks._look("1"), progress(state=ReleaseState.DENIED)
         look.said = {"bob": progress(), **({} if carol is None else {"carol": carol})}
@@ -276,11 +276,11 @@ def test_nobody_s_silence_hides_that_a_release_ended_elsewhere(carol: PeerAnswer
         there = (carol,) if isinstance(carol, Progress) else ()
         assert await looks.progress("1") == (bob, *there)
 
-    asyncio.run(scenario(Looks(), Carol()))
+    asyncio.run(scenario(Subscriptions(), Carol()))
 
 
 def test_without_a_release_nobody_is_called() -> None:
-    async def scenario(looks: Looks, carol: Carol) -> None:
+    async def scenario(looks: Subscriptions, carol: Carol) -> None:
         await turns()
         carol.says.put_nowait({"1": progress()})
         await looks.progress("1")

@@ -17,7 +17,7 @@ _COPIED = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workplace:
+class Execution:
     """What performs tasks, and the files of the run.
 
     Args:

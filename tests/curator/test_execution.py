@@ -51,9 +51,9 @@ from veiltab.curator.columns.sample_rows import SampleRows, gathering_on, groupi
 from veiltab.curator.officer.work_options import WorkOptions
 from veiltab.curator.party.serving import _work
 from veiltab.curator.records.store import CuratorStore
-from veiltab.curator.table import workplace
+from veiltab.curator.table import execution
+from veiltab.curator.table.execution import Execution
 from veiltab.curator.table.table_rows import TableRows, rows_on_disk
-from veiltab.curator.table.workplace import Workplace
 
 KEY = bytes(range(32))
 ID = "0" * 31 + "1"
@@ -76,11 +76,11 @@ def table_in(run: RunFiles, rows: int) -> TableRows:
     return table
 
 
-def aligned_in(place: Workplace, folder: Path, rows: int) -> str:
+def aligned_in(place: Execution, folder: Path, rows: int) -> str:
     return aligned_from(table_in(place.run, rows), place, folder)
 
 
-def aligned_from(table: TableRows, place: Workplace, folder: Path) -> str:
+def aligned_from(table: TableRows, place: Execution, folder: Path) -> str:
     """Align a table with that of a curator who has every second of its respondents; return the digest of all files."""
     ordered = TokenOrder(table, place)
     ordered.write(KEY, folder / "own")
@@ -101,7 +101,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(token_order, "SPREAD", 2500)
     monkeypatch.setattr(partitions, "SECTION", 3000)
     monkeypatch.setattr(partitions, "PART", 1000)
-    monkeypatch.setattr(workplace, "SMALL", 1)
+    monkeypatch.setattr(execution, "SMALL", 1)
 
 
 def encrypted(folder: Path, table: AlignedTable, rows: SampleRows | DrawnSample, canaries: int) -> str:
@@ -136,7 +136,7 @@ def released(folder: Path, engine: Engine, sizes: tuple[int, int, int], *, is_re
     here.mkdir()
     scheme = scheme_of("wor", population=rows, sample=sample)
     pieces = scheme.draw_pieces(table.tokens(), KEY, grouping_on(here), gathering_on(here))
-    there = Workplace(run=new_run(folder), engine=engine, is_remote=is_remote)
+    there = Execution(run=new_run(folder), engine=engine, is_remote=is_remote)
     drawn = DrawnSample(table, sample, KEY, ("place", "sex"), there)
     assert not list(there.run.folder.glob("*-copy-*"))
     assert len(drawn) == sample
@@ -156,7 +156,7 @@ def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_draw_in_tasks_says_how_far_it_is(tmp_path: Path) -> None:
     table, stage = aligned_table(tmp_path, 6000), Stage()
     engine = Watched(stage)
-    place = Workplace(run=new_run(tmp_path), engine=engine)
+    place = Execution(run=new_run(tmp_path), engine=engine)
     drawn = DrawnSample(table, 6000, KEY, ("sex",), place, stage)
     # Of its two passes the first has left nothing: it would take as much room as the second.
     assert all("-ordered-" in path.name for path in place.run.folder.iterdir())
@@ -188,7 +188,7 @@ def test_a_release_in_tasks_is_the_release(tmp_path: Path, sizes: tuple[int, int
 
 @pytest.mark.usefixtures("small", "short_chunks")
 def test_ciphertext_that_was_read_takes_no_room_any_more(tmp_path: Path) -> None:
-    table, place = aligned_table(tmp_path, 5000), Workplace(run=new_run(tmp_path), engine=InProcess())
+    table, place = aligned_table(tmp_path, 5000), Execution(run=new_run(tmp_path), engine=InProcess())
     drawn = DrawnSample(table, 5000, KEY, ("sex",), place)
     noise = noise_with(population=5000, sample=5000, canaries=0)
     column = drawn.column(table, "sex")
@@ -218,7 +218,7 @@ def here_and(folder: Path, engine: Engine, *, rows: int, is_remote: bool = False
     for name, one, remote in (("here", InProcess(), False), ("there", engine, is_remote)):
         own = folder / name
         own.mkdir()
-        made.append(aligned_in(Workplace(run=new_run(own), engine=one, is_remote=remote), own, rows))
+        made.append(aligned_in(Execution(run=new_run(own), engine=one, is_remote=remote), own, rows))
     return made[0], made[1]
 
 
@@ -235,7 +235,7 @@ def test_remote_tasks_read_and_write_files_of_the_run_alone(tmp_path: Path, monk
         raise AssertionError("a plain file")
 
     monkeypatch.setattr("veiltab.common.storage.stored.PlainFile.opened", refuse)
-    place = Workplace(run=new_run(tmp_path), engine=Twice(), is_remote=True)
+    place = Execution(run=new_run(tmp_path), engine=Twice(), is_remote=True)
     aligned_in(place, tmp_path, 10_000)
     left = b"".join(path.read_bytes() for path in place.run.folder.iterdir())
     own = (tmp_path / "own").read_bytes()
@@ -247,7 +247,7 @@ def test_remote_tasks_read_and_write_files_of_the_run_alone(tmp_path: Path, monk
 def test_remote_tasks_see_a_copy_of_a_file(tmp_path: Path) -> None:
     data = np.random.default_rng(1).bytes(3 * 2**20 + 5)
     (tmp_path / "file").write_bytes(data)
-    place = Workplace(run=new_run(tmp_path), engine=Twice(), is_remote=True)
+    place = Execution(run=new_run(tmp_path), engine=Twice(), is_remote=True)
     with place.stored(tmp_path / "file", "copy").opened() as copy:
         assert copy.read(0, len(data)).tobytes() == data
 
@@ -275,7 +275,7 @@ class _Exchanging:
 def test_files_that_were_exchanged_in_the_shared_folder_are_not_decrypted(tmp_path: Path, kind: str) -> None:
     """The table in the place of the sorted tokens would be sent to the other curators as tokens, decrypted."""
     run = new_run(tmp_path)
-    place = Workplace(run=run, engine=_Exchanging(run, kind), is_remote=True)
+    place = Execution(run=run, engine=_Exchanging(run, kind), is_remote=True)
     with pytest.raises(IntegrityError, match="was altered"):
         aligned_in(place, tmp_path, 10_000)
     assert (tmp_path / "own").exists() == (kind == "_Join")
@@ -283,9 +283,9 @@ def test_files_that_were_exchanged_in_the_shared_folder_are_not_decrypted(tmp_pa
 
 
 def test_a_small_table_is_never_handed_over(tmp_path: Path) -> None:
-    place = Workplace(run=new_run(tmp_path), engine=Twice())
-    assert isinstance(place.engine_for(workplace.SMALL - 1), InProcess)
-    assert place.engine_for(workplace.SMALL) is place.engine
+    place = Execution(run=new_run(tmp_path), engine=Twice())
+    assert isinstance(place.engine_for(execution.SMALL - 1), InProcess)
+    assert place.engine_for(execution.SMALL) is place.engine
 
 
 ROWS = 10**6 + 7
@@ -297,7 +297,7 @@ VICTIMS = {"_Spread": 1, "_Sort": 0, "_Join": 1}
 def test_a_pool_whose_processes_are_killed_makes_the_same_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workplace, "SMALL", 1)
+    monkeypatch.setattr(execution, "SMALL", 1)
     engine = Killing(engine=Pool(2), folder=tmp_path, victims=VICTIMS)
     here, there = here_and(tmp_path, engine, rows=ROWS)
     engine.close()
@@ -310,7 +310,7 @@ def test_a_cluster_whose_workers_are_killed_makes_the_same_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr(workplace, "SMALL", 1)
+    monkeypatch.setattr(execution, "SMALL", 1)
     monkeypatch.setattr(partitions, "SECTION", 2**17)
     with cluster(tmp_path / "cluster", workers=4, tls=True) as running:
         assert running.client is not None
@@ -325,7 +325,7 @@ def test_a_cluster_whose_workers_are_killed_makes_the_same_files(
 def test_a_pool_whose_processes_are_killed_releases_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workplace, "SMALL", 1)
+    monkeypatch.setattr(execution, "SMALL", 1)
     engine = Killing(engine=Pool(2), folder=tmp_path, victims=RELEASE_VICTIMS)
     released(tmp_path, engine, (ROWS, ROWS, 1000), is_remote=False)
     engine.close()
@@ -337,7 +337,7 @@ def test_a_cluster_whose_workers_are_killed_releases_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr(workplace, "SMALL", 1)
+    monkeypatch.setattr(execution, "SMALL", 1)
     with cluster(tmp_path / "cluster", workers=4, tls=True) as running:
         assert running.client is not None
         dask = Dask(running.address, load_cluster_identity(running.client), wait=WAIT)
@@ -371,16 +371,16 @@ def test_a_full_disk_of_a_run_is_said_and_with_room_again_the_files_are_the_same
     folders = [tmp_path / "here", tmp_path / "there"]
     for folder in folders:
         folder.mkdir()
-    here = aligned_in(Workplace(run=new_run(folders[0]), engine=InProcess()), folders[0], 10_000)
+    here = aligned_in(Execution(run=new_run(folders[0]), engine=InProcess()), folders[0], 10_000)
     with small_disk(folders[1] / "run") as disk, closing(Pool(2)) as pool:
         run = new_run(folders[1])
         table = table_in(run, 10_000)
         with pytest.raises(OSError, match="No space left") as caught:
-            aligned_from(table, Workplace(run=run, engine=_Filling(engine=pool, disk=disk, kind=kind)), folders[1])
+            aligned_from(table, Execution(run=run, engine=_Filling(engine=pool, disk=disk, kind=kind)), folders[1])
         assert str(disk_refusal(caught.value)).startswith("this party's disk is full")
         assert str(run.folder) in files_of(caught.value)
         disk.free()
-        assert aligned_from(table, Workplace(run=run, engine=pool), folders[1]) == here
+        assert aligned_from(table, Execution(run=run, engine=pool), folders[1]) == here
 
 
 def test_a_cluster_needs_a_folder_that_its_workers_see(tmp_path: Path) -> None:
@@ -396,7 +396,7 @@ def test_a_cluster_needs_a_folder_that_its_workers_see(tmp_path: Path) -> None:
 
 def test_a_run_is_in_the_state_folder_and_ends_with_the_block(tmp_path: Path) -> None:
     options = WorkOptions(engine=EngineOptions(workers=1))
-    with options.workplace(tmp_path, ALICE, study_authority=b"") as place:
+    with options.execution(tmp_path, ALICE, study_authority=b"") as place:
         assert place.run.folder == tmp_path / "run"
         assert not place.is_remote
         table_in(place.run, 100)
@@ -409,12 +409,12 @@ def test_curators_that_share_a_folder_leave_each_other_s_files(tmp_path: Path, m
     monkeypatch.setattr(EngineOptions, "engine", lambda *_, **__: InProcess())
     options = WorkOptions(engine=EngineOptions(dask="tls://localhost:1"), shared=tmp_path)
     bob = Party(study="survey", role=Role.CURATOR, name="bob")
-    with options.workplace(tmp_path, ALICE, study_authority=b"") as place:
+    with options.execution(tmp_path, ALICE, study_authority=b"") as place:
         table_in(place.run, 100)
-        with options.workplace(tmp_path, bob, study_authority=b"") as other:
+        with options.execution(tmp_path, bob, study_authority=b"") as other:
             assert other.run.folder != place.run.folder
         assert (place.run.folder / "table").exists()
-        with options.workplace(tmp_path, ALICE, study_authority=b""):
+        with options.execution(tmp_path, ALICE, study_authority=b""):
             assert not (place.run.folder / "table").exists()
 
 
@@ -425,7 +425,7 @@ def test_other_machines_see_the_table_before_they_read_it(
     """The curator keeps its file open, and a network's file system sends on what is written when it is closed."""
     synced, opened_at = list[int](), list[int]()
     monkeypatch.setattr("veiltab.common.storage.sealed.os.fsync", lambda file: synced.append(os.fstat(file).st_ino))
-    place = Workplace(run=new_run(tmp_path), engine=InProcess(), is_remote=is_remote)
+    place = Execution(run=new_run(tmp_path), engine=InProcess(), is_remote=is_remote)
     table = table_in(place.run, 100)
     monkeypatch.setattr(token_order._Spread, "perform", lambda _: opened_at.extend(synced))
     with pytest.raises(AttributeError):
