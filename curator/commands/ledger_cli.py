@@ -13,16 +13,16 @@ from veiltab.curator.budget.ledger_text import (
     statements_text,
 )
 from veiltab.curator.officer.open_state import OpenedState
-from veiltab.curator.officer.options import policy_option, with_standing
+from veiltab.curator.officer.options import policy_option, with_own_state
 
 
 @click.command(epilog="Example: veiltab curator ledger study.toml --state state")
 @policy_option
-@with_standing
-def ledger(standing: OpenedState) -> None:
+@with_own_state
+def ledger(own_state: OpenedState) -> None:
     """Show every charge, check the ledger's chain, and say what each coalition faces of all of them together."""
-    book = standing.ledger
-    charges = [(entry, purpose_of(entry, standing.store)) for entry in book.chain.entries]
+    book = own_state.ledger
+    charges = [(entry, purpose_of(entry, own_state.store)) for entry in book.chain.entries]
     lines = [entry_text(entry, purpose) for entry, purpose in charges]
     lines += [f"{spent_text(book)} The chain is whole.", statements_text(book)]
     entries = [entry_data(entry, purpose) for entry, purpose in charges]
@@ -30,12 +30,12 @@ def ledger(standing: OpenedState) -> None:
     lines.extend(f"  {bound.name}: {bound.faces}" for bound in bounds)
     lines += [f"  {N_IS_EXACT}"] if bounds else []
     together = [bound.as_dict() for bound in bounds]
-    emit({**budget_data(standing), "entries": entries, "card": together}, "\n".join(lines))
+    emit({**budget_data(own_state), "entries": entries, "card": together}, "\n".join(lines))
 
 
-def budget_data(standing: OpenedState) -> dict[str, object]:
+def budget_data(own_state: OpenedState) -> dict[str, object]:
     """Return the budget, and what is spent and left of it, for JSON."""
-    book, path = standing.ledger, standing.policy_path
+    book, path = own_state.ledger, own_state.policy_path
     return {
         "budget": book.budget.epsilon,
         "delta": book.budget.delta,

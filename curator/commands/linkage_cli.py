@@ -12,7 +12,7 @@ from veiltab.common.storage.named_files import check_place
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.source_options import config_option
 from veiltab.curator.officer.open_state import OpenedState
-from veiltab.curator.officer.options import with_standing
+from veiltab.curator.officer.options import with_own_state
 
 if TYPE_CHECKING:
     from veiltab.curator.linkage.linkage_report import LinkageReport
@@ -26,7 +26,7 @@ U = TypeVar("U")
     "With --sample 200 --to sample.csv it writes a sample for clerks, which shows the hub who is in it; --checked 200"
     " --wrong 3 counts what they found."
 )
-@with_standing
+@with_own_state
 @click.option("--picture", type=NEW_FILE, help="Write the ladder of keys there, as SVG.")
 @click.option(
     "--for-researcher",
@@ -48,7 +48,7 @@ U = TypeVar("U")
 @click.option("--wrong", type=click.IntRange(min=0), help="So many of them are not one person.")
 def linkage(
     *,
-    standing: OpenedState,
+    own_state: OpenedState,
     picture: Path | None,
     out: Path | None,
     sample: str | None,
@@ -71,8 +71,8 @@ def linkage(
         wrong_links_json,
     )
 
-    report = _report(standing)
-    words = own_words(standing.study, standing.name)
+    report = _report(own_state)
+    words = own_words(own_state.study, own_state.name)
     drawn: tuple[int | Path, Path] | None = _together("--sample", _sample(sample, is_hub=report.is_hub), "--to", to)
     tested = _together("--checked", checked, "--wrong", wrong)
     if tested is not None and report.links is not None and tested[0] > report.links:
@@ -87,11 +87,11 @@ def linkage(
     for path in paths:
         check_place(path)
     plain, lines = linkage_json(report, *words), linkage_text(report, *words)
-    told = wrong_links_json(report, standing.name, tested) if out is not None else ""
+    told = wrong_links_json(report, own_state.name, tested) if out is not None else ""
     if tested is not None:
         plain["precision_by_clerks"] = tested_json(*tested)
         lines += f"\nby clerks: {tested_text(*tested)}"
-    links = _write_sample(standing, drawn, table)
+    links = _write_sample(own_state, drawn, table)
     if drawn is not None:
         plain["sample"] = {"links": links, "file": str(to)}
         lines += f"\n{to} has {links:,} linked people as this table writes them, with the numbers of the hub's rows."
@@ -111,7 +111,7 @@ def _together(name: str, value: T | None, other: str, beside: U | None) -> tuple
     return None
 
 
-def _report(standing: OpenedState) -> "LinkageReport":
+def _report(own_state: OpenedState) -> "LinkageReport":
     """Return what a curator knows of its latest linkage.
 
     Raises:
@@ -120,14 +120,14 @@ def _report(standing: OpenedState) -> "LinkageReport":
     """
     from veiltab.curator.linkage.linkages import Linkages
 
-    where = f"curator {standing.name}"
-    if standing.study.identity is None:
+    where = f"curator {own_state.name}"
+    if own_state.study.identity is None:
         raise InvalidInputError(
             "the study has ids, and links nobody",
             where=where,
             remedy="A study with the table [identity] links rows; docs/linkage.md says how.",
         )
-    report = Linkages(standing.store.connection, standing.store.audit).latest_report()
+    report = Linkages(own_state.store.connection, own_state.store.audit).latest_report()
     if report is None:
         raise NotReadyError(
             "is not linked yet", where=where, remedy="`veiltab status` says what it waits for; ask again later."
@@ -146,7 +146,7 @@ def _sample(text: str | None, *, is_hub: bool) -> int | Path | None:
     return int(text)
 
 
-def _write_sample(standing: OpenedState, drawn: tuple[int | Path, Path] | None, table: TableAddress | None) -> int:
+def _write_sample(own_state: OpenedState, drawn: tuple[int | Path, Path] | None, table: TableAddress | None) -> int:
     """Write people of a sample to a file, if that is wanted; return how many. `table` is None for the one served."""
     from veiltab.curator.linkage.linkages import Linkages
     from veiltab.curator.linkage.linked_people import write_sample
@@ -156,13 +156,13 @@ def _write_sample(standing: OpenedState, drawn: tuple[int | Path, Path] | None, 
             raise InvalidInputError("--config is for a sample", remedy="Give it with --sample and --to.")
         return 0
     if table is None:
-        served = standing.store.served.served_table()
+        served = own_state.store.served.served_table()
         if served is None:
             raise InvalidInputError(
                 "it is not known where the table is",
-                where=f"curator {standing.name}",
+                where=f"curator {own_state.name}",
                 remedy="Give the file of `veiltab curator serve --config`.",
             )
         table = TableAddress.of(served.path)
-    sample = Linkages(standing.store.connection, standing.store.audit).latest_sample()
-    return write_sample(drawn[1], sample, drawn[0], table, standing.study, standing.name)
+    sample = Linkages(own_state.store.connection, own_state.store.audit).latest_sample()
+    return write_sample(drawn[1], sample, drawn[0], table, own_state.study, own_state.name)

@@ -6,7 +6,7 @@ from veiltab.common.command.cli import emit
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.curator.officer.open_state import OpenedState
-from veiltab.curator.officer.options import policy_option, with_standing
+from veiltab.curator.officer.options import policy_option, with_own_state
 from veiltab.curator.officer.policy import policy_of
 from veiltab.curator.officer.trial import hypothetical_request, try_policy
 
@@ -25,14 +25,14 @@ def policy() -> None:
     " --researcher rosa --epsilon .5 --delta 1e-6 --attributes education"
 )
 @policy_option
-@with_standing
+@with_own_state
 @click.option("--researcher", required=True, help="Who would ask.")
 @click.option("--epsilon", required=True, help="Nats.")
 @click.option("--delta", help="Of the guarantee; without it epsilon is pure.")
 @click.option("--attributes", required=True, help="What would be asked for, separated by commas.")
 @click.option("--population", type=click.IntRange(min=1), help="Rows of every table, by default of the alignment.")
 def test(
-    standing: OpenedState,
+    own_state: OpenedState,
     researcher: str,
     epsilon: str,
     delta: str | None,
@@ -40,7 +40,7 @@ def test(
     population: int | None,
 ) -> None:
     """Say which rules would decide about a request, what it would be charged, and what would be left."""
-    latest = standing.store.alignments.latest_alignment()
+    latest = own_state.store.alignments.latest_alignment()
     respondents = population or (latest[0] if latest else None)
     if respondents is None:
         raise InvalidInputError(
@@ -49,6 +49,6 @@ def test(
     request = hypothetical_request(
         researcher, tuple(attributes.split(",")), parse_epsilon(epsilon), None if delta is None else parse_delta(delta)
     )
-    rules = policy_of(standing.study, standing.name, standing.policy_path)
-    trial = try_policy(rules, request, standing.study, standing.name, standing.ledger, respondents)
+    rules = policy_of(own_state.study, own_state.name, own_state.policy_path)
+    trial = try_policy(rules, request, own_state.study, own_state.name, own_state.ledger, respondents)
     emit(trial.as_dict(), trial.as_text())

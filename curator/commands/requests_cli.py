@@ -17,7 +17,7 @@ from veiltab.curator.officer.options import (
     policy_option,
     reason_option,
     request_option,
-    with_standing,
+    with_own_state,
 )
 from veiltab.curator.officer.policy import MOST_DAYS, expiry
 from veiltab.curator.officer.requests import view_of, view_requests
@@ -28,34 +28,34 @@ from veiltab.curator.officer.verdicts import deny as deny_request
 
 
 @click.command(epilog="Example: veiltab curator requests study.toml --state state")
-@with_standing
+@with_own_state
 @click.option("--all", "is_all", is_flag=True, help="Show all with their cards, those that have ended too.")
-def requests(standing: OpenedState, is_all: bool) -> None:
+def requests(own_state: OpenedState, is_all: bool) -> None:
     """List the requests that wait for a person, with the epsilon card and what is left of the budget, then the others.
 
     As JSON, all are there, oldest first.
     """
     if wants_json():
-        plain = {**budget_data(standing), "requests": [view.as_dict() for view in view_requests(standing)]}
+        plain = {**budget_data(own_state), "requests": [view.as_dict() for view in view_requests(own_state)]}
         emit(plain, "")
     else:
-        emit({}, _requests_text(standing, is_all=is_all))
+        emit({}, _requests_text(own_state, is_all=is_all))
 
 
-def _requests_text(standing: OpenedState, *, is_all: bool) -> str:
-    ids = standing.store.decisions.waiting_for_a_person(time.time())
-    every = standing.store.releases.releases()
+def _requests_text(own_state: OpenedState, *, is_all: bool) -> str:
+    ids = own_state.store.decisions.waiting_for_a_person(time.time())
+    every = own_state.store.releases.releases()
     waiting = [one for one in every if one.request.release_id in ids]
     under_way = [one for one in every if one.request.release_id not in ids and not one.state.finished]
     ended = [one for one in every if one.state.finished]
     if is_all:
-        return requests_text([view_of(one, standing) for one in (*waiting, *under_way, *ended)], standing.ledger)
-    return requests_text([view_of(one, standing) for one in waiting], standing.ledger, under_way, len(ended))
+        return requests_text([view_of(one, own_state) for one in (*waiting, *under_way, *ended)], own_state.ledger)
+    return requests_text([view_of(one, own_state) for one in waiting], own_state.ledger, under_way, len(ended))
 
 
 @click.command(epilog='Example: veiltab curator approve study.toml --state state --release 3f --person "Ana Diaz"')
 @policy_option
-@with_standing
+@with_own_state
 @optional_request_option
 @click.option("--all", "is_all", is_flag=True, help="All requests that wait for this person.")
 @held_option
@@ -63,7 +63,7 @@ def _requests_text(standing: OpenedState, *, is_all: bool) -> str:
 @reason_option
 @click.option("--expires-days", type=click.IntRange(1, MOST_DAYS), help="Days for which the key may be fetched.")
 def approve(
-    standing: OpenedState,
+    own_state: OpenedState,
     prefix: str | None,
     is_all: bool,
     attributes: tuple[str, ...],
@@ -77,20 +77,20 @@ def approve(
     """
     if (prefix is None) != is_all or (is_all and attributes):
         raise click.UsageError("Name one request by --release, or take --all of them without --attribute.")
-    who, now = named_person(person, standing.persons), int(time.time())
+    who, now = named_person(person, own_state.persons), int(time.time())
     expires = expiry(now, expires_days)
     if prefix is not None:
-        release_id = standing.store.releases.release_id(prefix)
+        release_id = own_state.store.releases.release_id(prefix)
         outcome = approve_request(
-            standing, release_id, _separated(attributes), person=who, reason=reason, expires=expires
+            own_state, release_id, _separated(attributes), person=who, reason=reason, expires=expires
         )
         emit(_outcome_data(outcome), _approval_text(outcome))
         return
-    held = sorted(standing.store.decisions.waiting_for_a_person(now))
-    waiting = [one for one in held if waits_for(standing, one, who)]
+    held = sorted(own_state.store.decisions.waiting_for_a_person(now))
+    waiting = [one for one in held if waits_for(own_state, one, who)]
     if not waiting:
         raise _nothing_waits(who, held)
-    outcomes = [approve_request(standing, one, person=who, reason=reason, expires=expires) for one in waiting]
+    outcomes = [approve_request(own_state, one, person=who, reason=reason, expires=expires) for one in waiting]
     lines = [f"{one.release_id}  {_approval_text(one)}" for one in outcomes]
     emit({"releases": [_outcome_data(one) for one in outcomes]}, "\n".join(lines))
 
@@ -99,16 +99,16 @@ def approve(
     epilog='Example: veiltab curator deny study.toml --state state --release 3f --person "Ana Diaz"'
     ' --reason "wages are not part of the agreement"'
 )
-@with_standing
+@with_own_state
 @request_option
 @held_option
 @person_option
 @reason_option
-def deny(standing: OpenedState, prefix: str, attributes: tuple[str, ...], person: str | None, reason: str) -> None:
+def deny(own_state: OpenedState, prefix: str, attributes: tuple[str, ...], person: str | None, reason: str) -> None:
     """Deny held attributes of a request, or the whole of one that is not charged yet; nothing is charged for it."""
-    release_id = standing.store.releases.release_id(prefix)
-    who = named_person(person, standing.persons)
-    outcome = deny_request(standing, release_id, _separated(attributes), person=who, reason=reason)
+    release_id = own_state.store.releases.release_id(prefix)
+    who = named_person(person, own_state.persons)
+    outcome = deny_request(own_state, release_id, _separated(attributes), person=who, reason=reason)
     denied = "the request" if outcome.is_whole else ", ".join(outcome.denied)
     emit({"release": release_id, "denied": list(outcome.denied)}, f"Denied: {denied}")
 

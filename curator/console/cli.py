@@ -62,14 +62,14 @@ def console(
         from veiltab.curator.console.journal import AuditJournal
         from veiltab.curator.console.state_reader import StateReader
 
-    with open_state(study_path, state_folder, None) as standing:
-        if table is None and (file := standing.store.served.served_table()) is not None:
+    with open_state(study_path, state_folder, None) as own_state:
+        if table is None and (file := own_state.store.served.served_table()) is not None:
             table = TableAddress.of(file.path)
         served = curator_console(
-            StateReader(standing, study_path),
-            AuditJournal(store=standing.store),
-            identity=_identity(standing.study, standing.name, identity_folder),
-            inspect=None if table is None else partial(inspect_table, table, standing.study, standing.name),
+            StateReader(own_state, study_path),
+            AuditJournal(store=own_state.store),
+            identity=_identity(own_state.study, own_state.name, identity_folder),
+            inspect=None if table is None else partial(inspect_table, table, own_state.study, own_state.name),
         )
         serve_console(served, rights, port=port, folder=folder)
 

@@ -43,10 +43,10 @@ def curator_console(
             None does none of it.
         inspect: checks its table; None leaves that page out.
     """
-    standing = books.standing
+    own_state = books.own_state
     return Console(
-        title=f"Curator {standing.name}",
-        study=standing.study.title,
+        title=f"Curator {own_state.name}",
+        study=own_state.study.title,
         folder=Path(__file__).parent,
         pages=(
             waiting_page(books),
@@ -57,7 +57,7 @@ def curator_console(
             policy_page(books),
             parties_page(books, identity),
             *(() if inspect is None else (table_page(inspect),)),
-            *(() if standing.study.identity is None else (links_page(books, identity),)),
+            *(() if own_state.study.identity is None else (links_page(books, identity),)),
             audit_page(books),
             *(() if identity is None else (evidence_page(books, identity),)),
         ),

@@ -28,15 +28,15 @@ class StateReader:
         clock: returns Unix seconds.
     """
 
-    def __init__(self, standing: OpenedState, study_path: Path, clock: Callable[[], float] = time.time) -> None:
-        self._standing = standing
+    def __init__(self, own_state: OpenedState, study_path: Path, clock: Callable[[], float] = time.time) -> None:
+        self._standing = own_state
         self._study_path = study_path
         self._clock = clock
         self._turn = threading.RLock()
         self._entries: tuple[Entry, ...] = ()
         self._audited = EMPTY
         self._bounds: tuple[tuple[int, bytes], tuple[Bound, ...]] | None = None
-        self._checked: tuple[tuple[int, bytes], float] = (standing.ledger.chain.head, clock())
+        self._checked: tuple[tuple[int, bytes], float] = (own_state.ledger.chain.head, clock())
 
     @property
     def now(self) -> int:
@@ -44,7 +44,7 @@ class StateReader:
         return int(self._clock())
 
     @property
-    def standing(self) -> OpenedState:
+    def own_state(self) -> OpenedState:
         """The state, against the budget that is served by now.
 
         Raises:
@@ -69,7 +69,7 @@ class StateReader:
     def entries(self) -> tuple[Entry, ...]:
         """Return all charges, oldest first."""
         with self._turn:
-            ledger = self.standing.ledger  # first: another budget takes what was read away
+            ledger = self.own_state.ledger  # first: another budget takes what was read away
             self._entries += ledger.chain.entries_after(len(self._entries))
             return self._entries
 
@@ -84,7 +84,7 @@ class StateReader:
             IntegrityError: the log was altered.
         """
         with self._turn:
-            log = self.standing.store.audit
+            log = self.own_state.store.audit
             if log.head_at(self._audited.length) != self._audited:
                 raise IntegrityError(
                     f"the audit log is not the one that was checked up to entry {self._audited.length}",
@@ -97,10 +97,10 @@ class StateReader:
     def bounds(self) -> tuple[Bound, ...]:
         """Return what each coalition faces of all charges together; worked out once for each last charge."""
         with self._turn:
-            standing = self.standing
-            head = standing.ledger.chain.head
+            own_state = self.own_state
+            head = own_state.ledger.chain.head
             if self._bounds is None or self._bounds[0] != head:
-                self._bounds = head, bounds_of_charges(standing.ledger)
+                self._bounds = head, bounds_of_charges(own_state.ledger)
             return self._bounds[1]
 
     def check_chain(self) -> float:
@@ -110,7 +110,7 @@ class StateReader:
             IntegrityError: the ledger was altered.
         """
         with self._turn:
-            ledger = self.standing.ledger
+            ledger = self.own_state.ledger
             if self._checked[0] != ledger.chain.head:
                 ledger.chain.verify()
                 self._checked = ledger.chain.head, self._clock()

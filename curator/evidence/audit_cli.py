@@ -9,20 +9,20 @@ from veiltab.common.core.texts.spelling import same_person_key
 from veiltab.curator.audit.log import AuditEntry
 from veiltab.curator.evidence.audit_text import entry_data, entry_text
 from veiltab.curator.officer.open_state import OpenedState
-from veiltab.curator.officer.options import optional_request_option, since_option, until_option, with_standing
+from veiltab.curator.officer.options import optional_request_option, since_option, until_option, with_own_state
 
 _SHOWN = 1_000
 
 
 @click.command(epilog="Example: veiltab curator audit study.toml --state state --person 'Ana Diaz'")
-@with_standing
+@with_own_state
 @optional_request_option
 @click.option("--person", help="Only entries of this person, or of keys that this researcher was given.")
 @since_option
 @until_option
 @click.option("--last", type=click.IntRange(min=1), default=_SHOWN, show_default=True, help="Only so many, the newest.")
 def audit(
-    standing: OpenedState,
+    own_state: OpenedState,
     prefix: str | None,
     person: str | None,
     since: int | None,
@@ -30,10 +30,10 @@ def audit(
     last: int,
 ) -> None:
     """List who decided what and who was given keys, and check that nothing of it was altered."""
-    log = standing.store.audit
+    log = own_state.store.audit
     head = log.verify()
-    log.verify_against(standing.ledger.chain.audit_heads)
-    release = "" if prefix is None else standing.store.releases.release_id(prefix)
+    log.verify_against(own_state.ledger.chain.audit_heads)
+    release = "" if prefix is None else own_state.store.releases.release_id(prefix)
     shown: deque[AuditEntry] = deque(maxlen=last)
     matching = 0
     for entry in log.entries(release):

@@ -44,7 +44,7 @@ class PageInput:
         authority: certificate of the study's authority, PEM.
     """
 
-    standing: OpenedState
+    own_state: OpenedState
     person: str
     since: int | None
     made_at: int
@@ -58,7 +58,7 @@ class PageInput:
 
 def evidence_page(shown: PageInput) -> str:
     """Return the page."""
-    standing = shown.standing
+    own_state = shown.own_state
     sections = [
         ("In short", _summary(shown)),
         ("What was charged", _charges(shown)),
@@ -70,7 +70,7 @@ def evidence_page(shown: PageInput) -> str:
         ("Files, and the SHA-256 of each", facts(sorted(shown.digests.items()))),
     ]
     return page(
-        f"Evidence of curator {standing.name}, study {standing.study.id}",
+        f"Evidence of curator {own_state.name}, study {own_state.study.id}",
         f"What this curator decided, charged and recorded {_period(shown)}.",
         sections,
     )
@@ -82,20 +82,20 @@ def _period(shown: PageInput) -> str:
 
 
 def _summary(shown: PageInput) -> str:
-    standing, decisions = shown.standing, [one for record in shown.records for one in record.decisions]
+    own_state, decisions = shown.own_state, [one for record in shown.records for one in record.decisions]
     counts = {verdict: sum(one.verdict == verdict for one in decisions) for verdict in (APPROVED, DENIED, HELD)}
-    policy = "none: a person decides" if standing.policy_path is None else standing.policy_path.name
-    head = standing.store.audit.head
+    policy = "none: a person decides" if own_state.policy_path is None else own_state.policy_path.name
+    head = own_state.store.audit.head
     return facts(
         [
             ("exported by", shown.person),
             ("exported at", _time(shown.made_at)),
             ("study file", _study_text(shown)),
-            ("budget", spent_text(standing.ledger)),
-            ("charges", str(standing.ledger.chain.head[0])),
+            ("budget", spent_text(own_state.ledger)),
+            ("charges", str(own_state.ledger.chain.head[0])),
             ("requests", str(len(shown.records))),
             ("decisions about attributes", ", ".join(f"{number} {verdict}" for verdict, number in counts.items())),
-            ("persons who must approve what is held", str(standing.persons)),
+            ("persons who must approve what is held", str(own_state.persons)),
             ("policy", policy),
             ("entries of the audit log", f"{shown.audit_before.length + 1} to {head.length}"),
         ]
@@ -103,24 +103,24 @@ def _summary(shown: PageInput) -> str:
 
 
 def _study_text(shown: PageInput) -> str:
-    digest = shown.standing.study.digest
+    digest = shown.own_state.study.digest
     return f"SHA-256 {digest}; {asked_under_text((one.stored.study_digest for one in shown.records), digest)}"
 
 
 def _charges(shown: PageInput) -> str:
-    standing = shown.standing
+    own_state = shown.own_state
     rows = [
         (
             str(entry.number),
             _time(entry.facts.get("time")),
             str(entry.facts.get("researcher", "")),
-            purpose_of(entry, standing.store),
+            purpose_of(entry, own_state.store),
             released_text(entry),
             asked_text(entry),
             percent(entry.share),
             _short(entry.release_id),
         )
-        for entry in standing.ledger.chain.entries
+        for entry in own_state.ledger.chain.entries
     ]
     headings = ("", "reserved", "researcher", "purpose", "released", "asked for", "charge", "release")
     return table(headings, rows, {0, 6}) if rows else "<p>Nothing was charged.</p>"
@@ -179,7 +179,7 @@ def _reasons(decision: GrantDecision, approvals: list[Approval]) -> str:
 def _entries(shown: PageInput, is_shown: Callable[[str], bool]) -> str:
     newest: deque[AuditEntry] = deque(maxlen=_MOST_ENTRIES)
     number = 0
-    for entry in shown.standing.store.audit.entries(after=shown.audit_before.length):
+    for entry in shown.own_state.store.audit.entries(after=shown.audit_before.length):
         if is_shown(entry.event):
             newest.append(entry)
             number += 1
@@ -194,12 +194,12 @@ def _entries(shown: PageInput, is_shown: Callable[[str], bool]) -> str:
 
 
 def _ready(shown: PageInput) -> str:
-    standing = shown.standing
+    own_state = shown.own_state
     certified = {spec.release_id for one in shown.certificates for spec in one.specs()}
     rows = []
     for stored in shown.ready:
         spec = stored.planned_spec
-        tested = "; ".join(receipt.sentence() for receipt in standing.store.tests.receipts(spec.release_id))
+        tested = "; ".join(receipt.sentence() for receipt in own_state.store.tests.receipts(spec.release_id))
         has = "yes" if spec.release_id in certified else "no"
         rows.append(
             (

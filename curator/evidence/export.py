@@ -89,7 +89,7 @@ class _Bundle:
         self.add(name, (f"{line}\n".encode() for line in lines))
 
 
-def write_evidence(standing: OpenedState, identity: Identity, order: EvidenceOrder, path: Path) -> EvidenceIndex:
+def write_evidence(own_state: OpenedState, identity: Identity, order: EvidenceOrder, path: Path) -> EvidenceIndex:
     """Write evidence to a file, after the audit log has recorded that it is exported.
 
     Args:
@@ -102,37 +102,37 @@ def write_evidence(standing: OpenedState, identity: Identity, order: EvidenceOrd
     """
     if path.exists():
         raise InvalidInputError("there is such a file", where=str(path), remedy="Choose another name.")
-    store = standing.store
+    store = own_state.store
     identity.check_lifetime(utc_now())
     store.audit.verify()
-    store.audit.verify_against(standing.ledger.chain.audit_heads)
+    store.audit.verify_against(own_state.ledger.chain.audit_heads)
     with transaction(store.connection):
         store.audit.record(Event.EVIDENCE, person=order.person, file=path.name, since=order.since)
     with store.connection.snapshot(), written_whole(path) as file, zipfile.ZipFile(file, "w") as archive:
-        return _write(standing, identity, order, _Bundle(archive=archive))
+        return _write(own_state, identity, order, _Bundle(archive=archive))
 
 
-def _write(standing: OpenedState, identity: Identity, order: EvidenceOrder, bundle: _Bundle) -> EvidenceIndex:
-    store, ledger, now = standing.store, standing.ledger, utc_now()
+def _write(own_state: OpenedState, identity: Identity, order: EvidenceOrder, bundle: _Bundle) -> EvidenceIndex:
+    store, ledger, now = own_state.store, own_state.ledger, utc_now()
     before = EMPTY if order.since is None else store.audit.head_before(order.since)
     length, head = ledger.chain.head
-    records = tuple(_records(standing, order.since, before))
-    bundle.add(STUDY, [standing.study.source])
+    records = tuple(_records(own_state, order.since, before))
+    bundle.add(STUDY, [own_state.study.source])
     policy = b""
-    if standing.policy_path is not None and standing.policy_path.is_file():
-        policy = standing.policy_path.read_bytes()
-        bundle.add(POLICY, [shown_policy(policy, str(standing.policy_path)).encode()])
+    if own_state.policy_path is not None and own_state.policy_path.is_file():
+        policy = own_state.policy_path.read_bytes()
+        bundle.add(POLICY, [shown_policy(policy, str(own_state.policy_path)).encode()])
     bundle.add(AUTHORITY, [identity.authority])
     bundle.add_lines(LEDGER, ledger.chain.lines())
     bundle.add_lines(AUDIT, (line for _, line, _ in store.audit.lines(before.length)))
     bundle.add_lines(RELEASES, (record.line() for record in records))
-    ready = tuple(_ready(standing, order.since))
+    ready = tuple(_ready(own_state, order.since))
     bundle.add_lines(STATEMENTS, (statement_line(one, signed_statement(identity, one, store, ledger)) for one in ready))
-    bundle.add_lines(WITNESSED, witnessed_lines(store.connection, standing.name))
+    bundle.add_lines(WITNESSED, witnessed_lines(store.connection, own_state.name))
     for certificate in order.certificates:
         bundle.add(f"{CERTIFICATES}{certificate.spec.release_id}.certificate", [certificate.to_text().encode()])
     shown = PageInput(
-        standing=standing,
+        own_state=own_state,
         person=order.person,
         since=order.since,
         made_at=int(now.timestamp()),
@@ -192,26 +192,26 @@ def checked_certificate(text: str, study: Study, authority: bytes, revoked: Path
     return certificate
 
 
-def _records(standing: OpenedState, since: int | None, before: AuditHead) -> Iterator[ReleaseRecord]:
+def _records(own_state: OpenedState, since: int | None, before: AuditHead) -> Iterator[ReleaseRecord]:
     """Return the requests that were made or changed since a time, and all that the audit log is about since then."""
-    in_log = set() if since is None else {one.release for one in standing.store.audit.entries(after=before.length)}
-    for stored in standing.store.releases.releases():
+    in_log = set() if since is None else {one.release for one in own_state.store.audit.entries(after=before.length)}
+    for stored in own_state.store.releases.releases():
         release_id = stored.request.release_id
         if release_id in in_log or max(stored.created, stored.since) >= (since or 0):
             yield ReleaseRecord(
                 stored=stored,
-                decisions=standing.store.decisions.decisions(release_id),
-                approvals=standing.store.decisions.approvals(release_id),
+                decisions=own_state.store.decisions.decisions(release_id),
+                approvals=own_state.store.decisions.approvals(release_id),
             )
 
 
-def _ready(standing: OpenedState, since: int | None) -> Iterator[CuratorRelease]:
+def _ready(own_state: OpenedState, since: int | None) -> Iterator[CuratorRelease]:
     """Return the releases that are ready since a time, and that this curator tested if it has columns in them."""
-    for stored in standing.store.releases.ready():
+    for stored in own_state.store.releases.ready():
         if stored.spec is None:  # several tables ran, and each of them is such a release
             continue
-        has_columns = bool(stored.spec.columns_of(standing.name))
-        is_tested = bool(standing.store.tests.receipts(stored.request.release_id))
+        has_columns = bool(stored.spec.columns_of(own_state.name))
+        is_tested = bool(own_state.store.tests.receipts(stored.request.release_id))
         if stored.since >= (since or 0) and (is_tested or not has_columns):
             yield stored
 

@@ -11,14 +11,14 @@ from veiltab.common.rpc.certificates.release_certificate import ReleaseCertifica
 from veiltab.common.rpc.parties.identity import Role, load_identity
 from veiltab.curator.evidence.export import EvidenceOrder, checked_certificate, write_evidence
 from veiltab.curator.officer.open_state import OpenedState
-from veiltab.curator.officer.options import named_person, since_option, with_standing
+from veiltab.curator.officer.options import named_person, since_option, with_own_state
 from veiltab.curator.officer.persons import person_name
 
 
 @click.command(
     epilog="Example: veiltab curator evidence study.toml --state state --identity pki/curator-alice --out evidence.zip"
 )
-@with_standing
+@with_own_state
 @identity_option
 @click.option("--out", required=True, type=PATH, help="File to write; it must not be there yet.")
 @since_option
@@ -27,7 +27,7 @@ from veiltab.curator.officer.persons import person_name
 )
 @click.option("--person", help="Who exports it; by default the login name of the operating system.")
 def evidence(
-    standing: OpenedState,
+    own_state: OpenedState,
     identity_folder: Path,
     out: Path,
     since: int | None,
@@ -39,13 +39,13 @@ def evidence(
     `veiltab verify` checks the file, offline.
     """
     who = person_name(named_person(person))
-    identity = load_identity(identity_folder, Role.CURATOR, standing.name, study=standing.study.id)
+    identity = load_identity(identity_folder, Role.CURATOR, own_state.name, study=own_state.study.id)
     order = EvidenceOrder(
         person=who,
         since=since,
-        certificates=tuple(_certificate(path, standing, identity.authority) for path in certificates),
+        certificates=tuple(_certificate(path, own_state, identity.authority) for path in certificates),
     )
-    index = write_evidence(standing, identity, order, out)
+    index = write_evidence(own_state, identity, order, out)
     plain = {
         "evidence": str(out),
         "files": {one.name: one.sha256 for one in index.files},
@@ -58,12 +58,12 @@ def evidence(
     emit(plain, f"{said}.\nCheck it: veiltab verify {out} --authority ca.pem")
 
 
-def _certificate(path: Path, standing: OpenedState, authority: bytes) -> ReleaseCertificate:
+def _certificate(path: Path, own_state: OpenedState, authority: bytes) -> ReleaseCertificate:
     try:
         text = _content(path).decode()
     except UnicodeDecodeError:
         raise InvalidInputError("this is not a release certificate", where=str(path)) from None
-    return checked_certificate(text, standing.study, authority)
+    return checked_certificate(text, own_state.study, authority)
 
 
 def _content(path: Path) -> bytes:

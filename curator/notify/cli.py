@@ -11,7 +11,7 @@ from veiltab.curator.notify.events import notice_facts
 from veiltab.curator.notify.outbox import NOT_NEEDED, Delivery, Notice, Outbox
 from veiltab.curator.officer.notify_settings import Kind, NotifySettings
 from veiltab.curator.officer.open_state import OpenedState
-from veiltab.curator.officer.options import policy_option, with_standing
+from veiltab.curator.officer.options import policy_option, with_own_state
 from veiltab.curator.officer.policy import policy_of
 from veiltab.curator.officer.requests import moment
 
@@ -20,39 +20,39 @@ _SHOWN = 50
 
 @click.command(epilog="Example: veiltab curator notify study.toml --state state --policy policy.toml --test")
 @policy_option
-@with_standing
+@with_own_state
 @click.option("--last", type=click.IntRange(min=1), default=_SHOWN, show_default=True, help="Only so many, the newest.")
 @click.option("--test", is_flag=True, help="Send a notice that says it is a test by every channel of the policy now.")
 @click.pass_context
-def notify(context: click.Context, standing: OpenedState, last: int, test: bool) -> None:
+def notify(context: click.Context, own_state: OpenedState, last: int, test: bool) -> None:
     """List the newest notices of the policy's table [notify], and whether each channel took them.
 
     With --test the exit code is 4 if a channel does not take the test.
     """
     if test:
-        _send_test(context, standing)
+        _send_test(context, own_state)
     else:
-        deliveries = Outbox(standing.store.connection).latest(last)
+        deliveries = Outbox(own_state.store.connection).latest(last)
         lines = [_line(one) for one in deliveries] or ["There are no notices."]
         emit({"deliveries": [_plain(one) for one in deliveries]}, "\n".join(lines))
 
 
-def _send_test(context: click.Context, standing: OpenedState) -> None:
+def _send_test(context: click.Context, own_state: OpenedState) -> None:
     look = "veiltab curator notify study.toml --state STATE"
-    facts = notice_facts(Kind.TEST, standing.study.id, standing.name, "this is a test of the notices", look)
-    problems = asyncio.run(_problems(_settings(standing), Notice(kind=Kind.TEST, subject="", facts=facts)))
+    facts = notice_facts(Kind.TEST, own_state.study.id, own_state.name, "this is a test of the notices", look)
+    problems = asyncio.run(_problems(_settings(own_state), Notice(kind=Kind.TEST, subject="", facts=facts)))
     lines = [f"{channel}: {problem or 'sent'}" for channel, problem in problems.items()]
     emit({"channels": {name: {"problem": problem} for name, problem in problems.items()}}, "\n".join(lines))
     if any(problems.values()):
         context.exit(UnavailableError.exit_code)
 
 
-def _settings(standing: OpenedState) -> NotifySettings:
-    policy = policy_of(standing.study, standing.name, standing.policy_path)
+def _settings(own_state: OpenedState) -> NotifySettings:
+    policy = policy_of(own_state.study, own_state.name, own_state.policy_path)
     if policy.notify is None:
         raise InvalidInputError(
             "the policy tells nobody",
-            where=str(standing.policy_path or "policy"),
+            where=str(own_state.policy_path or "policy"),
             remedy="Add a table [notify]; docs/policy.md has its keys.",
         )
     return policy.notify

@@ -66,8 +66,8 @@ def work_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_work
 
 
-def with_standing(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the state of the curator whose folder its options name, as its argument `standing`."""
+def with_own_state(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the state of the curator whose folder its options name, as its argument `own_state`."""
 
     @study_argument
     @checked_name_option
@@ -76,14 +76,14 @@ def with_standing(command: Callable[..., None]) -> Callable[..., None]:
     def opened(
         study_path: Path, state_folder: Path, name: str | None, policy_path: Path | None = None, **options: object
     ) -> None:
-        with open_state(study_path, state_folder, policy_path) as standing:
-            if name not in {None, standing.name}:
-                raise wrong_name(f"the state of curator {standing.name}", name)
-            table = standing.store.served.served_table()
-            for said in (standing.store.served.served_policy().note, "" if table is None else table.note):
+        with open_state(study_path, state_folder, policy_path) as own_state:
+            if name not in {None, own_state.name}:
+                raise wrong_name(f"the state of curator {own_state.name}", name)
+            table = own_state.store.served.served_table()
+            for said in (own_state.store.served.served_policy().note, "" if table is None else table.note):
                 if said:
                     note(said)
-            command(standing=standing, **options)
+            command(own_state=own_state, **options)
 
     return opened
 

@@ -141,28 +141,28 @@ class RequestView:
         }
 
 
-def view_requests(standing: OpenedState) -> tuple[RequestView, ...]:
+def view_requests(own_state: OpenedState) -> tuple[RequestView, ...]:
     """Return all requests, oldest first."""
-    return tuple(view_of(stored, standing) for stored in standing.store.releases.releases())
+    return tuple(view_of(stored, own_state) for stored in own_state.store.releases.releases())
 
 
-def view_of(stored: CuratorRelease, standing: OpenedState) -> RequestView:
+def view_of(stored: CuratorRelease, own_state: OpenedState) -> RequestView:
     """Return one request, or a table of several; what is foreseen of it is worked out here if nobody did before."""
-    outlook = replace(_outlook(stored, standing), presence=presence_sentence(standing.study))
-    return RequestView(stored=stored, own=attribute_statuses(stored, standing), outlook=outlook)
+    outlook = replace(_outlook(stored, own_state), presence=presence_sentence(own_state.study))
+    return RequestView(stored=stored, own=attribute_statuses(stored, own_state), outlook=outlook)
 
 
-def attribute_statuses(stored: CuratorRelease, standing: OpenedState) -> tuple[AttributeStatus, ...]:
+def attribute_statuses(stored: CuratorRelease, own_state: OpenedState) -> tuple[AttributeStatus, ...]:
     """Return how far the decisions about this curator's attributes of a request are, in the request's order."""
     release_id = stored.request.release_id
-    decisions = {one.attribute: one for one in standing.store.decisions.decisions(release_id)}
-    approvals = approvals_by_attribute(standing.store, release_id)
-    own = {rule.name for rule in standing.study.attributes_of(standing.name)}
+    decisions = {one.attribute: one for one in own_state.store.decisions.decisions(release_id)}
+    approvals = approvals_by_attribute(own_state.store, release_id)
+    own = {rule.name for rule in own_state.study.attributes_of(own_state.name)}
     return tuple(
         _status(
             decisions.get(name) or GrantDecision(attribute=name, verdict=HELD, expires=None, decided_by=""),
             approvals.get(name, ()),
-            standing.persons,
+            own_state.persons,
         )
         for name in stored.request.attributes
         if name in own
@@ -194,37 +194,37 @@ def _status(decision: GrantDecision, approvals: tuple[Approval, ...], persons: i
     return AttributeStatus(decision=decision, approvals=approvals, missing=missing)
 
 
-def _outlook(stored: CuratorRelease, standing: OpenedState) -> Outlook:
-    outlook, latest = _cost(stored, standing), standing.store.alignments.latest_alignment()
+def _outlook(stored: CuratorRelease, own_state: OpenedState) -> Outlook:
+    outlook, latest = _cost(stored, own_state), own_state.store.alignments.latest_alignment()
     if latest is None:
         return outlook
-    is_hub = standing.name == standing.study.hub
-    return replace(outlook, n=latest[0], matched=None if is_hub else standing.store.alignments.matched())
+    is_hub = own_state.name == own_state.study.hub
+    return replace(outlook, n=latest[0], matched=None if is_hub else own_state.store.alignments.matched())
 
 
-def _cost(stored: CuratorRelease, standing: OpenedState) -> Outlook:
+def _cost(stored: CuratorRelease, own_state: OpenedState) -> Outlook:
     if stored.planned is not None:
-        return Outlook(**_facts(stored.planned, stored, standing))
-    latest = standing.store.alignments.latest_alignment()
+        return Outlook(**_facts(stored.planned, stored, own_state))
+    latest = own_state.store.alignments.latest_alignment()
     if latest is None:
         return Outlook(note="The tables are not aligned yet; the card needs the number of rows.")
     population, digest = latest
-    columns = requested_columns(stored.request, standing.study)
-    question = plan_question(stored.request, columns, standing.study, population=population, alignment=digest)
+    columns = requested_columns(stored.request, own_state.study)
+    question = plan_question(stored.request, columns, own_state.study, population=population, alignment=digest)
     try:
-        spec = stored_plan(standing.store, question) or planned_release(question)
+        spec = stored_plan(own_state.store, question) or planned_release(question)
     except InvalidInputError as error:
         return Outlook(note=f"This cannot be planned: {error}")
-    facts = _facts(spec, stored, standing) | {"sample": spec.sample}
+    facts = _facts(spec, stored, own_state) | {"sample": spec.sample}
     if spec.only_table is None:
-        return Outlook(**facts, typical_error=typical_error(spec), bytes=most_bytes(spec, standing.name))
+        return Outlook(**facts, typical_error=typical_error(spec), bytes=most_bytes(spec, own_state.name))
     plan = plan_of(spec.only_table)
     return Outlook(**facts, root_mse=plan.root_mse(), cell_root_mse=plan.cell_root_mse())
 
 
-def _facts(spec: ReleaseSpec, stored: CuratorRelease, standing: OpenedState) -> dict[str, Any]:
+def _facts(spec: ReleaseSpec, stored: CuratorRelease, own_state: OpenedState) -> dict[str, Any]:
     """Return a plan's card and charge; a card that was not made yet is made and stored here."""
-    store, ledger = standing.store, standing.ledger
+    store, ledger = own_state.store, own_state.ledger
     bounds = stored_card(store, spec)
     if bounds is None:
         bounds = card_bounds(spec)

@@ -39,7 +39,7 @@ class Outcome:
 
 
 def approve(  # noqa: PLR0913 - what a person says, one by one
-    standing: OpenedState,
+    own_state: OpenedState,
     release_id: str,
     attributes: Iterable[str] = (),
     *,
@@ -58,7 +58,7 @@ def approve(  # noqa: PLR0913 - what a person says, one by one
         InvalidInputError: an attribute is not held, the deadline passed, or the person has no name.
         ConflictError: the person has approved them before.
     """
-    name, why, now, store = person_name(person), reason_text(reason), int(time.time()), standing.store
+    name, why, now, store = person_name(person), reason_text(reason), int(time.time()), own_state.store
     with transaction(store.connection):
         held = held_attributes(store, release_id, now)
         earlier = approvals_by_attribute(store, release_id)
@@ -76,7 +76,7 @@ def approve(  # noqa: PLR0913 - what a person says, one by one
             for one in chosen
         ]
         store.decisions.record_approvals(release_id, fresh)
-        missing = {one: standing.persons - len(earlier.get(one, ())) - 1 for one in chosen}
+        missing = {one: own_state.persons - len(earlier.get(one, ())) - 1 for one in chosen}
         complete = [one for one in fresh if missing[one.attribute] <= 0]
         decisions = [_decision(one, (*earlier.get(one.attribute, ()), one)) for one in complete]
         store.decisions.record_decisions(release_id, tuple(decisions))
@@ -88,7 +88,7 @@ def approve(  # noqa: PLR0913 - what a person says, one by one
 
 
 def deny(
-    standing: OpenedState, release_id: str, attributes: Iterable[str] = (), *, person: str, reason: str
+    own_state: OpenedState, release_id: str, attributes: Iterable[str] = (), *, person: str, reason: str
 ) -> Outcome:
     """Refuse attributes of a request that are held, or the whole of one that is not charged yet; it costs nothing.
 
@@ -100,7 +100,7 @@ def deny(
         InvalidInputError: an attribute is not held, the deadline passed, the release is charged or over, the person
             has no name, or there is no reason.
     """
-    name, why, now, store = person_name(person), reason_text(reason), int(time.time()), standing.store
+    name, why, now, store = person_name(person), reason_text(reason), int(time.time()), own_state.store
     if not why:
         raise InvalidInputError(
             "a refusal was given without a reason", where="reason", remedy="Write why; in a terminal, by --reason."
@@ -132,10 +132,10 @@ def approvals_by_attribute(store: CuratorStore, release_id: str) -> dict[str, tu
     return found
 
 
-def waits_for(standing: OpenedState, release_id: str, person: str) -> bool:
+def waits_for(own_state: OpenedState, release_id: str, person: str) -> bool:
     """Whether a request that is held has attributes that this person has not approved."""
-    held = held_attributes(standing.store, release_id, int(time.time()))
-    earlier = approvals_by_attribute(standing.store, release_id)
+    held = held_attributes(own_state.store, release_id, int(time.time()))
+    earlier = approvals_by_attribute(own_state.store, release_id)
     return any(not has_approved(person, earlier.get(attribute, ())) for attribute in held)
 
 

@@ -25,7 +25,7 @@ ANA, BEN = "Ana Díaz", "Ben Ode"
 
 
 @pytest.fixture
-def standing(tmp_path: Path, study_bytes: bytes) -> Iterator[OpenedState]:
+def own_state(tmp_path: Path, study_bytes: bytes) -> Iterator[OpenedState]:
     """A request that waits for two persons at alice."""
     (tmp_path / "study.toml").write_bytes(study_bytes)
     with closing(curator_state(tmp_path / "state")) as store:
@@ -35,134 +35,134 @@ def standing(tmp_path: Path, study_bytes: bytes) -> Iterator[OpenedState]:
         yield opened
 
 
-def verdicts(standing: OpenedState) -> dict[str, str]:
-    return {one.attribute: one.verdict for one in standing.store.decisions.decisions(ID)}
+def verdicts(own_state: OpenedState) -> dict[str, str]:
+    return {one.attribute: one.verdict for one in own_state.store.decisions.decisions(ID)}
 
 
-def test_two_persons_approve(standing: OpenedState) -> None:
+def test_two_persons_approve(own_state: OpenedState) -> None:
     before = int(time.time())
-    first = approve(standing, ID, person=ANA, reason="as agreed")
+    first = approve(own_state, ID, person=ANA, reason="as agreed")
     assert first == Outcome(release_id=ID, missing={"age": 1, "sex": 1})
-    assert verdicts(standing) == {"sex": HELD, "age": HELD}
-    second = approve(standing, ID, person=BEN, reason="seen\nas well")
+    assert verdicts(own_state) == {"sex": HELD, "age": HELD}
+    second = approve(own_state, ID, person=BEN, reason="seen\nas well")
     assert second == Outcome(release_id=ID, approved=("age", "sex"))
-    for decision in standing.store.decisions.decisions(ID):
+    for decision in own_state.store.decisions.decisions(ID):
         assert (decision.verdict, decision.decided_by, decision.person) == (APPROVED, "person", BEN)
         assert (decision.reason, decision.time >= before) == ("seen as well", True)
     with pytest.raises(InvalidInputError, match=r"not held \(age is approved, sex is approved\)"):
-        approve(standing, ID, person="Cem Ak")
+        approve(own_state, ID, person="Cem Ak")
 
 
-def test_an_approval_counts_attribute_by_attribute(standing: OpenedState) -> None:
-    assert approve(standing, ID, ["sex"], person=ANA).missing == {"sex": 1}
-    outcome = approve(standing, ID, person=BEN)
+def test_an_approval_counts_attribute_by_attribute(own_state: OpenedState) -> None:
+    assert approve(own_state, ID, ["sex"], person=ANA).missing == {"sex": 1}
+    outcome = approve(own_state, ID, person=BEN)
     assert (outcome.approved, outcome.missing) == (("sex",), {"age": 1})
     # Without names, it is what this person has not approved yet.
-    assert approve(standing, ID, person=ANA).approved == ("age",)
+    assert approve(own_state, ID, person=ANA).approved == ("age",)
 
 
 @pytest.mark.parametrize("again", [ANA, "ana  díaz", " ANA DÍAZ ", "Ana Di\u0301az", "Ana Diaz", "\uff21na-Díaz"])
-def test_a_person_counts_once_however_the_name_is_spelt(standing: OpenedState, again: str) -> None:
-    approve(standing, ID, person=ANA)
+def test_a_person_counts_once_however_the_name_is_spelt(own_state: OpenedState, again: str) -> None:
+    approve(own_state, ID, person=ANA)
     for attributes in ([], ["sex"]):
         with pytest.raises(ConflictError, match="has approved age, sex before"):
-            approve(standing, ID, attributes, person=again)
-    assert verdicts(standing) == {"sex": HELD, "age": HELD}
-    assert not waits_for(standing, ID, again)
-    assert waits_for(standing, ID, BEN)
+            approve(own_state, ID, attributes, person=again)
+    assert verdicts(own_state) == {"sex": HELD, "age": HELD}
+    assert not waits_for(own_state, ID, again)
+    assert waits_for(own_state, ID, BEN)
 
 
-def test_two_rows_of_one_person_count_as_one(standing: OpenedState) -> None:
-    approve(standing, ID, ["sex"], person=ANA)
+def test_two_rows_of_one_person_count_as_one(own_state: OpenedState) -> None:
+    approve(own_state, ID, ["sex"], person=ANA)
     row = "SELECT release_id, attribute, 'ANA DIAZ', time, reason, expires, request_digest FROM approval"
-    standing.store.connection.execute(f"INSERT INTO approval {row}")
-    (status, _) = view_of(standing.store.releases.release(ID), standing).own
+    own_state.store.connection.execute(f"INSERT INTO approval {row}")
+    (status, _) = view_of(own_state.store.releases.release(ID), own_state).own
     assert ([one.person for one in status.approvals], status.missing) == ([ANA], 1)
-    assert approve(standing, ID, ["sex"], person=BEN).approved == ("sex",)
+    assert approve(own_state, ID, ["sex"], person=BEN).approved == ("sex",)
 
 
-def test_an_approval_of_another_request_does_not_count(standing: OpenedState) -> None:
-    approve(standing, ID, person=ANA)
-    standing.store.connection.execute("UPDATE release SET study_digest = 'of another study file'")
-    assert approve(standing, ID, person=BEN).missing == {"age": 1, "sex": 1}
+def test_an_approval_of_another_request_does_not_count(own_state: OpenedState) -> None:
+    approve(own_state, ID, person=ANA)
+    own_state.store.connection.execute("UPDATE release SET study_digest = 'of another study file'")
+    assert approve(own_state, ID, person=BEN).missing == {"age": 1, "sex": 1}
 
 
-def test_one_refusal_refuses_also_by_who_approved_before(standing: OpenedState) -> None:
-    approve(standing, ID, person=ANA)
-    assert deny(standing, ID, ["sex"], person=ANA, reason="on second thoughts").denied == ("sex",)
-    (decision,) = (one for one in standing.store.decisions.decisions(ID) if one.attribute == "sex")
+def test_one_refusal_refuses_also_by_who_approved_before(own_state: OpenedState) -> None:
+    approve(own_state, ID, person=ANA)
+    assert deny(own_state, ID, ["sex"], person=ANA, reason="on second thoughts").denied == ("sex",)
+    (decision,) = (one for one in own_state.store.decisions.decisions(ID) if one.attribute == "sex")
     assert (decision.verdict, decision.person, decision.reason) == (DENIED, ANA, "on second thoughts")
-    assert approve(standing, ID, person=BEN).approved == ("age",)
-    assert verdicts(standing) == {"sex": DENIED, "age": APPROVED}
+    assert approve(own_state, ID, person=BEN).approved == ("age",)
+    assert verdicts(own_state) == {"sex": DENIED, "age": APPROVED}
 
 
-def test_the_earliest_expiry_counts(standing: OpenedState) -> None:
-    approve(standing, ID, ["sex"], person=ANA, expires=2_000_000_000)
-    approve(standing, ID, ["sex"], person=BEN, expires=2_100_000_000)
-    approve(standing, ID, ["age"], person=ANA)
-    approve(standing, ID, ["age"], person=BEN)
-    assert {one.attribute: one.expires for one in standing.store.decisions.decisions(ID)} == {
+def test_the_earliest_expiry_counts(own_state: OpenedState) -> None:
+    approve(own_state, ID, ["sex"], person=ANA, expires=2_000_000_000)
+    approve(own_state, ID, ["sex"], person=BEN, expires=2_100_000_000)
+    approve(own_state, ID, ["age"], person=ANA)
+    approve(own_state, ID, ["age"], person=BEN)
+    assert {one.attribute: one.expires for one in own_state.store.decisions.decisions(ID)} == {
         "sex": 2_000_000_000,
         "age": None,
     }
 
 
-def test_the_number_of_persons_is_never_below_the_served_one(standing: OpenedState, tmp_path: Path) -> None:
+def test_the_number_of_persons_is_never_below_the_served_one(own_state: OpenedState, tmp_path: Path) -> None:
     for text, persons in (("persons = 1", 2), ("persons = 3", 3)):
         (tmp_path / "policy.toml").write_text(text)
         with open_state(tmp_path / "study.toml", tmp_path / "state", tmp_path / "policy.toml") as other:
             assert other.persons == persons
-    standing.store.served.set_served_policy(None, 0, None)
-    assert standing.persons == 1
-    assert approve(standing, ID, person=ANA).approved == ("age", "sex")
+    own_state.store.served.set_served_policy(None, 0, None)
+    assert own_state.persons == 1
+    assert approve(own_state, ID, person=ANA).approved == ("age", "sex")
 
 
-def test_nothing_is_decided_after_the_deadline_or_the_end(standing: OpenedState) -> None:
-    hold(standing.store, request_with(release_id=OTHER, deadline=int(time.time()) - 1))
+def test_nothing_is_decided_after_the_deadline_or_the_end(own_state: OpenedState) -> None:
+    hold(own_state.store, request_with(release_id=OTHER, deadline=int(time.time()) - 1))
     for decide in (approve, deny):
         with pytest.raises(InvalidInputError, match="not held"):
-            decide(standing, ID, ["sex", "salary"], person=ANA, reason="of another curator")
+            decide(own_state, ID, ["sex", "salary"], person=ANA, reason="of another curator")
         with pytest.raises(InvalidInputError, match="not held; the deadline passed"):
-            decide(standing, OTHER, ["sex"], person=ANA, reason="late")
-    standing.store.releases.set_state(ID, ReleaseState.EXPIRED)
+            decide(own_state, OTHER, ["sex"], person=ANA, reason="late")
+    own_state.store.releases.set_state(ID, ReleaseState.EXPIRED)
     with pytest.raises(InvalidInputError, match="not held"):
-        approve(standing, ID, person=ANA)
+        approve(own_state, ID, person=ANA)
     with pytest.raises(NotFoundError):
-        approve(standing, "2" * 32, person=ANA)
-    assert not standing.store.decisions.approvals(ID)
+        approve(own_state, "2" * 32, person=ANA)
+    assert not own_state.store.decisions.approvals(ID)
 
 
 @pytest.mark.parametrize("reason", ["", " \n"])
-def test_a_refusal_needs_a_reason(standing: OpenedState, reason: str) -> None:
+def test_a_refusal_needs_a_reason(own_state: OpenedState, reason: str) -> None:
     with pytest.raises(InvalidInputError, match="a refusal was given without a reason"):
-        deny(standing, ID, person=ANA, reason=reason)
-    assert verdicts(standing) == {"sex": HELD, "age": HELD}
+        deny(own_state, ID, person=ANA, reason=reason)
+    assert verdicts(own_state) == {"sex": HELD, "age": HELD}
 
 
 @pytest.mark.parametrize("name", ["", "  ", "-", "A" * 101, "Ana\x1b[2J", "Ana\u200bDiaz", "Ana\u202ezaiD"])
-def test_what_is_no_name(standing: OpenedState, name: str) -> None:
+def test_what_is_no_name(own_state: OpenedState, name: str) -> None:
     for decide in (approve, deny):
         with pytest.raises(InvalidInputError, match="the person's name"):
-            decide(standing, ID, person=name, reason="none")
+            decide(own_state, ID, person=name, reason="none")
     with pytest.raises(InvalidInputError, match="the reason is longer"):
-        deny(standing, ID, person=ANA, reason=f"{name}\x00")
-    assert verdicts(standing) == {"sex": HELD, "age": HELD}
+        deny(own_state, ID, person=ANA, reason=f"{name}\x00")
+    assert verdicts(own_state) == {"sex": HELD, "age": HELD}
 
 
 @pytest.mark.parametrize("invisible", "\u00ad\u034f\u115f\u1160\u17b4\u180b\u3164\ufe00\uffa0\U000e0100")
-def test_what_is_not_seen_is_no_name_and_makes_no_other_person(standing: OpenedState, invisible: str) -> None:
+def test_what_is_not_seen_is_no_name_and_makes_no_other_person(own_state: OpenedState, invisible: str) -> None:
     for name in (f"{ANA}{invisible}", invisible):
         with pytest.raises(InvalidInputError, match="the person's name has no letters"):
-            approve(standing, ID, person=name)
+            approve(own_state, ID, person=name)
     assert same_person_key(f"{ANA}{invisible}") == same_person_key(ANA)
 
 
 @pytest.mark.parametrize(
     "name", ["\u0410na D\u00edaz", "An\u0430 D\u00edaz", "\u0391na", "\u13aana", "\ua4eena", "A\u00b5"]
 )
-def test_a_name_has_letters_of_one_script(standing: OpenedState, name: str) -> None:
+def test_a_name_has_letters_of_one_script(own_state: OpenedState, name: str) -> None:
     with pytest.raises(InvalidInputError, match="mixes scripts"):
-        approve(standing, ID, person=name)
+        approve(own_state, ID, person=name)
 
 
 @pytest.mark.parametrize(
@@ -189,25 +189,25 @@ def test_names_are_kept_as_they_are_written() -> None:
     assert same_person_key("\u0391\u039d\u039d\u0391") == same_person_key("Anna"), "in Greek ones"
 
 
-def test_who_approved_is_shown_to_the_second_person(standing: OpenedState) -> None:
-    approve(standing, ID, ["sex"], person=ANA, reason="as agreed")
-    view = view_of(standing.store.releases.release(ID), standing)
+def test_who_approved_is_shown_to_the_second_person(own_state: OpenedState) -> None:
+    approve(own_state, ID, ["sex"], person=ANA, reason="as agreed")
+    view = view_of(own_state.store.releases.release(ID), own_state)
     sex, age = view.as_dict()["decisions"]
     (approval,) = sex["approvals"]
     assert (approval["person"], approval["reason"], sex["missing"]) == (ANA, "as agreed", 1)
     assert (age["approvals"], age["missing"], age["verdict"]) == ([], 2, HELD)
-    text = requests_text((view,), standing.ledger)
+    text = requests_text((view,), own_state.ledger)
     assert f"sex held; approved by {ANA} (as agreed); 1 other person must approve it" in text
     assert "age held; 2 persons must approve it" in text
 
 
-def test_a_failure_on_the_way_records_nothing(standing: OpenedState, monkeypatch: pytest.MonkeyPatch) -> None:
-    approve(standing, ID, person=ANA)
+def test_a_failure_on_the_way_records_nothing(own_state: OpenedState, monkeypatch: pytest.MonkeyPatch) -> None:
+    approve(own_state, ID, person=ANA)
 
     def fail(*_: object) -> None:
         raise OSError(28, "no space left on device")
 
     monkeypatch.setattr(Decisions, "record_decisions", fail)
     with pytest.raises(OSError, match="no space left"):
-        approve(standing, ID, person=BEN)
-    assert [one.person for one in standing.store.decisions.approvals(ID)] == [ANA, ANA]
+        approve(own_state, ID, person=BEN)
+    assert [one.person for one in own_state.store.decisions.approvals(ID)] == [ANA, ANA]

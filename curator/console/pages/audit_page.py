@@ -24,7 +24,7 @@ def audit_page(books: StateReader) -> Page:
 
 def _show(books: StateReader, visit: Visit) -> Response:
     checked = books.check_audit()
-    log = books.standing.store.audit
+    log = books.own_state.store.audit
     span = span_of(log.head.length, PER_PAGE, read_page(visit.query))
     before = span.total - span.stop
     lines = list(islice(log.lines(before), span.stop - span.start))

@@ -50,12 +50,12 @@ def budget_page(books: StateReader) -> Page:
 
 
 def _show(books: StateReader, visit: Visit) -> Response:
-    standing, entries = books.standing, books.entries()
+    own_state, entries = books.own_state, books.entries()
     points = points_of(entries)
     is_asked = visit.query.text("together") == "yes"
     return visit.render(
         "budget.html",
-        ledger=standing.ledger,
+        ledger=own_state.ledger,
         chart=budget_chart([(point.time, float(point.share)) for point in thinned(points)], books.now),
         months=months_of(entries)[-_MONTHS:],
         bounds=books.bounds() if is_asked or len(entries) <= MOST_AT_ONCE else (),

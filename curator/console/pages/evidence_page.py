@@ -23,13 +23,13 @@ def _show(visit: Visit) -> Response:
 
 
 def _export(books: StateReader, identity: Identity, visit: Visit) -> Response:
-    standing = books.standing
+    own_state = books.own_state
     order = EvidenceOrder(person=visit.person, since=_since(visit.form.text("since")), certificates=())
-    name = f"evidence-{standing.name}-{datetime.fromtimestamp(books.now, UTC):%Y-%m-%d}.zip"
+    name = f"evidence-{own_state.name}-{datetime.fromtimestamp(books.now, UTC):%Y-%m-%d}.zip"
     folder = TemporaryFolder()
     try:
         path = folder.path / name
-        write_evidence(standing, identity, order, path)
+        write_evidence(own_state, identity, order, path)
         return visit.download(name, path.read_bytes(), "application/zip")
     finally:
         folder.delete()

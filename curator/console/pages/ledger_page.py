@@ -22,14 +22,14 @@ def ledger_page(books: StateReader) -> Page:
 
 
 def _show(books: StateReader, visit: Visit) -> Response:
-    standing, entries = books.standing, books.entries()
+    own_state, entries = books.own_state, books.entries()
     span = span_of(len(entries), PER_PAGE, read_page(visit.query))
     newest_first = entries[len(entries) - span.stop : len(entries) - span.start][::-1]
     return visit.render(
         "ledger.html",
-        lines=[_line(standing.store, entry) for entry in newest_first],
+        lines=[_line(own_state.store, entry) for entry in newest_first],
         span=span,
-        ledger=standing.ledger,
+        ledger=own_state.ledger,
         checked=books.check_chain(),
     )
 

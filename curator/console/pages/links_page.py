@@ -27,8 +27,8 @@ def links_page(books: StateReader, identity: Identity | None) -> Page:
 
 
 def _show(books: StateReader, identity: Identity | None, visit: Visit) -> Response:
-    standing = books.standing
-    store, (categories, lacking, unlike) = standing.store, own_words(standing.study, standing.name)
+    own_state = books.own_state
+    store, (categories, lacking, unlike) = own_state.store, own_words(own_state.study, own_state.name)
     report = Linkages(store.connection, store.audit).latest_report()
     return visit.render(
         "links.html",
@@ -39,7 +39,7 @@ def _show(books: StateReader, identity: Identity | None, visit: Visit) -> Respon
         sessions=store.joins.sessions_of(),
         most_sessions=MOST_SESSIONS,
         suspects=store.joins.failed_with(),
-        now="" if identity is None else _now(standing.study, identity),
+        now="" if identity is None else _now(own_state.study, identity),
     )
 
 

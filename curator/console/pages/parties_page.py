@@ -19,9 +19,9 @@ def parties_page(books: StateReader, identity: Identity | None) -> Page:
 
 
 def _show(books: StateReader, identity: Identity | None, visit: Visit) -> Response:
-    standing = books.standing
-    own = Party(study=standing.study.id, role=Role.CURATOR, name=standing.name)
-    parties = serving_parties(standing.study)
+    own_state = books.own_state
+    own = Party(study=own_state.study.id, role=Role.CURATOR, name=own_state.name)
+    parties = serving_parties(own_state.study)
     is_asked = identity is not None and visit.query.text("ask") == "yes"
     shown: dict[Party, Shown] = {}
     if identity is not None:
@@ -29,7 +29,7 @@ def _show(books: StateReader, identity: Identity | None, visit: Visit) -> Respon
             shown = shown_by(identity, {party: at for party, at in parties.items() if party != own})
         shown[own] = Shown(ends=identity.certificate_facts.not_after)
     others = [party.name for party in parties if party.role is Role.CURATOR and party != own]
-    charges = {name: standing.store.alignments.witness(name)[0] for name in others}
+    charges = {name: own_state.store.alignments.witness(name)[0] for name in others}
     lines = [
         {"party": one, "endpoint": at, "is_own": one == own, "charges": charges.get(one.name), "shown": shown.get(one)}
         for one, at in parties.items()
@@ -37,11 +37,11 @@ def _show(books: StateReader, identity: Identity | None, visit: Visit) -> Respon
     return visit.render(
         "parties.html",
         lines=lines,
-        analysts=standing.study.analysts,
+        analysts=own_state.study.analysts,
         can_ask=identity is not None,
         is_asked=is_asked,
         soon=SOON_DAYS,
-        charges=standing.ledger.chain.head[0],
-        aborted=standing.store.coins.aborted(),
-        claims=standing.store.coins.aborted(claims=True),
+        charges=own_state.ledger.chain.head[0],
+        aborted=own_state.store.coins.aborted(),
+        claims=own_state.store.coins.aborted(claims=True),
     )

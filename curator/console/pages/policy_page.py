@@ -36,36 +36,36 @@ def policy_page(books: StateReader) -> Page:
 
 
 def _show(books: StateReader, visit: Visit) -> Response:
-    standing = books.standing
-    served = standing.store.served.served_policy()
-    policy, problem = _policy(standing)
-    form = _typed(visit.query, standing)
+    own_state = books.own_state
+    served = own_state.store.served.served_policy()
+    policy, problem = _policy(own_state)
+    form = _typed(visit.query, own_state)
     trial, trial_problem = None, ""
     if policy is not None and "epsilon" in visit.query.values:
         try:
-            trial = _try(form, policy, standing)
+            trial = _try(form, policy, own_state)
         except VeiltabError as error:
             trial_problem = str(error)
     return visit.render(
         "policy.html",
         served=served,
-        path=standing.policy_path,
+        path=own_state.policy_path,
         policy=policy,
         problem=problem,
         is_other=policy is not None and _is_other(policy, served),
         form=form,
-        study=standing.study,
+        study=own_state.study,
         trial=trial,
         lines=() if trial is None or policy is None else _lines(trial, policy),
         trial_problem=trial_problem,
-        ledger=standing.ledger,
+        ledger=own_state.ledger,
     )
 
 
-def _policy(standing: OpenedState) -> tuple[Policy | None, str]:
+def _policy(own_state: OpenedState) -> tuple[Policy | None, str]:
     """Return the policy of the file as it is now, or why it cannot be read."""
     try:
-        return policy_of(standing.study, standing.name, standing.policy_path), ""
+        return policy_of(own_state.study, own_state.name, own_state.policy_path), ""
     except VeiltabError as error:
         return None, str(error)
 
@@ -77,9 +77,9 @@ def _is_other(policy: Policy, served: ServedPolicy) -> bool:
     return (len(policy.rules), policy.budget, policy.persons) != (served.rules, served.budget, served.persons)
 
 
-def _typed(query: Form, standing: OpenedState) -> TrialForm:
-    study, latest = standing.study, standing.store.alignments.latest_alignment()
-    own = tuple(rule.name for rule in study.attributes_of(standing.name))
+def _typed(query: Form, own_state: OpenedState) -> TrialForm:
+    study, latest = own_state.study, own_state.store.alignments.latest_alignment()
+    own = tuple(rule.name for rule in study.attributes_of(own_state.name))
     return TrialForm(
         researcher=query.text("researcher", study.researchers[0].name),
         attributes=query.texts("attribute") or (() if query.values else own),
@@ -89,13 +89,13 @@ def _typed(query: Form, standing: OpenedState) -> TrialForm:
     )
 
 
-def _try(form: TrialForm, policy: Policy, standing: OpenedState) -> Trial:
+def _try(form: TrialForm, policy: Policy, own_state: OpenedState) -> Trial:
     """Try a request as the command `veiltab curator policy test` does.
 
     Raises:
         InvalidInputError: a field that cannot be read, or a request that cannot be planned.
     """
-    study = standing.study
+    study = own_state.study
     population = whole_number(form.population, 0, _MOST_PEOPLE)
     if population is None:
         raise InvalidInputError("say how many respondents the tables have in common", where="respondents")
@@ -105,7 +105,7 @@ def _try(form: TrialForm, policy: Policy, standing: OpenedState) -> Trial:
         parse_epsilon(form.epsilon),
         parse_delta(form.delta) if form.delta else None,
     )
-    return try_policy(policy, request, study, standing.name, standing.ledger, population)
+    return try_policy(policy, request, study, own_state.name, own_state.ledger, population)
 
 
 def _lines(trial: Trial, policy: Policy) -> list[dict[str, object]]:

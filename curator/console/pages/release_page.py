@@ -34,7 +34,7 @@ def release_page(books: StateReader) -> Page:
 
 
 def _list(books: StateReader, visit: Visit) -> Response:
-    store = books.standing.store
+    store = books.own_state.store
     span = span_of(sum(store.releases.counts().values()), PER_PAGE, read_page(visit.query))
     shown = store.releases.releases_between(span.start, span.stop)
     return visit.render(
@@ -44,11 +44,11 @@ def _list(books: StateReader, visit: Visit) -> Response:
 
 def _show(books: StateReader, visit: Visit, problem: str = "") -> Response:
     """Return the page; with a problem, the form as it was sent."""
-    standing = books.standing
-    stored = standing.store.releases.release(visit.parameters["release"])
+    own_state = books.own_state
+    stored = own_state.store.releases.release(visit.parameters["release"])
     release_id = stored.request.release_id
-    view, entry = view_of(stored, standing), books.entry_of(stored.part_of or release_id)
-    held = held_attributes(standing.store, release_id, books.now)
+    view, entry = view_of(stored, own_state), books.entry_of(stored.part_of or release_id)
+    held = held_attributes(own_state.store, release_id, books.now)
     approved = {one.decision.attribute: has_approved(visit.person, one.approvals) for one in view.own}
     choices = {name: is_approved for name, is_approved in approved.items() if name in held}
     return visit.render(
@@ -61,10 +61,10 @@ def _show(books: StateReader, visit: Visit, problem: str = "") -> Response:
         choices=choices,
         is_mine=visit.decides and not all(choices.values()),
         may_be_stopped=visit.decides and not held and entry is None and not stored.state.finished,
-        events=timeline_of(standing, stored, entry, is_held=bool(held)),
-        tables=standing.store.tables.tables(release_id),
-        ledger=standing.ledger,
-        persons=standing.persons,
+        events=timeline_of(own_state, stored, entry, is_held=bool(held)),
+        tables=own_state.store.tables.tables(release_id),
+        ledger=own_state.ledger,
+        persons=own_state.persons,
         is_over=stored.state.finished,
         HELD=HELD,
     )
@@ -85,7 +85,7 @@ def _outcome(books: StateReader, visit: Visit) -> Outcome:
         InvalidInputError: the form says no decision, or one that cannot be taken now.
         ConflictError: the person has approved it before.
     """
-    release_id, form, standing = visit.parameters["release"], visit.form, books.standing
+    release_id, form, own_state = visit.parameters["release"], visit.form, books.own_state
     attributes, reason = form.texts("attribute"), form.text("reason")
     verdict = form.text("verdict")
     if not attributes and verdict != "stop":
@@ -93,9 +93,9 @@ def _outcome(books: StateReader, visit: Visit) -> Outcome:
     match verdict:
         case "approve":
             expires = _expires(form, books.now)
-            return approve(standing, release_id, attributes, person=visit.person, reason=reason, expires=expires)
+            return approve(own_state, release_id, attributes, person=visit.person, reason=reason, expires=expires)
         case "refuse" | "stop":
-            return deny(standing, release_id, attributes, person=visit.person, reason=reason)
+            return deny(own_state, release_id, attributes, person=visit.person, reason=reason)
         case _:
             raise InvalidInputError("the decision is neither to approve nor to refuse", where="decision")
 

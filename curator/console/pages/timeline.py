@@ -32,7 +32,7 @@ class Event:
 
 
 def timeline_of(
-    standing: OpenedState, stored: CuratorRelease, entry: Entry | None, *, is_held: bool
+    own_state: OpenedState, stored: CuratorRelease, entry: Entry | None, *, is_held: bool
 ) -> tuple[Event, ...]:
     """Return what is recorded of a release, oldest first.
 
@@ -46,11 +46,11 @@ def timeline_of(
         title=f"{request.researcher} asks for {', '.join(request.attributes)}",
         text=guarantee(request.epsilon, request.delta),
     )
-    decided = [event for status in attribute_statuses(stored, standing) for event in _of_attribute(status)]
+    decided = [event for status in attribute_statuses(stored, own_state) for event in _of_attribute(status)]
     charged = [] if entry is None else [_of_charge(entry)]
-    in_order = sorted([*decided, *charged, *_of_keys(standing, request.release_id)], key=lambda event: event.time or 0)
+    in_order = sorted([*decided, *charged, *_of_keys(own_state, request.release_id)], key=lambda event: event.time or 0)
     now = Event(time=stored.since or None, title="It waits for a person", kind="wait") if is_held else _of_state(stored)
-    return (asked, *in_order, *_of_test(standing, stored), now)
+    return (asked, *in_order, *_of_test(own_state, stored), now)
 
 
 def _of_attribute(status: AttributeStatus) -> list[Event]:
@@ -91,10 +91,10 @@ def _of_charge(entry: Entry) -> Event:
     )
 
 
-def _of_keys(standing: OpenedState, release_id: str) -> list[Event]:
+def _of_keys(own_state: OpenedState, release_id: str) -> list[Event]:
     """Return when the keys were first given out, as the audit log has it."""
     first: dict[Fact, Event] = {}
-    for entry in standing.store.audit.entries(release_id):
+    for entry in own_state.store.audit.entries(release_id):
         if entry.event == AuditEvent.KEY.value:
             attribute, researcher = entry.facts.get("attribute"), entry.facts.get("researcher")
             title = f"The key of {attribute} is given to {researcher}"
@@ -102,7 +102,7 @@ def _of_keys(standing: OpenedState, release_id: str) -> list[Event]:
     return list(first.values())
 
 
-def _of_test(standing: OpenedState, stored: CuratorRelease) -> list[Event]:
+def _of_test(own_state: OpenedState, stored: CuratorRelease) -> list[Event]:
     """Return this curator's tests of the server's noise that were made."""
     return [
         Event(
@@ -112,7 +112,7 @@ def _of_test(standing: OpenedState, stored: CuratorRelease) -> list[Event]:
             text=receipt.sentence(),
             kind="good" if receipt.passed else "bad",
         )
-        for receipt in standing.store.tests.receipts(stored.request.release_id)
+        for receipt in own_state.store.tests.receipts(stored.request.release_id)
     ]
 
 

@@ -29,19 +29,21 @@ def lines_of(releases: Iterable[CuratorRelease], held: Container[str]) -> list[d
 
 
 def _show(books: StateReader, visit: Visit) -> Response:
-    standing = books.standing
-    held = standing.store.decisions.waiting_for_a_person(books.now)
-    open_releases = standing.store.releases.latest(0)
+    own_state = books.own_state
+    held = own_state.store.decisions.waiting_for_a_person(books.now)
+    open_releases = own_state.store.releases.latest(0)
     waiting = [one for one in open_releases if one.request.release_id in held]
     span = span_of(len(waiting), PER_PAGE, read_page(visit.query))
     page = waiting[span.start : span.stop]
-    mine = [visit.decides and waits_for(standing, one.request.release_id, visit.person) for one in page]
+    mine = [visit.decides and waits_for(own_state, one.request.release_id, visit.person) for one in page]
     under_way = [one for one in open_releases if one.request.release_id not in held]
     return visit.render(
         "waiting.html",
-        waiting=[{"view": view_of(one, standing), "is_mine": is_mine} for one, is_mine in zip(page, mine, strict=True)],
+        waiting=[
+            {"view": view_of(one, own_state), "is_mine": is_mine} for one, is_mine in zip(page, mine, strict=True)
+        ],
         span=span,
         under_way=lines_of(under_way[-PER_PAGE:], held),
         more_under_way=max(0, len(under_way) - PER_PAGE),
-        ledger=standing.ledger,
+        ledger=own_state.ledger,
     )

@@ -85,18 +85,18 @@ def certificate(study: Study) -> ReleaseCertificate:
     return ReleaseCertificate.of(release_of(SPEC), PEM, statements)
 
 
-def live(standing: OpenedState) -> None:
+def live(own_state: OpenedState) -> None:
     """Let a curator decide, charge and release."""
-    store = standing.store
+    store = own_state.store
     for request in (request_with(), request_with(release_id=OTHER, purpose="<script>alert(1)</script>")):
-        store.releases.add(request, int(time.time()), standing.study.digest)
+        store.releases.add(request, int(time.time()), own_state.study.digest)
         held = decision("sex", HELD, rule=2, rule_text="r")
         store.decisions.decide(request.release_id, (held,))
-    approve(standing, ID, person="Ana Díaz", reason="as agreed")
-    approve(standing, ID, person="Ben Ode")
-    deny(standing, OTHER, person="Ben Ode", reason="too much <b>")
+    approve(own_state, ID, person="Ana Díaz", reason="as agreed")
+    approve(own_state, ID, person="Ben Ode")
+    deny(own_state, OTHER, person="Ben Ode", reason="too much <b>")
     store.releases.set_planned(release_of(SPEC))
-    charge(standing.ledger, SPEC)
+    charge(own_state.ledger, SPEC)
     store.tests.record_publication(ID, PublicationDigests(columns=DIGESTS))
     own, together = TESTS.receipts("alice")
     store.tests.set_receipt(ID, own, TESTS.lists["alice"], {"sex": bytes(32)})
@@ -119,9 +119,9 @@ class Office:
         return self.folder / "evidence.zip"
 
     def export(self, name: str, since: int | None = None, policy: Path | None = None) -> Path:
-        with open_state(self.folder / "study.toml", self.folder / "state", policy) as standing:
+        with open_state(self.folder / "study.toml", self.folder / "state", policy) as own_state:
             order = EvidenceOrder(person="Ana Díaz", since=since, certificates=(certificate(self.study),))
-            write_evidence(standing, SIGNER, order, self.folder / name)
+            write_evidence(own_state, SIGNER, order, self.folder / name)
         return self.folder / name
 
 
@@ -132,8 +132,8 @@ def open_office(folder: Path, study_bytes: bytes) -> Office:
     digest = hashlib.sha256((folder / "policy.toml").read_bytes()).hexdigest()
     store.served.set_served_policy(folder / "policy.toml", 0, None, persons=2, digest=digest)
     store.close()
-    with open_state(folder / "study.toml", folder / "state", None) as standing:
-        live(standing)
+    with open_state(folder / "study.toml", folder / "state", None) as own_state:
+        live(own_state)
     return Office(folder=folder, study=study_from_bytes(study_bytes, "study.toml"))
 
 

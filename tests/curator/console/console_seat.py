@@ -55,7 +55,7 @@ class Office:
     """A curator's state, and its console."""
 
     folder: Path
-    standing: OpenedState
+    own_state: OpenedState
     books: StateReader
     application: ConsoleApplication
 
@@ -63,10 +63,10 @@ class Office:
         return enter(self.application, person)
 
     def verdicts(self) -> dict[str, tuple[str, str, str]]:
-        return {d.attribute: (d.verdict, d.person, d.reason) for d in self.standing.store.decisions.decisions(ID)}
+        return {d.attribute: (d.verdict, d.person, d.reason) for d in self.own_state.store.decisions.decisions(ID)}
 
     def audit(self) -> list[tuple[str, str, dict[str, Any]]]:
-        return [(one.event, one.person, dict(one.facts)) for one in self.standing.store.audit.entries()]
+        return [(one.event, one.person, dict(one.facts)) for one in self.own_state.store.audit.entries()]
 
 
 @pytest.fixture(name="office")
@@ -76,13 +76,13 @@ def office_fixture(tmp_path: Path, study_bytes: bytes) -> Iterator[Office]:
 
 
 def application_of(
-    standing: OpenedState,
+    own_state: OpenedState,
     books: StateReader,
     identity: Identity | None = None,
     inspect: Callable[[], Inspection] | None = None,
 ) -> ConsoleApplication:
     """Return the console of a curator, whose templates are compiled once."""
-    console = curator_console(books, AuditJournal(store=standing.store), identity=identity, inspect=inspect)
+    console = curator_console(books, AuditJournal(store=own_state.store), identity=identity, inspect=inspect)
     with patch.object(pages, "Environment", partial(Environment, bytecode_cache=COMPILED)):
         return ConsoleApplication(console, HOST)
 
@@ -98,7 +98,7 @@ def opened_office(tmp_path: Path, study_bytes: bytes, **asked: Any) -> Iterator[
         store.alignments.set_alignment("a" * 32, 1000, "ab" * 16)
         request = request_with(attributes=("sex", "age", "salary"), purpose=PURPOSE, **asked)
         hold(store, request, "sex", "age", now=1_700_000_000)
-    with open_state(path, tmp_path / "state", None) as standing:
-        inspect = partial(inspect_table, table, standing.study, "alice")
-        books = StateReader(standing, path)
-        yield Office(tmp_path, standing, books, application_of(standing, books, inspect=inspect))
+    with open_state(path, tmp_path / "state", None) as own_state:
+        inspect = partial(inspect_table, table, own_state.study, "alice")
+        books = StateReader(own_state, path)
+        yield Office(tmp_path, own_state, books, application_of(own_state, books, inspect=inspect))

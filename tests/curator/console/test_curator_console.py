@@ -73,7 +73,7 @@ def test_a_decision_that_is_none_is_refused_and_changes_nothing(office: Office) 
     ):
         assert ana.post(f"/releases/{ID}", fields).status == 400, fields
     assert office.verdicts() == before
-    assert office.standing.store.decisions.approvals(ID) == ()
+    assert office.own_state.store.decisions.approvals(ID) == ()
 
 
 def test_a_decision_about_another_release_is_refused(office: Office) -> None:
@@ -96,7 +96,7 @@ def test_keys_may_be_given_out_for_some_days(office: Office) -> None:
             f"/releases/{ID}", {"attribute": "sex", "verdict": "approve", "days": "3" if person == ANA else ""}
         )
         assert answer.status == 303
-    (sex,) = (one for one in office.standing.store.decisions.decisions(ID) if one.attribute == "sex")
+    (sex,) = (one for one in office.own_state.store.decisions.decisions(ID) if one.attribute == "sex")
     assert sex.expires is not None
     assert abs(sex.expires - time.time() - 3 * 86_400) < 60
 
@@ -110,7 +110,7 @@ def test_sessions_stand_in_the_audit_log(office: Office) -> None:
 
 
 def test_without_an_audit_log_there_is_no_session(office: Office) -> None:
-    office.standing.store.connection.execute(
+    office.own_state.store.connection.execute(
         "CREATE TRIGGER full BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'full'); END"
     )
     browser = Browser(office.application)
@@ -122,10 +122,10 @@ def test_without_an_audit_log_there_is_no_session(office: Office) -> None:
 
 def test_what_is_unusual_of_a_request_comes_first(tmp_path: Path, study_bytes: bytes) -> None:
     with opened_office(tmp_path, study_bytes, canaries=0, noise_split=Decimal(0)) as office:
-        view = view_of(office.standing.store.releases.release(ID), office.standing)
+        view = view_of(office.own_state.store.releases.release(ID), office.own_state)
         untested, unprotected = view.outlook.unusual
         page = unescape(office.enter(ANA).get(f"/releases/{ID}").text)
-        lines = requests_text((view,), office.standing.ledger).splitlines()
+        lines = requests_text((view,), office.own_state.ledger).splitlines()
     assert untested.startswith("the server is not tested: nothing shows that it adds its noise")
     assert "desk with server would face no protection" in unprotected
     assert lines[3:5] == [f"  unusual: {untested}", f"  unusual: {unprotected}"]
@@ -135,4 +135,4 @@ def test_what_is_unusual_of_a_request_comes_first(tmp_path: Path, study_bytes: b
 
 def test_of_a_usual_request_nothing_is_called_unusual(tmp_path: Path, study_bytes: bytes) -> None:
     with opened_office(tmp_path, study_bytes, max_pair_epsilon=Decimal(3)) as office:
-        assert view_of(office.standing.store.releases.release(ID), office.standing).outlook.unusual == ()
+        assert view_of(office.own_state.store.releases.release(ID), office.own_state).outlook.unusual == ()

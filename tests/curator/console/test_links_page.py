@@ -41,8 +41,8 @@ def office_of(folder: Path, report: LinkageReport | None, party: Party = ALICE) 
     with closing(curator_state(folder / "state", party)) as store:
         if report is not None:
             Linkages(store.connection, store.audit).record("a" * 32, report, NO_SAMPLE)
-    with open_state(path, folder / "state", None) as standing:
-        yield standing, enter(application_of(standing, StateReader(standing, path)), ANA)
+    with open_state(path, folder / "state", None) as own_state:
+        yield own_state, enter(application_of(own_state, StateReader(own_state, path)), ANA)
 
 
 def text_of(guest: Guest) -> str:
@@ -53,10 +53,10 @@ def text_of(guest: Guest) -> str:
 
 
 def test_sessions_and_those_who_broke_one_are_named(tmp_path: Path) -> None:
-    with office_of(tmp_path, None, BOB) as (standing, ana):
+    with office_of(tmp_path, None, BOB) as (own_state, ana):
         assert "Nobody is linked yet" in text_of(ana)
         assert "Sessions" not in text_of(ana)
-        joins = standing.store.joins
+        joins = own_state.store.joins
         for number in range(1, 4):
             joins.begin("a" * 32, "alice", f"{number}", bytes([number]))
             joins.enter("a" * 32, "alice", f"s{number}", b"s", bytes([number]))
@@ -70,12 +70,12 @@ def test_sessions_and_those_who_broke_one_are_named(tmp_path: Path) -> None:
 
 def test_links_that_are_made_again_are_the_latest(tmp_path: Path) -> None:
     """As when a person takes a correction of the study file back."""
-    with office_of(tmp_path, SPOKE) as (standing, ana):
-        linkages = Linkages(standing.store.connection, standing.store.audit)
+    with office_of(tmp_path, SPOKE) as (own_state, ana):
+        linkages = Linkages(own_state.store.connection, own_state.store.audit)
         for alignment, report in (("b" * 32, replace(SPOKE, links=17)), ("a" * 32, SPOKE)):
             linkages.record(alignment, report, NO_SAMPLE)
             assert f"Linked people {report.links:,}" in text_of(ana)
-        assert [entry.event for entry in standing.store.audit.entries()].count("linked") == 2
+        assert [entry.event for entry in own_state.store.audit.entries()].count("linked") == 2
 
 
 def test_a_study_with_ids_has_no_such_page(office: Office) -> None:

@@ -38,12 +38,12 @@ from veiltab.curator.progress.progress import APPROVED, HELD
 
 def release(office: Office, count: int) -> None:
     """Charge some releases, which end well."""
-    store = office.standing.store
+    store = office.own_state.store
     for number in range(count):
         release_id = f"{number + 16:032x}"
         store.releases.add(request_with(release_id=release_id), 1_700_000_000 + number)
         decide(store, APPROVED, release_id=release_id)
-        charge(office.standing.ledger, spec_with(release_id=release_id, epsilon=Decimal("0.001")))
+        charge(office.own_state.ledger, spec_with(release_id=release_id, epsilon=Decimal("0.001")))
         store.releases.set_state(release_id, ReleaseState.READY)
 
 
@@ -62,8 +62,8 @@ def test_the_ledger_is_checked_after_each_charge(office: Office) -> None:
     ana = office.enter(ANA)
     release(office, 2)
     assert "it is whole" in ana.get("/ledger").text
-    office.standing.store.connection.execute("UPDATE ledger SET epsilon = '0.0001' WHERE number = 1")
-    charge(office.standing.ledger, spec_with(release_id="e" * 32, epsilon=Decimal("0.001")))
+    office.own_state.store.connection.execute("UPDATE ledger SET epsilon = '0.0001' WHERE number = 1")
+    charge(office.own_state.ledger, spec_with(release_id="e" * 32, epsilon=Decimal("0.001")))
     page = ana.get("/ledger")
     assert page.status == 500
     assert "altered at entry 1" in page.text
@@ -73,7 +73,7 @@ def test_charges_of_the_running_service_are_read_as_they_come(office: Office) ->
     assert office.books.entries() == ()
     release(office, 2)
     assert [entry.number for entry in office.books.entries()] == [1, 2]
-    assert office.books.entries() == office.standing.ledger.chain.entries
+    assert office.books.entries() == office.own_state.ledger.chain.entries
 
 
 def test_the_budget_adds_up(office: Office) -> None:
@@ -96,16 +96,16 @@ def test_points_are_thinned_to_the_last() -> None:
 def test_what_is_tried_is_a_request_and_a_policy_that_was_edited_is_said_to_be(office: Office) -> None:
     policy = office.folder / "policy.toml"
     policy.write_text('persons = 2\n[[rule]]\nattributes = ["sex"]\nmaximum_epsilon = 0.5\ndecision = "approve"\n')
-    served = office.standing.store.served
+    served = office.own_state.store.served
     served.set_served_policy(policy, 1, None, persons=2)
-    with open_state(office.folder / "study.toml", office.folder / "state", None) as standing:
-        ana = enter(application_of(standing, StateReader(standing, office.folder / "study.toml")), ANA)
+    with open_state(office.folder / "study.toml", office.folder / "state", None) as own_state:
+        ana = enter(application_of(own_state, StateReader(own_state, office.folder / "study.toml")), ANA)
         assert "The file has changed" not in ana.get("/policy").text
         for wrong in ("epsilon=x", "epsilon=0.3&population=x", "epsilon=0.3&researcher=nobody", "epsilon=0.3&delta=2"):
             assert 'class="problem" role="alert"' in ana.get(f"/policy?attribute=sex&{wrong}").text
         policy.write_text("persons = 3\n")
         assert "The file has changed" in ana.get("/policy").text
-        digest = policy_of(standing.study, "alice", policy).digest
+        digest = policy_of(own_state.study, "alice", policy).digest
         served.set_served_policy(policy, 0, None, persons=3, digest=digest)
         assert "The file has changed" not in ana.get("/policy").text
         policy.write_text("persons = 3\n# other words, the same numbers\n")
@@ -116,7 +116,7 @@ def test_what_is_tried_is_a_request_and_a_policy_that_was_edited_is_said_to_be(o
 
 
 def test_what_is_approved_and_not_charged_yet_can_still_be_refused(office: Office) -> None:
-    store, release_id = office.standing.store, "d" * 32
+    store, release_id = office.own_state.store, "d" * 32
     store.releases.add(request_with(release_id=release_id), 1_700_000_000)
     decide(store, APPROVED, release_id=release_id)
     ana = office.enter(ANA)
@@ -134,7 +134,7 @@ def test_what_is_approved_and_not_charged_yet_can_still_be_refused(office: Offic
 def test_several_tables_are_shown_as_such(office: Office) -> None:
     names = ("sex", "age", "salary")
     tables = {"tables": tuple(combinations(names, 2)), "delta": Decimal("1e-6")}
-    hold(office.standing.store, request_with(release_id="c" * 32, attributes=names, **tables), "sex", "age")
+    hold(office.own_state.store, request_with(release_id="c" * 32, attributes=names, **tables), "sex", "age")
     text = office.enter(ANA).get(f"/releases/{'c' * 32}").text
     assert "3 tables of" in text
     assert "sex \N{MULTIPLICATION SIGN} salary" in text
@@ -149,7 +149,7 @@ def test_several_tables_are_shown_as_such(office: Office) -> None:
     ],
 )
 def test_entries_that_were_altered_after_they_were_checked_are_noticed(office: Office, edit: str) -> None:
-    ana, store = office.enter(ANA), office.standing.store
+    ana, store = office.enter(ANA), office.own_state.store
     with transaction(store.connection):
         store.audit.record(Event.KEY, release=ID, attribute="sex", researcher="rosa")
     assert ana.get("/audit").status == 200
@@ -160,13 +160,13 @@ def test_entries_that_were_altered_after_they_were_checked_are_noticed(office: O
 
 
 def test_evidence_is_downloaded(office: Office, tmp_path: Path) -> None:
-    ana = enter(application_of(office.standing, office.books, identity(ALICE)), ANA)
+    ana = enter(application_of(office.own_state, office.books, identity(ALICE)), ANA)
     assert ana.post("/evidence", {"since": "soon"}).status == 400
     answer = ana.post("/evidence", {"since": ""})
     assert (answer.status, answer.headers["content-type"]) == (200, "application/zip")
     assert re.fullmatch(r'attachment; filename="evidence-alice-[0-9-]+\.zip"', answer.headers["content-disposition"])
     (tmp_path / "evidence.zip").write_bytes(answer.content)
-    assert check_evidence(tmp_path / "evidence.zip", PEM, office.standing.study).holds
+    assert check_evidence(tmp_path / "evidence.zip", PEM, office.own_state.study).holds
     assert [(event, person) for event, person, _ in office.audit()][-1] == ("evidence exported", ANA)
 
 
@@ -174,7 +174,7 @@ def test_another_budget_is_followed(office: Office) -> None:
     release(office, 1)
     ana = office.enter(ANA)
     assert "epsilon 0.999" in ana.get("/budget").text
-    office.standing.store.served.set_served_policy(None, 0, Decimal("0.5"), persons=2)
+    office.own_state.store.served.set_served_policy(None, 0, Decimal("0.5"), persons=2)
     assert len(office.books.entries()) == 1, "read anew, against the other budget, and once"
     assert "epsilon 0.499" in ana.get("/budget").text
 
