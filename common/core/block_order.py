@@ -31,9 +31,9 @@ _RADIX = 2**20
 
 def leading(blocks: Blocks, out: Leads | None = None) -> Leads:
     """Return the leading 64 bits of each block, shape (n,), perhaps in an array that is there."""
-    found = np.empty(len(blocks), np.uint64) if out is None else out
-    found[:] = np.ascontiguousarray(blocks).view(">u8")[:, 0]
-    return found
+    words = np.empty(len(blocks), np.uint64) if out is None else out
+    words[:] = np.ascontiguousarray(blocks).view(">u8")[:, 0]
+    return words
 
 
 def shared_bits(leads: Leads) -> int:

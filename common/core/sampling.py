@@ -168,10 +168,10 @@ def ascending_pieces(n: int, m: int, key: bytes) -> Iterator[Rows]:
 def _up_to(blocks: Blocks, last: tuple[int, int]) -> NDArray[np.bool_]:
     """Return which blocks are at most another one, given by its halves."""
     leads, (high, low) = leading(blocks), last
-    found: NDArray[np.bool_] = leads <= np.uint64(high)
+    is_within: NDArray[np.bool_] = leads <= np.uint64(high)
     alike = np.flatnonzero(leads == np.uint64(high))
-    found[alike] = blocks[alike].view(">u8")[:, 1] <= low
-    return found
+    is_within[alike] = blocks[alike].view(">u8")[:, 1] <= low
+    return is_within
 
 
 def _mth_priority(priorities: "Priorities", n: int, m: int) -> tuple[int, int]:
@@ -186,10 +186,10 @@ def _mth_priority(priorities: "Priorities", n: int, m: int) -> tuple[int, int]:
             before += int(np.count_nonzero(leads < np.uint64(low)))
             is_near = (leads >= np.uint64(low)) & (leads <= np.uint64(high))
             near.append(blocks[is_near].view(">u8").astype(np.uint64))
-        found = np.concatenate(near)
-        if before < m <= before + len(found):
-            place = np.lexsort((found[:, 1], found[:, 0]))[m - before - 1]
-            return int(found[place, 0]), int(found[place, 1])
+        nearest = np.concatenate(near)
+        if before < m <= before + len(nearest):
+            place = np.lexsort((nearest[:, 1], nearest[:, 0]))[m - before - 1]
+            return int(nearest[place, 0]), int(nearest[place, 1])
         deviations = 8 * deviations + 1
 
 

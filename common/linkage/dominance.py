@@ -37,7 +37,7 @@ def dominating_dates(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     days = Counter[str]()
     for date, rows in counts.items():
         days[date[4:]] += rows
-    found = dominating(counts)
-    often = ((day, rows, sum(n for date, n in found if date[4:] == day)) for day, rows in dominating(days))
-    dates = ((f"{date[:4]}-{date[4:6]}-{date[6:]}", rows) for date, rows in found)
+    frequent = dominating(counts)
+    often = ((day, rows, sum(n for date, n in frequent if date[4:] == day)) for day, rows in dominating(days))
+    dates = ((f"{date[:4]}-{date[4:6]}-{date[6:]}", rows) for date, rows in frequent)
     return (*dates, *((f"{day[:2]}-{day[2:]}", rows) for day, rows, named in often if rows > 2 * named))

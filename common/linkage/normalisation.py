@@ -70,7 +70,7 @@ def normaliser(
         return partial(normal_date, order=date_order, missing=frozenset(default_dates))
     normal = _NORMAL[kind]
     missing = frozenset(map(normal, missing_values))
-    return lambda value: "" if (found := normal(value)) in missing else found
+    return lambda value: "" if (form := normal(value)) in missing else form
 
 
 def plain(text: str) -> str:

@@ -162,8 +162,8 @@ def common_people(agreement: Agreement) -> Estimate | None:
     )
     names = 1 + r10 + r01 + rs + r10 * r01
     people = n1 / (qp * qb) * names / agreement.dated
-    found = min(n1 / people, 1.0)
-    relative = (1 - qp) / n1 + (1 - qb) / n1 + (r10 + r01 + rs) / n1 / names**2 + (1 - found) / n1
+    share = min(n1 / people, 1.0)
+    relative = (1 - qp) / n1 + (1 - qb) / n1 + (r10 + r01 + rs) / n1 / names**2 + (1 - share) / n1
     return Estimate(value=people, sd=people * sqrt(relative))
 
 

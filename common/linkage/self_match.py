@@ -47,17 +47,17 @@ def decided(
 ) -> tuple[SelfMatch, ...]:
     """Decide as `self_matches`, given the keys of all rows of the hub in each pass."""
     left, total = set(range(hub_rows)), Fraction(0)
-    found: list[SelfMatch] = []
+    counts: list[SelfMatch] = []
     for step, keys in passes:
         matching = left & set(_matching(keys))
         share = Fraction(len(matching), max(hub_rows, 1))
         foreseen = identity.wrong_a_match * (total + share)
         does_run = share <= MOST_SHARE and foreseen <= Fraction(identity.cap)
-        found.append(SelfMatch(step=step, share=share, foreseen=foreseen, does_run=does_run))
+        counts.append(SelfMatch(step=step, share=share, foreseen=foreseen, does_run=does_run))
         if does_run:
             total += share
             left -= matching
-    return tuple(found)
+    return tuple(counts)
 
 
 def running(decisions: Iterable[SelfMatch]) -> tuple[Pass, ...]:

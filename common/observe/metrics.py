@@ -59,18 +59,18 @@ class MetricsSink(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Count one record."""
-        told = record.__dict__
-        if "rpc" in told:
-            self._refused.labels(told["rpc"], told["reason"]).inc()
-        elif "step" in told:
-            self._steps.labels(told["step"], told["outcome"]).observe(told["seconds"])
-            if told["bytes"] is not None:
-                self._bytes.labels(told["step"]).inc(told["bytes"])
-            self._reports.inc(told["reports"] or 0)
-        elif "way" in told:
-            self._connections.labels(told["way"]).inc()
-        elif "seconds" in told:
-            self._states.labels(told["state"]).observe(told["seconds"])
+        fields = record.__dict__
+        if "rpc" in fields:
+            self._refused.labels(fields["rpc"], fields["reason"]).inc()
+        elif "step" in fields:
+            self._steps.labels(fields["step"], fields["outcome"]).observe(fields["seconds"])
+            if fields["bytes"] is not None:
+                self._bytes.labels(fields["step"]).inc(fields["bytes"])
+            self._reports.inc(fields["reports"] or 0)
+        elif "way" in fields:
+            self._connections.labels(fields["way"]).inc()
+        elif "seconds" in fields:
+            self._states.labels(fields["state"]).observe(fields["seconds"])
 
 
 class PartyCollector(Collector):

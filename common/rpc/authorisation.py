@@ -240,10 +240,10 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
         except VeiltabError as error:
             await self._refuse(method, party, context, error)
         except Exception as error:  # noqa: BLE001 - whatever it is, its text must not reach the caller
-            told, logged = refusal_of(error)
+            refusal, logged = refusal_of(error)
             # No traceback: it would show values.
-            _log.error("%s: %s", method, logged, extra={"rpc": method, "reason": told.reason})
-            await abort(context, told)
+            _log.error("%s: %s", method, logged, extra={"rpc": method, "reason": refusal.reason})
+            await abort(context, refusal)
 
     async def _refuse(self, method: str, party: Party | None, context: Context, error: VeiltabError) -> None:
         """End a call with a refusal, and log it once a second for each method, caller and reason."""

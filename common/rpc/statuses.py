@@ -185,10 +185,10 @@ def incident(error: BaseException) -> tuple[VeiltabError, str]:
     """
     number = secrets.token_hex(4)
     places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in extract_tb(error.__traceback__)]
-    told = VeiltabError(
+    refusal = VeiltabError(
         f"an unexpected error, incident {number}", remedy="The log of the party that failed has more under this number."
     )
-    return told, f"incident {number}: {type(error).__name__} at {' > '.join(places)}"
+    return refusal, f"incident {number}: {type(error).__name__} at {' > '.join(places)}"
 
 
 def error_from_rpc(error: grpc.aio.AioRpcError, peer: str) -> VeiltabError:

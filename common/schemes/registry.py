@@ -26,8 +26,8 @@ def scheme_class(name: str) -> type[Scheme]:
     if name not in SCHEMES:
         raise InvalidInputError(f"scheme {name!r} is not known", where="scheme", remedy=f"Known: {', '.join(SCHEMES)}.")
     module, _, kind = SCHEMES[name].partition(":")
-    found: type[Scheme] = getattr(import_module(module), kind)
-    return found
+    scheme: type[Scheme] = getattr(import_module(module), kind)
+    return scheme
 
 
 def scheme_of(name: str, *, population: int, sample: int, stage: int | None = None) -> Scheme:

@@ -275,8 +275,8 @@ def _statements(script: str) -> Iterator[str]:
 
 
 def _check_sound(connection: Database, migrations: tuple[str, ...]) -> None:
-    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    if found != "ok" or not _schema_after(migrations) <= _columns(connection):
+    (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok" or not _schema_after(migrations) <= _columns(connection):
         raise sqlite3.DatabaseError
 
 

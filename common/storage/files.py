@@ -134,9 +134,9 @@ def check_owner(folder: Path, owner: str) -> None:
     Raises:
         ConflictError: it does; says whose it is.
     """
-    if (found := owner_of(folder)) not in {"", owner}:
+    if (who := owner_of(folder)) not in {"", owner}:
         raise ConflictError(
-            f"this folder holds the state of {found[:200]!r}, not of {owner!r}",
+            f"this folder holds the state of {who[:200]!r}, not of {owner!r}",
             where=str(folder),
             remedy="Give each party a folder of its own.",
         )

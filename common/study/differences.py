@@ -28,7 +28,7 @@ def study_differences(mine: Study, theirs: Study) -> str:
     """
     if mine.digest == theirs.digest:
         return ""
-    found = [
+    differences = [
         *_of_alphabets("attribute", mine.attributes, theirs.attributes),
         *_of_alphabets("question", mine.questions, theirs.questions),
         *_of_members("curator", mine.curators, theirs.curators),
@@ -36,7 +36,7 @@ def study_differences(mine: Study, theirs: Study) -> str:
         *_of_members("analyst", mine.analysts, theirs.analysts),
         *(f"gives another {_and([name])}" for name in _unequal(mine, theirs, _NAMED)),
     ]
-    return _listed(found) if found else "differs in comments, spacing or spelling alone"
+    return _listed(differences) if differences else "differs in comments, spacing or spelling alone"
 
 
 def _of_alphabets(

@@ -18,16 +18,16 @@ def respondents_sentence(study: Study, names: Collection[str], left_out: Mapping
         if rule.name in names and rule.coding.missing is not None
     ]
     links = "" if study.identity is None else " Some links may be wrong: --linkage-error undoes them."
-    said = [f"n is the number of {respondents(study, names)}.{links}"]
+    sentences = [f"n is the number of {respondents(study, names)}.{links}"]
     if left_out:
         rows = [f"{count:,} at {curator}" for curator, count in sorted(left_out.items())]
-        said.append(f" Rows left out for a missing value: {joined(rows)}.")
+        sentences.append(f" Rows left out for a missing value: {joined(rows)}.")
     lacking = [rule for rule in study.attributes if rule.name in names and rule.attribute.has_absent]
     if spokes := [*dict.fromkeys(" or ".join(rule.holders) for rule in lacking)]:
-        said.append(f' Estimates are of those who are in the table of {joined(spokes)}, unless "absent" is shown.')
+        sentences.append(f' Estimates are of those who are in the table of {joined(spokes)}, unless "absent" is shown.')
     if kept:
-        said.append(f" Missing values are a category in {joined(kept)}.")
-    return "".join(said)
+        sentences.append(f" Missing values are a category in {joined(kept)}.")
+    return "".join(sentences)
 
 
 def respondents(study: Study, names: Collection[str] | None = None) -> str:
@@ -53,21 +53,21 @@ def presence_sentence(study: Study) -> str:
     the hub are the same (docs/linkage.md has them where rows are linked by an identity).
     """
     hub, spokes = study.hub, [curator.name for curator in study.curators if curator.name != study.hub]
-    lacking, said = [name for name in spokes if study.may_lack(name)], []
+    lacking, sentences = [name for name in spokes if study.may_lack(name)], []
     if complete := [name for name in spokes if name not in lacking]:
-        said.append(f"That everybody in the table of {hub} is in that of {joined(complete)} is public.")
+        sentences.append(f"That everybody in the table of {hub} is in that of {joined(complete)} is public.")
     if lacking:
         each = f"no curator but {lacking[0]}" if len(lacking) == 1 else "no other curator"
-        said.append(
+        sentences.append(
             f"Whether a person is in the table of {joined(lacking, 'or')}, and what stands there, is one row of n, and"
             f" {each} learns whether the person is in it."
         )
     each = spokes[0] if len(spokes) == 1 else f"Each of {joined(spokes)}"
     tests_names = study.alignment == "tokens" and study.identity is None
     tests = " and can test every name that it can think of" if tests_names else ""
-    said.append(f"{each} learns which of its own people {hub} has{tests}.")
-    said.append(f"That a person is in the table of {hub} is not protected.")
-    return " ".join([*said, *_several_rows(study, spokes)])
+    sentences.append(f"{each} learns which of its own people {hub} has{tests}.")
+    sentences.append(f"That a person is in the table of {hub} is not protected.")
+    return " ".join([*sentences, *_several_rows(study, spokes)])
 
 
 def _several_rows(study: Study, spokes: Sequence[str]) -> list[str]:

@@ -134,9 +134,9 @@ class _Survey:
 
     def _look_at_tables(self, root: Fields, name: str, known: TableKeys) -> None:
         """Look at the keys of each table of a name, and read those that have no problem with a key."""
-        found: list[Fields] = []
-        self.attempt(lambda: found.extend(root.tables(name) if known.is_list else [root.table(name)]), name)
-        for place, fields in enumerate(found):
+        tables: list[Fields] = []
+        self.attempt(lambda: tables.extend(root.tables(name) if known.is_list else [root.table(name)]), name)
+        for place, fields in enumerate(tables):
             before = len(self.problems)
             self._look_at_keys(fields, name, place, known)
             if len(self.problems) == before and known.read is not None:

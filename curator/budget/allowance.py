@@ -215,8 +215,8 @@ def _certified(release: ReleaseDescription, epsilon: Decimal, delta: Decimal) ->
 @lru_cache(maxsize=256)
 def _alone(release: ReleaseDescription, delta: Decimal) -> Decimal | None:
     """Return the epsilon of a release by itself at a delta, nats, rounded up; None without a certificate."""
-    found = order_epsilon(release, delta)
-    return None if found is None else found.quantize(_EPSILON_DIGITS, context=_UP)
+    epsilon = order_epsilon(release, delta)
+    return None if epsilon is None else epsilon.quantize(_EPSILON_DIGITS, context=_UP)
 
 
 def _part(some: Decimal, whole: Decimal) -> Decimal:

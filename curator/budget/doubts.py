@@ -62,16 +62,16 @@ class Doubts:
         Raises:
             NotFoundError: no party of this name says anything that the ledger lacks.
         """
-        found = next((one for one in self.all() if one.who.partition(" ")[2] == name and not one.is_set_aside), None)
-        if found is None:
+        doubt = next((one for one in self.all() if one.who.partition(" ")[2] == name and not one.is_set_aside), None)
+        if doubt is None:
             raise NotFoundError(
                 "has seen nothing that the ledger lacks",
                 where=name,
                 remedy="`veiltab curator repair` without a party lists who has.",
             )
         with transaction(self._connection) as db:
-            db.execute("UPDATE doubt SET is_set_aside = 1 WHERE who = ?", [found.who])
+            db.execute("UPDATE doubt SET is_set_aside = 1 WHERE who = ?", [doubt.who])
             AuditLog(self._connection).record(
-                Event.WITNESS_CLEARED, person=person, witness=found.who, entries=found.length, head=found.head.hex()
+                Event.WITNESS_CLEARED, person=person, witness=doubt.who, entries=doubt.length, head=doubt.head.hex()
             )
-        return found
+        return doubt

@@ -95,10 +95,10 @@ def left_for(allowance: Allowance, others: Sums, kind: Kind | None) -> Left:
         return pure
     if others.count == 0:
         return Left(epsilon=allowance.epsilon, delta=allowance.delta)
-    found = Decimal(0) if kind is None else _most_epsilon(allowance, others, kind)
-    if kind is None or found <= pure.epsilon:
+    epsilon = Decimal(0) if kind is None else _most_epsilon(allowance, others, kind)
+    if kind is None or epsilon <= pure.epsilon:
         return pure
-    return Left(epsilon=found, delta=allowance.delta, cells=kind.cells)
+    return Left(epsilon=epsilon, delta=allowance.delta, cells=kind.cells)
 
 
 @lru_cache(maxsize=1024)

@@ -30,7 +30,7 @@ class ViewPrices:
         row = self._connection.execute("SELECT mu FROM view_price WHERE view = ?", [key]).fetchone()
         if row is not None:
             return Price(mu=Decimal(row["mu"]), slack=slack)
-        found = price(view, slack)
-        values = [key, str(found.mu)]
+        new = price(view, slack)
+        values = [key, str(new.mu)]
         self._connection.execute("INSERT INTO view_price VALUES (?, ?) ON CONFLICT DO NOTHING", values)
-        return found
+        return new

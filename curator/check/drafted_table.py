@@ -177,9 +177,9 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
         chosen, reason = identity.columns, "names and values of these columns fit, or a person named them"
     else:
         chosen, reason = (tuple(id_columns), "named by --id") if id_columns else _id_column(source.where, profiles)
-    left = {one.column: found for one in profiles if one.column not in chosen and (found := strays(one))}
+    left = {one.column: texts for one in profiles if one.column not in chosen and (texts := strays(one))}
     if left:  # as they are taken for missing ones, the rest is looked at once more
-        more = {name: {*missing.get(name, ()), *found} for name, found in left.items()}
+        more = {name: {*missing.get(name, ()), *texts} for name, texts in left.items()}
         again = {one.column: one for one in profile_columns(source, list(left), decimal, more, first_year)}
         profiles = tuple(again.get(one.column, one) for one in profiles)
     propose_one = partial(propose, owner=curator, use_quantiles=use_quantiles, as_numbers=as_numbers)

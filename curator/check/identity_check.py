@@ -107,33 +107,33 @@ class IdentityInspection:
 
     def lines(self) -> list[str]:
         """Return it for people."""
-        found = ["  identity fields, once they are normalised:"]
+        rows = ["  identity fields, once they are normalised:"]
         for one in self.fields:
             columns = f"column {' + '.join(one.columns)}" if one.columns else "not in this table"
-            found.append(f"    {one.present:>12,}  {one.name} ({columns}), {one.distinct:,} different")
+            rows.append(f"    {one.present:>12,}  {one.name} ({columns}), {one.distinct:,} different")
         if self.rows:
-            found.append(
+            rows.append(
                 f"  {self.unlinkable:,} of {self.rows:,} rows ({self.unlinkable / self.rows:.1%}) cannot be linked:"
                 f" they lack a field of every key; {self.ambiguous:,} agree with another row on the first key"
             )
         if self.leaving:
-            found.append(
+            rows.append(
                 f"  {self.leaving:,} of {self.rows:,} rows leave after the linkage, in which they take part: they miss"
                 " a value of an attribute"
             )
-        found.append(f"  {hub_sentence(self.hub)}")
-        found += [f"  attribute {name} {why}" for name, why in self.derived.items()]
+        rows.append(f"  {hub_sentence(self.hub)}")
+        rows += [f"  attribute {name} {why}" for name, why in self.derived.items()]
         if self.derived:
-            found.append(
+            rows.append(
                 "    the guarantee for attributes given the links does not cover them: another value of such a field"
                 " can make other links"
             )
         if self.passes:
-            found.append("  passes, in their order, with the share of rows that one other row could be taken for:")
+            rows.append("  passes, in their order, with the share of rows that one other row could be taken for:")
             for step in self.passes:
                 runs = "runs" if step.does_run else "does not run"
-                found.append(f"    {float(step.share):>12.5%}  {step.step.name}: {runs}")
-        return found
+                rows.append(f"    {float(step.share):>12.5%}  {step.step.name}: {runs}")
+        return rows
 
 
 def hub_sentence(hub: str) -> str:
@@ -283,11 +283,11 @@ def _ambiguous(keys: Sequence[Pass], rows: NormalRows) -> tuple[int, list[str]]:
         return 0, []
     times = Counter(key for keys_of_row in pass_keys(step, rows) for key in keys_of_row)
     alike = sum(count for count in times.values() if count > 1)
-    said = (
+    advice = (
         f"{alike:,} rows agree on the key {step.name!r} with another row of this table: the hub's row accepts none"
         " of them; remove duplicates"
     )
-    return alike, [said] if alike else []
+    return alike, [advice] if alike else []
 
 
 def _order(identity: IdentityRule, name: str, curator: CuratorMember) -> str:

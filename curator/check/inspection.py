@@ -232,11 +232,13 @@ def _mismatches(
                 continue
             theirs = after(recorded, other.normalise)
             left = without_partner(own, theirs)
-            said = f"{name} is written as {sentence(own)}, by {other.name} as {sentence(theirs)}"
+            difference = f"{name} is written as {sentence(own)}, by {other.name} as {sentence(theirs)}"
             if left == own and not curator.identity:
-                problems.append(f"ids cannot match: {said}. {how_to_match(curator.name, own, other.name, theirs)}")
+                problems.append(
+                    f"ids cannot match: {difference}. {how_to_match(curator.name, own, other.name, theirs)}"
+                )
             elif left:
-                notes.append(f"{rows_of(left):,} of {rows_of(own):,} rows can be none of {other.name}: {said}")
+                notes.append(f"{rows_of(left):,} of {rows_of(own):,} rows can be none of {other.name}: {difference}")
     return problems, notes
 
 

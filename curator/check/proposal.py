@@ -347,12 +347,12 @@ def _number_coding(profile: ColumnProfile, *, use_quantiles: bool, as_numbers: b
     bins = edges(low, high, profile.sample, are_whole=profile.are_whole)
     kind = "quartiles of the table, to two digits" if use_quantiles else "round numbers, not values of the table"
     comma = ", with a decimal comma" if profile.decimal == "comma" else ""
-    said = f"numbers from {low} to {high}{comma}; the"
+    reason = f"numbers from {low} to {high}{comma}; the"
     if profile.are_whole and high - low < _MOST_TIMES and not as_numbers:
         kind += f"; integers = [{int(low)}, {int(high)}] instead keeps each number, as survival curves want their times"
     if as_numbers:
-        return {"kind": "number", "grid": list(bins)}, [f"{said} points of the grid are {kind}; means stay"]
-    return {"bins": list(bins)}, [f"{said} edges are {kind}"]
+        return {"kind": "number", "grid": list(bins)}, [f"{reason} points of the grid are {kind}; means stay"]
+    return {"bins": list(bins)}, [f"{reason} edges are {kind}"]
 
 
 def _missing_rule(profile: ColumnProfile, coding: Mapping[str, object]) -> tuple[_Table, list[str]]:

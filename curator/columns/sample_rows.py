@@ -112,19 +112,19 @@ def _spread(places: Iterable[Rows], length: int, count: int, folder: Path) -> Pa
 
 def _looked_up(rows: Iterable[Rows], length: int, spread: Partitions, count: int, folder: Path) -> Partitions:
     """Return the rows at some places, and the order in which these came, by spans of that order."""
-    found, span, width = _spans(folder), _span(length, count), _span(count, count)
+    answers, span, width = _spans(folder), _span(length, count), _span(count, count)
     drawn, number, here = Pieces(rows), -1, np.empty(0, np.int64)
     for places, order in spread.parts():
         while number < places[0] // span:
             number, here = number + 1, drawn.take(span)
-        found.append((order // width).astype(np.uint16), [order, here[places - number * span]])
-    return found
+        answers.append((order // width).astype(np.uint16), [order, here[places - number * span]])
+    return answers
 
 
-def _in_order(found: Partitions, count: int) -> Iterator[Rows]:
+def _in_order(answers: Partitions, count: int) -> Iterator[Rows]:
     """Yield the rows of each span in their order; each is whole."""
     width = _span(count, count)
-    for order, rows in found.parts():
+    for order, rows in answers.parts():
         ordered = np.empty_like(rows)
         ordered[order % width] = rows
         yield ordered

@@ -87,7 +87,7 @@ def linkage(
     for path in paths:
         check_place(path)
     plain, lines = linkage_json(report, *words), linkage_text(report, *words)
-    told = wrong_links_json(report, own_state.name, tested) if out is not None else ""
+    shares = wrong_links_json(report, own_state.name, tested) if out is not None else ""
     if tested is not None:
         plain["precision_by_clerks"] = tested_json(*tested)
         lines += f"\nby clerks: {tested_text(*tested)}"
@@ -98,7 +98,7 @@ def linkage(
     if picture is not None:
         picture.write_text(ladder_picture(report), "utf-8")
     if out is not None:
-        out.write_text(told, "utf-8")
+        out.write_text(shares, "utf-8")
     emit(plain, lines)
 
 

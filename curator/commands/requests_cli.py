@@ -134,9 +134,9 @@ def _outcome_data(outcome: Outcome) -> dict[str, object]:
 
 
 def _approval_text(outcome: Outcome) -> str:
-    said = [f"Approved: {', '.join(outcome.approved)}"] if outcome.approved else []
-    said += [
+    lines = [f"Approved: {', '.join(outcome.approved)}"] if outcome.approved else []
+    lines += [
         f"Recorded for {attribute}; {number} other {'persons' if number > 1 else 'person'} must approve it as well."
         for attribute, number in outcome.missing.items()
     ]
-    return "\n".join(said)
+    return "\n".join(lines)

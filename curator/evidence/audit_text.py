@@ -18,14 +18,14 @@ def entry_data(entry: AuditEntry) -> dict[str, object]:
 
 def entry_text(entry: AuditEntry) -> str:
     """Return an entry as a line for people."""
-    said = filter(None, [entry.event, entry.person and f"by {entry.person}", facts_text(entry), entry.release])
-    return f"{entry.number:6}  {moment(entry.time)}  {'  '.join(said)}"
+    parts = filter(None, [entry.event, entry.person and f"by {entry.person}", facts_text(entry), entry.release])
+    return f"{entry.number:6}  {moment(entry.time)}  {'  '.join(parts)}"
 
 
 def facts_text(entry: AuditEntry) -> str:
     """Return the facts of an entry that say something more than the entry does."""
-    said = ((name, value) for name, value in entry.facts.items() if name != "time" and _says_something(value))
-    return ", ".join(f"{name} {value}" for name, value in said)
+    facts = ((name, value) for name, value in entry.facts.items() if name != "time" and _says_something(value))
+    return ", ".join(f"{name} {value}" for name, value in facts)
 
 
 def _says_something(value: Fact) -> bool:

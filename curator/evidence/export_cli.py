@@ -52,10 +52,10 @@ def evidence(
         "ledger": index.ledger.length,
         "audit": index.audit.length,
     }
-    said = (
+    text = (
         f"{out}: {len(index.files)} files, {index.ledger.length} charges, {index.audit.length} entries of the audit log"
     )
-    emit(plain, f"{said}.\nCheck it: veiltab verify {out} --authority ca.pem")
+    emit(plain, f"{text}.\nCheck it: veiltab verify {out} --authority ca.pem")
 
 
 def _certificate(path: Path, own_state: OpenedState, authority: bytes) -> ReleaseCertificate:

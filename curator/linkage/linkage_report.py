@@ -119,13 +119,13 @@ class LinkageReport:
     @property
     def placebo(self) -> list[PlaceboPass | None]:
         """The passes that ran with moved dates, None for one with nothing to move; none if no rows ran so."""
-        found, entered, left = list[PlaceboPass | None](), self.placebo_rows, self.rows
+        passes, entered, left = list[PlaceboPass | None](), self.placebo_rows, self.rows
         for one in self.passes:
             if self.placebo_rows and one.runs:
                 w = one.placebo
-                found.append(None if w is None else PlaceboPass(proposals=w, entered=entered, entered_real=left))
+                passes.append(None if w is None else PlaceboPass(proposals=w, entered=entered, entered_real=left))
                 entered, left = entered - (w or 0), one.left or 0
-        return found
+        return passes
 
     @property
     def text(self) -> str:

@@ -46,11 +46,11 @@ def write_sample(  # noqa: PLR0913, PLR0917 - where to, which rows, of which tab
             remedy="Give it by --table with the options of `veiltab curator serve`. If it was changed, start the"
             " curator again: it links the table as it is now.",
         )
-    rows, start, found = sample.rows[chosen], 0, dict[int, list[str]]()
+    rows, start, people = sample.rows[chosen], 0, dict[int, list[str]]()
     for ids in loaded.respondents.all_ids():
         here = rows[(rows >= start) & (rows < start + len(ids))]
         columns = [one.to_pylist() for one in identity_columns(ids.take(pa.array(here - start)), identity)]
-        found |= dict(zip(here.tolist(), zip(*columns, strict=True), strict=True))
+        people |= dict(zip(here.tolist(), zip(*columns, strict=True), strict=True))
         start += len(ids)
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -60,7 +60,7 @@ def write_sample(  # noqa: PLR0913, PLR0917 - where to, which rows, of which tab
         writer = csv.writer(file)
         writer.writerow(["pair", *map(plain_cell, identity.names)])
         writer.writerows(
-            [number, *(plain_cell(text or "") for text in found[row])]
+            [number, *(plain_cell(text or "") for text in people[row])]
             for number, row in zip(sample.numbers[chosen].tolist(), rows.tolist(), strict=True)
         )
     return len(rows)

@@ -112,10 +112,10 @@ class Decider:
         verdicts = {d.attribute: d.verdict for d in self._store.decisions.decisions(release_id)}
         granted = frozenset(name for name in own if verdicts.get(name) == APPROVED)
         denied = frozenset(name for name in own if verdicts.get(name) == DENIED)
-        found = OwnVerdicts(granted=granted, denied=denied, are_all=own == granted | denied)
-        if found.are_all and not stored.state.finished:
-            self._verdicts[release_id] = found
-        return found
+        own_verdicts = OwnVerdicts(granted=granted, denied=denied, are_all=own == granted | denied)
+        if own_verdicts.are_all and not stored.state.finished:
+            self._verdicts[release_id] = own_verdicts
+        return own_verdicts
 
     async def apply_policy(self, request: ReleaseRequest) -> None:
         """Decide by the policy about own attributes that are not decided about for good.

@@ -80,9 +80,9 @@ def with_own_state(command: Callable[..., None]) -> Callable[..., None]:
             if name not in {None, own_state.name}:
                 raise wrong_name(f"the state of curator {own_state.name}", name)
             table = own_state.store.served.served_table()
-            for said in (own_state.store.served.served_policy().note, "" if table is None else table.note):
-                if said:
-                    note(said)
+            for sentence in (own_state.store.served.served_policy().note, "" if table is None else table.note):
+                if sentence:
+                    note(sentence)
             command(own_state=own_state, **options)
 
     return opened

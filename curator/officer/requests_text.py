@@ -85,16 +85,16 @@ def _lines(view: RequestView) -> list[str]:
 
 def _decided(status: AttributeStatus, *, is_over: bool) -> str:
     decision = status.decision
-    said = [f"{decision.attribute} {'was held' if decision.verdict == HELD and is_over else decision.verdict}"]
+    parts = [f"{decision.attribute} {'was held' if decision.verdict == HELD and is_over else decision.verdict}"]
     if decision.rule is not None:
-        said.append(f"by rule {decision.rule} ({decision.rule_text})")
+        parts.append(f"by rule {decision.rule} ({decision.rule_text})")
     elif decision.person and not status.approvals:
-        said.append(f"by {decision.person}{f': {decision.reason}' if decision.reason else ''}")
+        parts.append(f"by {decision.person}{f': {decision.reason}' if decision.reason else ''}")
     if status.approvals:
-        said.append(f"approved by {', '.join(map(_approved, status.approvals))}")
+        parts.append(f"approved by {', '.join(map(_approved, status.approvals))}")
     if status.missing and (status.approvals or status.missing > 1) and not is_over:
-        said.append(f"{status.missing} {'persons' if status.missing > 1 else 'other person'} must approve it")
-    return "; ".join(said)
+        parts.append(f"{status.missing} {'persons' if status.missing > 1 else 'other person'} must approve it")
+    return "; ".join(parts)
 
 
 def _approved(approval: Approval) -> str:

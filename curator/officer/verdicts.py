@@ -124,12 +124,12 @@ def deny(
 
 def approvals_by_attribute(store: CuratorStore, release_id: str) -> dict[str, tuple[Approval, ...]]:
     """Return attribute -> what different persons approved of a request as it stands, oldest first."""
-    found: dict[str, tuple[Approval, ...]] = {}
+    approvals: dict[str, tuple[Approval, ...]] = {}
     for approval in store.decisions.approvals(release_id):
-        earlier = found.get(approval.attribute, ())
+        earlier = approvals.get(approval.attribute, ())
         if not has_approved(approval.person, earlier):
-            found[approval.attribute] = (*earlier, approval)
-    return found
+            approvals[approval.attribute] = (*earlier, approval)
+    return approvals
 
 
 def waits_for(own_state: OpenedState, release_id: str, person: str) -> bool:

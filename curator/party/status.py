@@ -40,8 +40,8 @@ def _alignment(parts: Parts) -> Activity:
         waiting_for = "" if about else str(error)
         return Activity(kind="alignment", id="", about=about, state="aligning", waiting_for=waiting_for, since=0)
     matched = None if parts.name == parts.study.hub else parts.store.alignments.matched()
-    said = "" if matched is None else matched_sentence(parts.study, matched, parts.alignment.rows)
-    about = "; ".join(filter(None, (f"{population} rows", said, parts.alignment.left_out)))
+    sentence = "" if matched is None else matched_sentence(parts.study, matched, parts.alignment.rows)
+    about = "; ".join(filter(None, (f"{population} rows", sentence, parts.alignment.left_out)))
     return Activity(
         kind="alignment",
         id="",
@@ -56,11 +56,11 @@ def _alignment(parts: Parts) -> Activity:
 
 def matched_sentence(study: Study, matched: int, rows: int) -> str:
     """Say to a spoke alone how many of its own rows are of people whom the hub has, and what to look at if few are."""
-    said = f"{matched} of the {rows} rows here are of people whom {study.hub} has"
+    sentence = f"{matched} of the {rows} rows here are of people whom {study.hub} has"
     if 2 * matched >= rows:
-        return said
+        return sentence
     rules = "; ".join(curator.id_rule for curator in study.curators if not curator.identity)
-    return f"{said}; if they should be more, compare how people are named{f': {rules}' if rules else ''}"
+    return f"{sentence}; if they should be more, compare how people are named{f': {rules}' if rules else ''}"
 
 
 def _work(stored: CuratorRelease) -> Activity:

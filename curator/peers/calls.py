@@ -243,8 +243,8 @@ def _said_from_proto(
     if len(answer.releases) + len(answer.unknown) > MOST_ASKED:
         raise InvalidInputError(f"one answer is about at most {MOST_ASKED} releases", where=f"curator {curator}")
     unknown = NotReadyError("has not received the request yet", where=f"curator {curator}")
-    said = {one.release_id: _progress_or_error(curator, own, one) for one in answer.releases}
-    return dict[str, PeerAnswer](dict.fromkeys(answer.unknown, unknown)) | said
+    answers = {one.release_id: _progress_or_error(curator, own, one) for one in answer.releases}
+    return dict[str, PeerAnswer](dict.fromkeys(answer.unknown, unknown)) | answers
 
 
 def _progress_or_error(curator: str, own: frozenset[str], answer: curator_peer_pb2.ReleaseProgress) -> PeerAnswer:

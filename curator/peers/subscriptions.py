@@ -66,7 +66,7 @@ class _Look:
     @property
     def is_over(self) -> bool:
         """Whether it ended without a result at any of them."""
-        return any(isinstance(said, Progress) and said.state.unsuccessful for said in self.said.values())
+        return any(isinstance(answer, Progress) and answer.state.unsuccessful for answer in self.said.values())
 
 
 class Subscriptions:
@@ -187,12 +187,12 @@ class Subscriptions:
 
     def _take(self, curator: str, answers: Mapping[str, PeerAnswer]) -> None:
         """Take the answers of one curator, and wake the releases of which it says something new."""
-        for name, said in answers.items():
+        for name, answer in answers.items():
             look = self._looks.get(name)
             if look is None:
                 continue
-            before, look.said[curator] = look.said.get(curator), said
-            if not _same(before, said):
+            before, look.said[curator] = look.said.get(curator), answer
+            if not _same(before, answer):
                 look.changed.set()
 
     def _look(self, release_id: str) -> _Look:
@@ -211,12 +211,12 @@ class Subscriptions:
         if self._curators is None:
             return None
         known = [(name, look.said.get(name)) for name in self._curators]
-        progress = tuple(said for _, said in known if isinstance(said, Progress))
+        progress = tuple(answer for _, answer in known if isinstance(answer, Progress))
         if look.is_over:
             return progress
         if any(self._is_missing(name, look) for name in self._curators):
             return None
-        errors = (said for name, said in known if isinstance(said, VeiltabError) and _is_awaited(name, look))
+        errors = (answer for name, answer in known if isinstance(answer, VeiltabError) and _is_awaited(name, look))
         return next(errors, progress)
 
     @staticmethod

@@ -272,9 +272,9 @@ def joint_decision(everyone: Iterable[Progress], study: Study) -> tuple[frozense
     A curator decides about its own attributes only, whatever it says about others'; what it both grants and denies is
     denied. An attribute of several holders is granted by all of them, and denied by any.
     """
-    said = tuple(everyone)
-    granting = {(one.curator, name) for one in said for name in one.granted}
-    denying = {(one.curator, name) for one in said for name in one.denied}
+    verdicts = tuple(everyone)
+    granting = {(one.curator, name) for one in verdicts for name in one.granted}
+    denying = {(one.curator, name) for one in verdicts for name in one.denied}
     pairs = {rule.name: {(holder, rule.name) for holder in rule.holders} for rule in study.attributes}
     denied = frozenset(name for name, of in pairs.items() if of & denying)
     return frozenset(name for name, of in pairs.items() if of <= granting) - denied, denied

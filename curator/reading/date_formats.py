@@ -49,14 +49,14 @@ class DateWritings:
         if min(days.values()) > self._today:
             self.after_today += rows
             return False
-        found = {one: day.year for one, day in days.items()}
+        years = {one: day.year for one, day in days.items()}
         if self._years is None:
-            self._years = {one: (year, year) for one, year in found.items()}
+            self._years = {one: (year, year) for one, year in years.items()}
         else:
             self._years = {
-                one: (min(low, found[one]), max(high, found[one]))
+                one: (min(low, years[one]), max(high, years[one]))
                 for one, (low, high) in self._years.items()
-                if one in found
+                if one in years
             }
         return True
 
@@ -88,17 +88,17 @@ def _readings(value: str, first_year: int) -> dict[str, date]:
 
 def _named_month(value: str) -> dict[str, tuple[str, str, str]]:
     """Return the year, month and day of a date with the name of a month, in each way that it may be written."""
-    if not (found := month_numbered(value)):
+    if not (month := month_numbered(value)):
         return {}
-    text = f"{found[0]}|{found[2]}"
+    text = f"{month[0]}|{month[2]}"
     if parts := _BEHIND.fullmatch(text):
-        return {f"%b{parts[1]}%d{parts[3]}%{_year_sign(parts[4])}": (parts[4], found[1], parts[2])}
+        return {f"%b{parts[1]}%d{parts[3]}%{_year_sign(parts[4])}": (parts[4], month[1], parts[2])}
     if not (parts := _AROUND.fullmatch(text)):
         return {}
     first, one, other, last = parts.groups()
     if len(first) == 4:
-        return {f"%Y{one}%b{other}%d": (first, found[1], last)}
-    return {f"%d{one}%b{other}%{_year_sign(last)}": (last, found[1], first)}
+        return {f"%Y{one}%b{other}%d": (first, month[1], last)}
+    return {f"%d{one}%b{other}%{_year_sign(last)}": (last, month[1], first)}
 
 
 def _parts(named: dict[str, str]) -> tuple[str, str, str]:

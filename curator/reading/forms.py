@@ -92,21 +92,21 @@ class FormReader:
         alike = defaultdict[str, list[FormPart]](list)
         for one in fixed.values():
             alike[one.form if "0" in one.form else re.sub("9+", "9+", one.form)].append(one)
-        found: list[FormPart] = []
+        form_parts: list[FormPart] = []
         for one, *others in alike.values():
             if others:
                 lengths = zip(*(digit_groups(some.form) for some in (one, *others)), strict=True)
                 one.form = _filled(one.form, "9+", ["9+" if len({*all_}) > 1 else all_[0] for all_ in lengths])
             for other in others:
                 one.add(other)
-            found.append(one)
+            form_parts.append(one)
             if one.rows >= FEWEST_ROWS and one.letters != "?" and one.form != TEXT:
                 one.form = _filled(one.form, "a", one.letters)
-        found.sort(key=lambda one: -one.rows)
-        for one in found[MOST_FORMS:]:
+        form_parts.sort(key=lambda one: -one.rows)
+        for one in form_parts[MOST_FORMS:]:
             one.form = TEXT
         joined: dict[str, FormPart] = {}
-        for one in found:
+        for one in form_parts:
             _add(joined, one.form, one)
         return tuple(sorted(joined.values(), key=lambda one: -one.rows))
 
@@ -125,7 +125,7 @@ def distinct_after(
     ids: Callable[[], Iterable[pa.Array]], columns: int, forms: Mapping[str, Sequence[FormPart]]
 ) -> tuple[str, ...]:
     """Return the steps of normalisation after which all ids of a table still differ, also without leading zeros."""
-    found = []
+    steps = []
     for step in ("integer", "digits", "first", "last"):
         if any(after(plain, [step]) != plain for plain in map(plain_forms, forms.values())):
             repeats = RepeatedIds(None)
@@ -134,8 +134,8 @@ def distinct_after(
                 repeats.take(changed(chunk))
             if len(repeats.rows(lambda: map(changed, ids()))):  # noqa: B023 - called at once
                 continue
-        found.append(step)
-    return tuple(found)
+        steps.append(step)
+    return tuple(steps)
 
 
 def _without_zeros(ids: pa.Array, step: str, columns: int) -> pa.Array:
@@ -155,8 +155,8 @@ def forms_text(parts: Sequence[FormPart]) -> str:
     """Say how a column is written, with a value and a row of each form where there are several."""
     if len(parts) == 1:
         return parts[0].form
-    said = [f"{one.rows:,} as {one.form} ({quoted(one.example)} in row {one.first_rows[0]:,})" for one in parts]
-    return ", ".join(said) or TEXT
+    lines = [f"{one.rows:,} as {one.form} ({quoted(one.example)} in row {one.first_rows[0]:,})" for one in parts]
+    return ", ".join(lines) or TEXT
 
 
 def few_alike(column: str, parts: Sequence[FormPart]) -> list[str]:

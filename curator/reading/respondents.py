@@ -175,8 +175,8 @@ class RepeatedIds:
         for chunk in islice(ids(), self._ascending):
             self._note(chunk)
         meeting = [_repeated(prints.view(np.uint64)) for (prints,) in self._prints.parts()]
-        found = np.concatenate([np.empty(0, np.uint64), *meeting])
-        return _confirmed(ids(), self._key, found) if found.size else np.empty(0, np.int64)
+        numbers = np.concatenate([np.empty(0, np.uint64), *meeting])
+        return _confirmed(ids(), self._key, numbers) if numbers.size else np.empty(0, np.int64)
 
     def _do_ascend_with(self, ids: pa.Array) -> bool:
         """Return whether all ids to these ascend."""
@@ -259,8 +259,8 @@ def _broken(part: pa.Array, steps: Sequence[str]) -> NDArray[np.bool_]:
         is_broken = pc.match_substring_regex(part, _DECIMALS)
     else:
         return np.zeros(len(part), np.bool_)
-    found: NDArray[np.bool_] = is_broken.to_numpy(zero_copy_only=False)
-    return found
+    result: NDArray[np.bool_] = is_broken.to_numpy(zero_copy_only=False)
+    return result
 
 
 def _numbered(part: pa.Array, steps: Sequence[str]) -> pa.Array:
@@ -284,8 +284,8 @@ def _separated(part: pa.Array, low: int) -> NDArray[np.bool_]:
     """Return where an id column, whose bytes are from `low` on, holds the separator."""
     if low > ord(SEPARATOR):
         return np.zeros(len(part), np.bool_)
-    found: NDArray[np.bool_] = pc.match_substring(part, SEPARATOR).to_numpy(zero_copy_only=False)
-    return found
+    result: NDArray[np.bool_] = pc.match_substring(part, SEPARATOR).to_numpy(zero_copy_only=False)
+    return result
 
 
 def _byte_range(part: pa.Array) -> tuple[int, int]:

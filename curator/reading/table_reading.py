@@ -276,10 +276,10 @@ class _Rows:
         """Find repeated ids among all rows, those that are not kept too."""
         repeats = self._repeats.rows(self._respondents.all_ids)
         columns = tuple(column.reading() for column in self._columns)
-        found = [*errors, *self._id_errors(where, [int(row) + FIRST_ROW for row in repeats[:FIRST]], len(repeats))]
-        found += [_unknown(where, column) for column in columns if column.unknown_rows]
-        if not found and not len(self._respondents):
-            found.append(_no_rows(where, self._read))
+        problems = [*errors, *self._id_errors(where, [int(row) + FIRST_ROW for row in repeats[:FIRST]], len(repeats))]
+        problems += [_unknown(where, column) for column in columns if column.unknown_rows]
+        if not problems and not len(self._respondents):
+            problems.append(_no_rows(where, self._read))
         return Reading(
             respondents=self._respondents,
             columns=columns,
@@ -287,7 +287,7 @@ class _Rows:
             rows_dropped=self._dropped,
             empty_ids=self._empty,
             repeated_ids=len(repeats),
-            errors=tuple(found),
+            errors=tuple(problems),
             content_digest=self._digest.hexdigest(),
             lines=lines,
             ends=tuple(self._ends),
@@ -298,7 +298,7 @@ class _Rows:
         """Say what is wrong with the ids, by counts and row numbers."""
         names = ", ".join(self._id_columns)
         repeat = "repeats" if repeated == 1 else "repeat"
-        found = [
+        problems = [
             (
                 self._empty,
                 f"{rows_have(self._empty)} an empty id ({names})",
@@ -320,7 +320,7 @@ class _Rows:
                 "Keep one row a respondent.",
             ),
         ]
-        return [InvalidInputError(problem, where=where, remedy=remedy) for count, problem, remedy in found if count]
+        return [InvalidInputError(problem, where=where, remedy=remedy) for count, problem, remedy in problems if count]
 
 
 def _unknown(where: str, column: ColumnReading) -> InvalidInputError:

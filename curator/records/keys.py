@@ -31,10 +31,10 @@ class Keys:
         Raises:
             NotFoundError: the column was not encrypted.
         """
-        found = self.pad(release_id, attribute)
-        if found is None:
+        pad = self.pad(release_id, attribute)
+        if pad is None:
             raise NotFoundError("this column was not encrypted", where=f"attribute {attribute}")
-        return found[1]
+        return pad[1]
 
     def spend_key(self, release_id: str, attribute: str, key: bytes, replacement_key: bytes = b"") -> None:
         """Record a pad's fresh key as spent, before it makes its first symbol; a key that was ever spent is refused.

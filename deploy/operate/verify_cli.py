@@ -120,8 +120,8 @@ def _in_short(certificate: ReleaseCertificate, findings: Sequence[Finding]) -> I
         if one.table is None:
             yield one
         elif number := counts.pop(one.holds, 0):
-            said = "hold" if one.holds else "were not tested enough, and nothing else fails of them"
-            detail = f"{number} of {len(certificate.tables)} tables {said}. Of the one that is tested least: "
+            verdict = "hold" if one.holds else "were not tested enough, and nothing else fails of them"
+            detail = f"{number} of {len(certificate.tables)} tables {verdict}. Of the one that is tested least: "
             yield replace(one, what="each table", detail=detail + release_test(certificate.spec).sentence)
 
 

@@ -52,14 +52,14 @@ def mean_errors(plan: Plan, domain: Domain, spreads: Sequence[str]) -> tuple[Mea
         InvalidInputError: a text that does not parse, an attribute that is not there or has no numbers, or a mean
             outside its numbers.
     """
-    found = []
+    errors = []
     for text in spreads:
         attribute, mean, deviation = _parsed(text, domain)
         groups = [other for other in domain.attributes if other is not attribute and not other.number]
         for size, given in ((1, ""), *((other.size, other.name) for other in groups)):
             error = _root_mse(plan, attribute, mean, deviation, size)
-            found.append(MeanError(attribute=attribute.name, given=given, root_mse=error))
-    return tuple(found)
+            errors.append(MeanError(attribute=attribute.name, given=given, root_mse=error))
+    return tuple(errors)
 
 
 def _root_mse(plan: Plan, attribute: Attribute, mean: float, deviation: float, groups: int) -> float:

@@ -63,10 +63,10 @@ class WorkloadPlan:
         """The foreseen errors of each table, in their order."""
         workload = self.workload
         second = list(map(table_error, workload.each_repeat()))
-        found = []
+        values = []
         for number, table in enumerate(workload.each_table()):
             once, again = table_error(table), second[number] if second else None
-            found.append(
+            values.append(
                 TableErrors(
                     attributes=workload.attributes(number),
                     cells=table.cells,
@@ -75,7 +75,7 @@ class WorkloadPlan:
                     twice=None if again is None else (once**-2 + again**-2) ** -0.5,
                 )
             )
-        return tuple(found)
+        return tuple(values)
 
     @property
     def pair_error(self) -> float:

@@ -89,11 +89,13 @@ class Parties:
         named = " and ".join(f'"{step}"' for step in steps)
         for effect in effects:
             note(f"with {named}: {effect}")
-        said = f"ids are written in different ways; with {named} in normalise they can match"
+        problem = f"ids are written in different ways; with {named} in normalise they can match"
         if self.takes_all:
-            note(f"{said}: taken")
+            note(f"{problem}: taken")
             return True
-        return sys.stdin.isatty() and click.confirm(f"{said[0].upper()}{said[1:]}. Take it?", default=True, err=True)
+        return sys.stdin.isatty() and click.confirm(
+            f"{problem[0].upper()}{problem[1:]}. Take it?", default=True, err=True
+        )
 
     def _answer(self, option: str, question: str, proposal: str) -> str:
         if self.takes_all:

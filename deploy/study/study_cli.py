@@ -154,15 +154,17 @@ def draft(
     draft_from_bytes(text.encode(), str(path))
     _write(path, text)
     many = len(proposal.attributes)
-    said = f"{path} is written, with {many} {'attribute' if many == 1 else 'attributes'}. Read it: every party will."
-    emit({"file": path, **proposal.as_dict()}, said)
+    sentence = (
+        f"{path} is written, with {many} {'attribute' if many == 1 else 'attributes'}. Read it: every party will."
+    )
+    emit({"file": path, **proposal.as_dict()}, sentence)
 
 
 def _named_fields(options: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return identity field -> the columns that make it up, in the order of the options."""
     from veiltab.common.study.identity_table import field_of
 
-    found = dict[str, tuple[str, ...]]()
+    fields = dict[str, tuple[str, ...]]()
     for option in options:
         name, equals, column = option.partition("=")
         if not equals or not column:
@@ -172,21 +174,21 @@ def _named_fields(options: Sequence[str]) -> dict[str, tuple[str, ...]]:
                 remedy="Write it like --field birth=geboren.",
             )
         field_of(name)
-        found[name] = (*found.get(name, ()), column)
-    return found
+        fields[name] = (*fields.get(name, ()), column)
+    return fields
 
 
 def _missing_texts(options: Sequence[str]) -> dict[str, set[str]]:
     """Return column -> texts that stand for a missing value there."""
-    found = dict[str, set[str]]()
+    texts = dict[str, set[str]]()
     for option in options:
         column, equals, text = option.rpartition("=")
         if not equals or not column:
             raise InvalidInputError(
                 f"{option[:60]!r} names no column", where="--missing", remedy="Write it like --missing age=99."
             )
-        found.setdefault(column, set()).add(text.strip())
-    return found
+        texts.setdefault(column, set()).add(text.strip())
+    return texts
 
 
 @study.command(
@@ -356,13 +358,13 @@ def _joining(loaded: "Study") -> list[str]:
     from veiltab.common.study.identity_table import absent_fields
     from veiltab.common.study.missing import presence_sentence
 
-    said = [presence_sentence(loaded)] if loaded.curators else []
+    lines = [presence_sentence(loaded)] if loaded.curators else []
     if loaded.identity is None:
-        return said
+        return lines
     absent = absent_fields(loaded.identity, loaded.curators)
     all_keys = len(loaded.identity.ladder)
     return [
-        *said,
+        *lines,
         *(f"{len(keys)} of {all_keys} keys need {field}, which {name} lacks" for name, field, keys in absent),
     ]
 

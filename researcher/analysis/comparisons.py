@@ -52,17 +52,17 @@ def conditional_shares(table: Table, given: Sequence[str] = ()) -> Analysis:
     shares = shares_of(ordered, groups)
     z = quantile(table)
     low, high = shares.interval(z)
-    said = shares.is_said(z)
+    is_sayable = shares.is_said(z)
     return Analysis(
         title=f"share of {_listed(ordered.domain.names[len(given) :])}" + given_text(given),
         labels=cell_labels(ordered.domain),
         unit=Unit.SHARE,
-        estimate=np.where(said, shares.estimate, np.nan),
-        low=np.where(said, low, np.nan),
-        high=np.where(said, high, np.nan),
+        estimate=np.where(is_sayable, shares.estimate, np.nan),
+        low=np.where(is_sayable, low, np.nan),
+        high=np.where(is_sayable, high, np.nan),
         confidence=table.confidence,
         projected=np.concatenate(
-            [_nearest(group) for group in np.split(np.where(said, shares.estimate, np.nan), groups)]
+            [_nearest(group) for group in np.split(np.where(is_sayable, shares.estimate, np.nan), groups)]
         ),
         is_measured=shares.terms is not None,
         remarks=doubts(table),
@@ -236,18 +236,18 @@ def _contrast_analysis(  # noqa: PLR0913 - one argument a quantity
     remarks: tuple[str, ...],
 ) -> Analysis:
     z = quantile(table)
-    said = first.is_said(z) & second.is_said(z)
+    is_sayable = first.is_said(z) & second.is_said(z)
     value = contrast_values(kind, first.estimate, second.estimate, upper=True)
     is_measured = first.terms is not None and second.terms is not None
-    unknown = np.full(said.shape, np.nan)
+    unknown = np.full(is_sayable.shape, np.nan)
     low, high = contrast_interval(kind, first, second, z, correlation) if is_measured else (unknown, unknown)
     return Analysis(
         title=title,
         labels=labels,
         unit=Unit.SHARE if kind is Contrast.DIFFERENCE else Unit.NUMBER,
-        estimate=np.where(said & np.isfinite(value), value, np.nan),
-        low=np.where(said, low, np.nan),
-        high=np.where(said, high, np.nan),
+        estimate=np.where(is_sayable & np.isfinite(value), value, np.nan),
+        low=np.where(is_sayable, low, np.nan),
+        high=np.where(is_sayable, high, np.nan),
         neutral=kind.neutral,
         confidence=table.confidence,
         is_measured=is_measured,

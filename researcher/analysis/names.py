@@ -52,10 +52,10 @@ class Reader:
 
     def names(self) -> tuple[str, ...]:
         """Read names of attributes with commas between them; InvalidInputError as `attribute`."""
-        found = [self.attribute().name]
+        parts = [self.attribute().name]
         while self.takes(","):
-            found.append(self.attribute().name)
-        return tuple(found)
+            parts.append(self.attribute().name)
+        return tuple(parts)
 
     def number(self) -> float:
         """Read a number that is not negative; InvalidInputError: none comes next."""
@@ -87,17 +87,17 @@ class Reader:
         Raises:
             InvalidInputError: what comes next is none, or one comes twice.
         """
-        found: list[str] = []
+        parts: list[str] = []
         while True:
             category = self._longest(attribute.categories)
             if category is None:
                 near = known_names("Categories", attribute.categories, self.next_name)
                 raise self.refusal(f"a category of {attribute.name}", near)
-            if category in found:
+            if category in parts:
                 raise InvalidInputError(f"{attribute.name}={category} is named twice", where=self._where)
-            found.append(category)
+            parts.append(category)
             if not self.takes("|"):
-                return tuple(found)
+                return tuple(parts)
 
     def refusal(self, wanted: str, remedy: str = "") -> InvalidInputError:
         """Return the refusal of a text in which something else comes next."""

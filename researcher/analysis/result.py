@@ -134,8 +134,8 @@ class Analysis(Quantities):
         headings, cells = self.columns()
         more = len(cells) - _ROWS_SHOWN
         listed = table(headings, cells[:_ROWS_SHOWN], numeric=set(range(len(self.labels), len(headings))))
-        said = [*self.footnotes(), *([f"{more:,} more rows; frame() has all."] if more > 0 else [])]
-        below = "".join(f"<p>{escape(one)}</p>" for one in said)
+        notes = [*self.footnotes(), *([f"{more:,} more rows; frame() has all."] if more > 0 else [])]
+        below = "".join(f"<p>{escape(one)}</p>" for one in notes)
         return f"<p><strong>{escape(self.title)}</strong></p>{listed}{below}"
 
     def footnotes(self) -> list[str]:

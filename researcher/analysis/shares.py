@@ -56,13 +56,13 @@ def paired_errors(table: TableEstimate, first: Floats, second: Floats) -> tuple[
         first: a, shape (s, K).
         second: b, likewise.
     """
-    found = np.empty((3, len(first)))
+    errors = np.empty((3, len(first)))
     for start in range(0, len(first), _BLOCK):
         rows = slice(start, min(start + _BLOCK, len(first)))
         size = rows.stop - start
         both = table.contrast_covariance(np.concatenate([first[rows], second[rows]]))
-        found[:, rows] = np.diagonal(both)[:size], np.diagonal(both, size), np.diagonal(both)[size:]
-    return found[0], found[1], found[2]
+        errors[:, rows] = np.diagonal(both)[:size], np.diagonal(both, size), np.diagonal(both)[size:]
+    return errors[0], errors[1], errors[2]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,8 +98,8 @@ class Shares:
         if isinstance(self.terms, Contrasts):
             return (self.whole > 0) & (self.whole**2 > z**2 * self._variance[2])
         noise = float(self.terms.constant) * self.whole_cells - float(self.terms.background) * self.whole_cells**2
-        said: NDArray[np.bool_] = (self.whole > 0) & (self.whole**2 > z**2 * np.maximum(noise, 0.0))
-        return said
+        is_sayable: NDArray[np.bool_] = (self.whole > 0) & (self.whole**2 > z**2 * np.maximum(noise, 0.0))
+        return is_sayable
 
     def bounds(self, z: Floats) -> Floats:
         """Return the score bounds at signed levels: upper ones at z > 0, lower ones at z < 0, the estimate at 0.

@@ -86,9 +86,9 @@ def total_contrasts(table: Table, kind: Contrast, subgroups: Sequence[Subgroup])
             value, low, high = (n * end for end in _difference(whole, others, first, z))
         case Contrast.RATIO:
             shares = _shares(whole, others, others | first)
-            said = shares.is_said(z)
+            is_sayable = shares.is_said(z)
             ends = (shares.estimate, *shares.interval(z))
-            value, low, high = (np.where(said, _odds(share), np.nan) for share in ends)
+            value, low, high = (np.where(is_sayable, _odds(share), np.nan) for share in ends)
             value = np.where(np.isfinite(value), value, np.nan)
         case Contrast.ODDS_RATIO:
             raise InvalidInputError("an odds ratio compares shares, not totals", where="subgroup")

@@ -267,9 +267,9 @@ class Handlers:
 
     def _release(self, name: str) -> Release:
         """Return a release, which keeps its model once that is fitted."""
-        found = self._client.release(name)
+        release = self._client.release(name)
         with self._turn:
-            kept = self._releases.setdefault(found.id, found)
+            kept = self._releases.setdefault(release.id, release)
             while len(self._releases) > _KEPT:
                 self._releases.pop(next(iter(self._releases)))
         return kept

@@ -89,13 +89,13 @@ class Connection:
             DeniedError: an analyst asks.
         """
         self.check_owner("read who asked for what")
-        found: list[Access] = []
+        entries: list[Access] = []
         while True:
-            message = researcher_pb2.ListAccessesRequest(after=found[-1].number if found else 0)
+            message = researcher_pb2.ListAccessesRequest(after=entries[-1].number if entries else 0)
             part = self.ask(self.service.stub.ListAccesses, message).accesses
             if not part:
-                return tuple(found)
-            found.extend(map(access_from_proto, part))
+                return tuple(entries)
+            entries.extend(map(access_from_proto, part))
 
     def check_study(self, digest: str, where: str) -> None:
         """Refuse another study file than this client's, and name what differs: its labels may be other ones.

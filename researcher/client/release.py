@@ -251,8 +251,8 @@ class Release(Answers):
         """
         from veiltab.researcher.estimates.table import rows_frame  # noqa: PLC0415 - not for status and requests
 
-        found = self._released().only(CONFIDENCE)
-        return rows_frame(found.domain, found.counts, found.study_digest, secrets.token_bytes(32))
+        estimate = self._released().only(CONFIDENCE)
+        return rows_frame(estimate.domain, estimate.counts, estimate.study_digest, secrets.token_bytes(32))
 
     def synthesise(  # noqa: PLR0913 - one argument a choice
         self,

@@ -98,10 +98,10 @@ def excess_text(tally: "Tally") -> str:
     reports, others = int(tally.reports.sum()), tally.values - 1
     p, q = float(tally.p), float(tally.q)
     usual, variance = reports * (p + others * q), reports * (p * (1 - p) + others * q * (1 - q))
-    found = int(tally.counts.sum())
-    if found <= usual + _DEVIATIONS * sqrt(variance) + 1:
+    count = int(tally.counts.sum())
+    if count <= usual + _DEVIATIONS * sqrt(variance) + 1:
         return ""
     return (
-        f"Warning: the reports support {found:,} values together, and those of honest nodes {usual:,.0f} +- "
+        f"Warning: the reports support {count:,} values together, and those of honest nodes {usual:,.0f} +- "
         f"{sqrt(variance):,.0f}: some are made to count more. Do not use the estimates before you know whose they are."
     )

@@ -90,8 +90,8 @@ def status(client: "Client", release_name: str | None, accesses: bool) -> None:
     if accesses:
         _show_accesses(client, release_name)
     elif release_name:
-        found = client.status(release_name)
-        emit(status_dict(found), status_text(found))
+        answer = client.status(release_name)
+        emit(status_dict(answer), status_text(answer))
     else:
         every = client.releases()
         text = "\n".join(status_text(one) for one in every) or "No releases yet."

@@ -114,7 +114,7 @@ def synthesise(
             else []
         ),
         WARNING,
-        *(said for said in (known.remark, known.links, *known.coarse) if said),
+        *(sentence for sentence in (known.remark, known.links, *known.coarse) if sentence),
         *([] if page is None else [f"Report: {page}"]),
     ]
     emit(data, "\n".join(lines))

@@ -74,7 +74,7 @@ def _checked(
     tables: Mapping[int, Mapping[str, SignedText]],
 ) -> ReleaseCertificate:
     certificate = ReleaseCertificate.of(release, authority, statements, tables)
-    wrong = [found for found in verified(certificate, study, authority) if found.holds is False]
+    wrong = [finding for finding in verified(certificate, study, authority) if finding.holds is False]
     if wrong:
         raise IntegrityError(f"the release cannot be certified: {wrong[0].detail}", where=wrong[0].what)
     return certificate

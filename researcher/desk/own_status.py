@@ -33,5 +33,5 @@ def _work(stored: ResearcherRelease, driver: ResearcherDriver) -> Activity:
 
 def _waiting(driver: ResearcherDriver, release_id: str) -> str:
     """Return what the parties wait for, by their last answers."""
-    said = driver.statuses_of(release_id)
-    return "; ".join(waiting_lines({party: reason for party, (_, reason) in said.items() if reason}))
+    statuses = driver.statuses_of(release_id)
+    return "; ".join(waiting_lines({party: reason for party, (_, reason) in statuses.items() if reason}))

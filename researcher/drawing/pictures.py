@@ -250,11 +250,11 @@ def _curves(figure: "Figure", analysis: Quantities, sheet: Sheet) -> None:
             continue
         if analysis.projected is not None:
             value = scale * analysis.projected[rows]
-        said = int(np.isfinite(value).sum())
+        points = int(np.isfinite(value).sum())
         # The last step goes on to the next time, or a little farther.
-        at = np.array([min(0.0, at[0]), *at, 1.02 * at[-1]])[: said + 2]
+        at = np.array([min(0.0, at[0]), *at, 1.02 * at[-1]])[: points + 2]
         value, low, high = (
-            np.append(scale * analysis.begins, part[np.minimum(np.arange(said + 1), said - 1)])
+            np.append(scale * analysis.begins, part[np.minimum(np.arange(points + 1), points - 1)])
             for part in (value, low, high)
         )
         axes.step(at, value, line, where="post", color=colour, linewidth=1.8, label=name)

@@ -127,8 +127,8 @@ class PooledEstimate(TableEstimate):
                 beside = np.pad(shares, [(1, 1) if one == axis else (0, 0) for one in range(len(shape))])
                 below, above = (np.take(beside, np.arange(shape[axis]) + step, axis) for step in (0, 2))
                 near += shares + below + above
-        found: NDArray[np.float64] = near.reshape(-1) / (4 * self.population)
-        return found
+        result: NDArray[np.float64] = near.reshape(-1) / (4 * self.population)
+        return result
 
     def marginal(self, names: Sequence[str]) -> Self:
         """Return the estimate of a subset of the attributes, in the order of `names`, with the same weights.

@@ -194,7 +194,7 @@ def among_present(observed: TableEstimate, study: Study) -> TableEstimate:
         return observed
     spokes, hub = spokes_of(observed.domain, study), study.hub
     design = PresentDesign(observed=observed.design, cells=domain.cells, each=1, present=None)
-    found = PresentEstimate(
+    estimate = PresentEstimate(
         domain=domain,
         design=design,
         confidence=observed.confidence,
@@ -205,9 +205,9 @@ def among_present(observed: TableEstimate, study: Study) -> TableEstimate:
     )
     terms, z = design.terms, NormalDist().inv_cdf((1.0 + observed.confidence) / 2.0)
     noise = float(terms.constant) * domain.cells - float(terms.background) * domain.cells**2
-    if not found.present > z * sqrt(max(noise, 0.0)):
+    if not estimate.present > z * sqrt(max(noise, 0.0)):
         raise nobody_present(hub, spokes)
-    return replace(found, design=replace(design, present=found.present))
+    return replace(estimate, design=replace(design, present=estimate.present))
 
 
 def spokes_of(domain: Domain, study: Study) -> tuple[str, ...]:

@@ -145,22 +145,22 @@ def _named(estimator: Estimator | str) -> Estimator:
 def _about_rates(estimator: Estimator, design: RoundDesign) -> list[str]:
     if design.one_rate or estimator not in _MEAN_RATE:
         return []
-    said = f"The strata report at different rates, and {estimator} weighs every report alike: "
-    return [said + "horvitz_thompson is unbiased here."]
+    sentence = f"The strata report at different rates, and {estimator} weighs every report alike: "
+    return [sentence + "horvitz_thompson is unbiased here."]
 
 
 def _about_reports(estimator: Estimator, tally: Tally) -> list[str]:
     """Return a sentence about strata whose reports contradict their rate: nodes failed, or the population is wrong."""
-    said = []
+    sentences = []
     for name, received, nodes, rate in zip(
         tally.strata, tally.reports.tolist(), tally.populations, tally.rates, strict=True
     ):
         expected = nodes * float(rate)
         if abs(received - expected) > 6 * sqrt(expected * (1 - float(rate))) + 6:
-            said.append(f"{received} instead of about {expected:.0f} in stratum {name}")
-    if not said:
+            sentences.append(f"{received} instead of about {expected:.0f} in stratum {name}")
+    if not sentences:
         return []
-    listed = "; ".join(said[:3]) + ("; ..." if len(said) > 3 else "")
+    listed = "; ".join(sentences[:3]) + ("; ..." if len(sentences) > 3 else "")
     hint = (
         "Were nodes away, or did some answer twice?"
         if estimator is Estimator.HAJEK and tally.design.one_rate

@@ -137,7 +137,7 @@ class CorrectedEstimate(DerivedEstimate):
         whole = self.observed.domain
         deviations = np.concatenate([np.zeros(0), *(leg.shares(whole)[1].reshape(-1) for leg in self.legs)])
         along = self.expanded(contrasts) @ (self._correction.slopes.T * deviations)
-        found: Floats = self.observed.contrast_covariance(moved) + along @ along.T
+        covariance: Floats = self.observed.contrast_covariance(moved) + along @ along.T
         # Whoever a wrong link brings, like or unlike, was drawn.
         drawn = [(leg.axes(whole), leg.shares(whole)[0]) for leg in self.legs]
         table = (
@@ -145,8 +145,8 @@ class CorrectedEstimate(DerivedEstimate):
             if self.domain == whole
             else replace(self, domain=whole, design=self.observed.design).projected
         )
-        found += relinking_covariance(moved, table, whole.shape, drawn, self.design.people)
-        return found
+        covariance += relinking_covariance(moved, table, whole.shape, drawn, self.design.people)
+        return covariance
 
     @cached_property
     def _correction(self) -> Correction:

@@ -36,13 +36,13 @@ def hull_of(analyse: Callable[[Sequence[Table]], Analysis], tables: Sequence[Tab
     low = np.min([one.low for one in answers], axis=0)
     high = np.max([one.high for one in answers], axis=0)
     plain = analyse([uncorrected(table) for table in tables])
-    said = (remark for one in answers for remark in one.remarks)
+    remarks = (remark for one in answers for remark in one.remarks)
     return replace(
         first,
         estimate=np.where(np.isnan(low) & first.is_measured, np.nan, first.estimate),
         low=low,
         high=high,
-        remarks=tuple(dict.fromkeys((*said, *limited(high - low, plain.high - plain.low)))),
+        remarks=tuple(dict.fromkeys((*remarks, *limited(high - low, plain.high - plain.low)))),
     )
 
 

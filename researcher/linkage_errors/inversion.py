@@ -42,11 +42,11 @@ def _margins(table: Floats, axes: tuple[int, ...], weights: float | Floats = 1.0
 
 def mixed(table: Floats, shape: Shape, legs: Sequence[Mixing]) -> Floats:
     """Return what wrong links are expected to make of a table, shape (K,) as it (probabilities that sum to 1)."""
-    found = table.reshape(shape)
+    result = table.reshape(shape)
     for axes, share in legs:
-        own, rest = _margins(found, axes)
-        found = (1 - share) * found + share * own * rest
-    return found.reshape(-1)
+        own, rest = _margins(result, axes)
+        result = (1 - share) * result + share * own * rest
+    return result.reshape(-1)
 
 
 class Correction:
@@ -60,8 +60,8 @@ class Correction:
 
     def __init__(self, observed: Floats, shape: Shape, legs: Sequence[Mixing]) -> None:
         self._legs, self._linked = tuple(legs), observed.reshape(shape)
-        self._seen, found = self._undone(self._legs)
-        self.table: Floats = found.reshape(-1)
+        self._seen, true = self._undone(self._legs)
+        self.table: Floats = true.reshape(-1)
         self.slopes: Floats = self._slopes()
         """dP/dl of each share, one leg after the other, shape (shares, K)."""
 
@@ -74,35 +74,35 @@ class Correction:
         Returns:
             Shape (c, K); but for a constant each, as errors of a table sum to 0.
         """
-        found = contrasts.reshape(-1, *self._linked.shape)
-        every = tuple(range(1, found.ndim))
+        result = contrasts.reshape(-1, *self._linked.shape)
+        every = tuple(range(1, result.ndim))
         for (axes, share), seen in zip(reversed(self._legs), reversed(self._seen), strict=True):
             ours, right = tuple(axis + 1 for axis in axes), 1 / (1 - share)
             own, rest = _margins(seen, axes, right)
-            found = found * right
-            by_own = (found * share * rest).sum(axis=tuple(axis for axis in every if axis not in ours), keepdims=True)
-            by_rest = (found * share * own).sum(axis=ours, keepdims=True)
+            result = result * right
+            by_own = (result * share * rest).sum(axis=tuple(axis for axis in every if axis not in ours), keepdims=True)
+            by_rest = (result * share * own).sum(axis=ours, keepdims=True)
             by_own = by_own - (by_own * own).sum(axis=every, keepdims=True)
-            found = found - by_rest - by_own * right / (seen * right).sum()
-        return found.reshape(len(contrasts), -1)
+            result = result - by_rest - by_own * right / (seen * right).sum()
+        return result.reshape(len(contrasts), -1)
 
     def _undone(self, legs: Sequence[Mixing]) -> tuple[list[Floats], Floats]:
         """Return the table before each leg is undone, and after all."""
-        seen, found = list[Floats](), self._linked
+        seen, table = list[Floats](), self._linked
         for axes, share in legs:
-            seen.append(found)
-            own, rest = _margins(found, axes, 1 / (1 - share))
-            found = (found - share * own * rest) / (1 - share)
-        return seen, found
+            seen.append(table)
+            own, rest = _margins(table, axes, 1 / (1 - share))
+            table = (table - share * own * rest) / (1 - share)
+        return seen, table
 
     def _slopes(self) -> Floats:
-        found = list[Floats]()
+        slopes = list[Floats]()
         for place, (axes, share) in enumerate(self._legs):
             for step in np.eye(np.size(share)) * _STEP * 1j:
                 moved = [*self._legs]
                 moved[place] = (axes, share + step.reshape(np.shape(share)))
-                found.append(self._undone(moved)[1].imag.reshape(-1) / _STEP)
-        return np.array(found).reshape(-1, self._linked.size)
+                slopes.append(self._undone(moved)[1].imag.reshape(-1) / _STEP)
+        return np.array(slopes).reshape(-1, self._linked.size)
 
 
 def relinking_covariance(
@@ -128,5 +128,5 @@ def relinking_covariance(
         ours = tuple(axis + 1 for axis in axes)
         means = (1 - share) * means + share * (means * own).sum(axis=ours, keepdims=True)
     means = means.reshape(len(contrasts), -1)
-    found: Floats = (contrasts * mixed(table, shape, legs)) @ contrasts.T - (means * table) @ means.T
-    return found / people
+    covariance: Floats = (contrasts * mixed(table, shape, legs)) @ contrasts.T - (means * table) @ means.T
+    return covariance / people

@@ -175,10 +175,10 @@ class LinkageErrors:
 
 def correction_text(legs: Sequence[Leg]) -> tuple[str, ...]:
     """Return what was corrected, as a sentence, and perhaps one about ranges; nothing without legs."""
-    said = "; ".join(f"of the links with {leg.curator} {leg.error.text}" for leg in legs)
+    shares = "; ".join(f"of the links with {leg.curator} {leg.error.text}" for leg in legs)
     of_ranges = "Of a range the estimate is that of the whole share, and an interval holds those of both ends."
     ranges = [of_ranges] if any(leg.error.least is not None for leg in legs) else []
-    return (f"Corrected for wrong links: {said}.", *ranges) if legs else ()
+    return (f"Corrected for wrong links: {shares}.", *ranges) if legs else ()
 
 
 def links_in(words: Sequence[str]) -> LinkageErrors | None:

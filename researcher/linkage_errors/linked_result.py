@@ -27,7 +27,7 @@ def linked_results(
     Raises:
         InvalidInputError: the legs are not known, or a share is a range: a file has one value.
     """
-    found = []
+    results = []
     for table in tables:
         legs = tuple(leg for leg in errors.legs(owners, table.names) if len(leg.names) < len(table.names))
         if any(leg.error.by for leg in legs):
@@ -45,8 +45,8 @@ def linked_results(
             )
         known = {field.name: getattr(table, field.name) for field in fields(TableResult)}
         shape = tuple(sizes[name] for name in table.names)
-        found.append(LinkedResult(**known, legs=legs, shape=shape) if legs else table)
-    return tuple(found)
+        results.append(LinkedResult(**known, legs=legs, shape=shape) if legs else table)
+    return tuple(results)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -60,8 +60,8 @@ class DrawnTogether:
             normals = uniforms.normals(2 * len(some)).reshape(2, -1)
             correlations = np.eye(len(axes))
             for one, other in combinations(range(len(axes)), 2):
-                found = self._correlation(some, axes[one], axes[other], normals)
-                correlations[one, other] = correlations[other, one] = found
+                correlation = self._correlation(some, axes[one], axes[other], normals)
+                correlations[one, other] = correlations[other, one] = correlation
             values, vectors = np.linalg.eigh(correlations)
             root = vectors * np.sqrt(np.maximum(values, 0.0))
             self._root = root / np.linalg.norm(root, axis=1, keepdims=True)
@@ -80,31 +80,31 @@ class DrawnTogether:
         first, second = normals
         numbers = self._at(one, rows, first)
         mixed = (self._at(other, rows, r * first + sqrt(1 - r**2) * second) for r in _LEVELS.tolist())
-        found = np.maximum.accumulate([_covariance(numbers, many) for many in mixed])
+        covariances = np.maximum.accumulate([_covariance(numbers, many) for many in mixed])
         wanted = _covariance(*(self._columns[axis].points_of(rows) for axis in (one, other)))
-        return float(np.interp(wanted, found, _LEVELS))
+        return float(np.interp(wanted, covariances, _LEVELS))
 
     def _lost(self, domain: Domain, rows: Rows, drawn: Mapping[int, Floats]) -> tuple[str, ...]:
-        said, points = [], {axis: column.points_of(rows) for axis, column in self._columns.items()}
+        sentences, points = [], {axis: column.points_of(rows) for axis, column in self._columns.items()}
         spread = {axis: float(np.nan_to_num(np.nanstd(numbers))) for axis, numbers in drawn.items()}
         for axis, numbers in drawn.items():
             most = _covariance(points[axis], points[axis])
             unknown = self._columns[axis].rounding(numbers)
             if unknown > MOST_UNKNOWN * spread[axis] ** 2:
-                said.append(
+                sentences.append(
                     f"The standard deviation of {domain.names[axis]} is {spread[axis]:.3g} in the file, but may be"
                     f" {sqrt(max(most - unknown, 0.0)):.3g} to {sqrt(most):.3g}, noise apart: its steps are too long to"
                     f" tell, so its variance, correlations with it and slopes on it are {NOT_COVERED}. Shorter steps,"
                     " or a second attribute of its column, tell them."
                 )
         for one, other in combinations(drawn, 2):
-            wanted, found = (_covariance(columns[one], columns[other]) for columns in (points, drawn))
-            if abs(wanted - found) > MOST_LOST * (abs(wanted) + spread[one] * spread[other] / 2):
-                said.append(
-                    f"The covariance of {domain.names[one]} and {domain.names[other]} is {found:.3g} in the file, and"
+            wanted, present = (_covariance(columns[one], columns[other]) for columns in (points, drawn))
+            if abs(wanted - present) > MOST_LOST * (abs(wanted) + spread[one] * spread[other] / 2):
+                sentences.append(
+                    f"The covariance of {domain.names[one]} and {domain.names[other]} is {present:.3g} in the file, and"
                     f" {wanted:.3g} in the tables: their slopes and correlation are off. Estimate them from the tables."
                 )
-        return tuple(said)
+        return tuple(sentences)
 
 
 def _covariance(one: Floats, other: Floats) -> float:

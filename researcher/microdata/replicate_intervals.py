@@ -113,8 +113,8 @@ def _numbers(
     with importing("researcher", "a data frame"):
         import pandas as pd  # noqa: PLC0415 - not where the extra is missing
 
-    found = function(frame, weights)
-    series = pd.Series(found if isinstance(found, Mapping | pd.Series) else np.atleast_1d(found), dtype=np.float64)
+    values = function(frame, weights)
+    series = pd.Series(values if isinstance(values, Mapping | pd.Series) else np.atleast_1d(values), dtype=np.float64)
     if not np.isfinite(series).all():
         raise InvalidInputError("the function gives a number that is not finite")
     return series
@@ -126,13 +126,13 @@ def _not_covered(function: Callable[["pd.DataFrame", Floats], Any], frame: "pd.D
     whole, taken = _numbers(function, frame, weights), set[str]()
     for name in set().union(*tables) & set(frame.columns):
         try:
-            found = _numbers(function, frame.drop(columns=name), weights)
+            values = _numbers(function, frame.drop(columns=name), weights)
         except Exception:  # noqa: BLE001 - a function of an attribute may fail in any way without it
             taken.add(name)
         else:
-            taken |= set() if found.equals(whole) else {name}
+            taken |= set() if values.equals(whole) else {name}
     begins = tuple(f"The standard deviation of {name} is" for name in taken)
-    lost = " ".join(said for said in frame.attrs.get("coarse", ()) if said.startswith(begins))
+    lost = " ".join(sentence for sentence in frame.attrs.get("coarse", ()) if sentence.startswith(begins))
     if not tables or any(taken <= table for table in tables):
         return lost
     together = ", ".join(name for name in frame.columns if name in taken)
@@ -144,9 +144,9 @@ def _not_covered(function: Callable[["pd.DataFrame", Floats], Any], frame: "pd.D
 
 def _columns(frame: "pd.DataFrame") -> list[str]:
     """Return the names of the weight and of the replicate weights: as the file says, or by their spelling."""
-    said = frame.attrs.get("replicates")
-    if isinstance(said, Mapping):
-        return [said["weight"], *said["columns"]]
+    listing = frame.attrs.get("replicates")
+    if isinstance(listing, Mapping):
+        return [listing["weight"], *listing["columns"]]
     others = [name for name in frame.columns if re.fullmatch(r"replicate_+[0-9]+", str(name))]
     weights = [name for name in frame.columns if re.fullmatch(r"weight_*", str(name))]
     if not others or not weights:

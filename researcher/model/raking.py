@@ -84,7 +84,7 @@ class Raked:
         due in a cell so far, d/(1 + d) of its lack is made up: where d is small, the lack is only that no row is whole.
         """
         taken: list[Rows] = [np.empty((0, len(self._shape)), np.int32)]
-        found = {pair: np.zeros(target.size) for pair, target in self._targets.items()}
+        sums = {pair: np.zeros(target.size) for pair, target in self._targets.items()}
         ends = np.rint(count * np.array(PARTS)).astype(int)
         for start, size in zip(ends, np.diff(ends), strict=False):
             if size == 0:
@@ -94,11 +94,11 @@ class Raked:
             wanted = dict[Axes, Floats]()
             for pair, target in self._targets.items():
                 due = start * target
-                wanted[pair] = positive(target + (due - found[pair]) * due / (1 + due) / size, target)
+                wanted[pair] = positive(target + (due - sums[pair]) * due / (1 + due) / size, target)
             weights = rake(pool, np.full(len(pool), size / len(pool)), wanted, self._shape)
             part = np.asfortranarray(drawn_evenly(pool, weights, size, uniforms))
             for pair, target in self._targets.items():
-                found[pair] += np.bincount(cells_of(part, self._shape, pair), minlength=target.size)
+                sums[pair] += np.bincount(cells_of(part, self._shape, pair), minlength=target.size)
             taken.append(part)
         rows: Symbols = np.concatenate(taken)[np.argsort(uniforms.words(count))].astype(np.intp)
         return rows

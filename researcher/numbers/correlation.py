@@ -36,12 +36,12 @@ def correlation(tables: Sequence[Table], names: Sequence[str]) -> Analysis:
         raise InvalidInputError("a correlation is that of two attributes", where="correlation")
     domain = domain_of(tables)
     x, y = (column for name in names for column in _columns(domain, name))
-    found = moments(tables, [(x, None), (y, None), (x, x), (y, y), (x, y)])
+    estimates = moments(tables, [(x, None), (y, None), (x, x), (y, y), (x, y)])
     value = low = high = np.nan
-    if _are_surely_positive(found):
-        rho, slopes = _correlation(found.values)
-        half = quantile(tables[0]) * found.deviation(slopes) if found.is_measured else np.nan
-        middle = rho - _bias(found.values, np.nan_to_num(found.errors))
+    if _are_surely_positive(estimates):
+        rho, slopes = _correlation(estimates.values)
+        half = quantile(tables[0]) * estimates.deviation(slopes) if estimates.is_measured else np.nan
+        middle = rho - _bias(estimates.values, np.nan_to_num(estimates.errors))
         value, low, high = np.clip([middle, middle - half, middle + half], -1.0, 1.0)
     return Analysis(
         title=f"correlation of {x.label} and {y.label}",
@@ -52,10 +52,10 @@ def correlation(tables: Sequence[Table], names: Sequence[str]) -> Analysis:
         high=np.array([high]),
         neutral=0.0,
         confidence=tables[0].confidence,
-        is_measured=found.is_measured,
+        is_measured=estimates.is_measured,
         remarks=(
             *([UNSURE] if np.isnan(value) else []),
-            *dict.fromkeys(remark for part in found.parts for remark in doubts(part)),
+            *dict.fromkeys(remark for part in estimates.parts for remark in doubts(part)),
         ),
         study_digest=tables[0].study_digest,
     )
@@ -68,12 +68,13 @@ def _columns(domain: Domain, name: str) -> list[Feature]:
     return features(attribute, domain)
 
 
-def _are_surely_positive(found: Moments) -> bool:
+def _are_surely_positive(estimates: Moments) -> bool:
     """Return whether both variances lie SURE standard errors above 0; above 0, if a table is modelled."""
-    x, y, *_ = found.values.tolist()
+    x, y, *_ = estimates.values.tolist()
     slopes = np.array([[-2 * x, 0, 1, 0, 0], [0, -2 * y, 0, 1, 0]])
     return all(
-        value > SURE * found.deviation(slope) for value, slope in zip(_variances(found.values), slopes, strict=True)
+        value > SURE * estimates.deviation(slope)
+        for value, slope in zip(_variances(estimates.values), slopes, strict=True)
     )
 
 

@@ -78,16 +78,16 @@ def linear(tables: Sequence[Table], text: str) -> Analysis:
     pairs = _pairs(len(columns) + 1)
     every: list[Feature | None] = [None, *columns, explained]
     products: list[Product] = [(one, every[j]) for i, j in pairs if (one := every[i]) is not None]
-    found = moments(tables, products)
-    beta, slopes, bias = _coefficients(found, pairs)
+    estimates = moments(tables, products)
+    beta, slopes, bias = _coefficients(estimates, pairs)
     # Back to the units of the numbers: z has every column less its centre, over its scale.
     units = np.diag([1.0, *(1 / column.scale for column in columns)])
     units[0, 1:] = [-column.centre / column.scale for column in columns]
     units *= explained.scale
     value = units @ (beta - bias)
     value[0] += explained.centre
-    half = quantile(tables[0]) * np.array([found.deviation(slope) for slope in units @ slopes])
-    half = half if found.is_measured else np.full_like(half, np.nan)
+    half = quantile(tables[0]) * np.array([estimates.deviation(slope) for slope in units @ slopes])
+    half = half if estimates.is_measured else np.full_like(half, np.nan)
     return Analysis(
         title=f"linear regression of {response.name}",
         labels={"coefficient": ("(intercept)", *(column.label for column in columns))},
@@ -97,12 +97,12 @@ def linear(tables: Sequence[Table], text: str) -> Analysis:
         high=value + half,
         neutral=0.0,
         confidence=tables[0].confidence,
-        is_measured=found.is_measured,
+        is_measured=estimates.is_measured,
         remarks=(
             f"n = {tables[0].population:,}. The first category of each attribute is the reference.",
-            *([f"By the moments of {len(found.parts)} tables of the release."] if len(found.parts) > 1 else []),
+            *([f"By the moments of {len(estimates.parts)} tables of the release."] if len(estimates.parts) > 1 else []),
             *([UNSURE] if np.isnan(value).any() else []),
-            *dict.fromkeys(r for t in found.parts for r in doubts(t)),
+            *dict.fromkeys(r for t in estimates.parts for r in doubts(t)),
         ),
         study_digest=tables[0].study_digest,
     )
@@ -113,7 +113,7 @@ def _pairs(p: int) -> list[tuple[int, int]]:
     return [(i, j) for i in range(1, p + 1) for j in range(i + 1) if j < p]
 
 
-def _coefficients(found: Moments, pairs: Sequence[tuple[int, int]]) -> tuple[Floats, Floats, Floats]:
+def _coefficients(estimates: Moments, pairs: Sequence[tuple[int, int]]) -> tuple[Floats, Floats, Floats]:
     """Return beta, J of shape (p, m), and the bias of the second order; NaN where A may be singular.
 
     Raises:
@@ -121,7 +121,7 @@ def _coefficients(found: Moments, pairs: Sequence[tuple[int, int]]) -> tuple[Flo
     """
     p = max(i for i, _ in pairs)
     matrix = np.eye(p + 1)
-    for (i, j), value in zip(pairs, found.values, strict=True):
+    for (i, j), value in zip(pairs, estimates.values, strict=True):
         matrix[i, j] = matrix[j, i] = value
     try:
         inverse: Floats = np.linalg.inv(matrix[:p, :p]).astype(np.float64)
@@ -137,16 +137,16 @@ def _coefficients(found: Moments, pairs: Sequence[tuple[int, int]]) -> tuple[Flo
         scores[i, place] -= beta[j]
         scores[j, place] -= beta[i] * (i != j)
     slopes = inverse @ scores
-    if not _is_surely_definite(found, pairs, matrix[:p, :p]):
+    if not _is_surely_definite(estimates, pairs, matrix[:p, :p]):
         return np.full(p, np.nan), slopes * np.nan, np.zeros(p)
-    bias, each = np.zeros(p), slopes @ np.nan_to_num(found.errors)
+    bias, each = np.zeros(p), slopes @ np.nan_to_num(estimates.errors)
     for place, (i, j) in enumerate(pairs):
         if i < p:
             bias -= inverse[:, i] * each[j, place] + inverse[:, j] * each[i, place] * (i != j)
     return beta, slopes, bias
 
 
-def _is_surely_definite(found: Moments, pairs: Sequence[tuple[int, int]], square: Floats) -> bool:
+def _is_surely_definite(estimates: Moments, pairs: Sequence[tuple[int, int]], square: Floats) -> bool:
     """Return whether the least eigenvalue of the correlations of the columns lies SURE standard errors above 0.
 
     Of a modelled table no error is known, and it has to lie above 0.
@@ -161,4 +161,4 @@ def _is_surely_definite(found: Moments, pairs: Sequence[tuple[int, int]], square
     weights = np.array([0.0, *(vectors[:, 0] / scale)])
     weights[0] = -means @ weights[1:]
     inside = [weights[i] * weights[j] * (2 - (i == j)) if i < len(weights) else 0.0 for i, j in pairs]
-    return bool(values[0] > SURE * found.deviation(np.array(inside)))
+    return bool(values[0] > SURE * estimates.deviation(np.array(inside)))

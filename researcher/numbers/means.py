@@ -60,16 +60,16 @@ def means(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
     with np.errstate(divide="ignore", invalid="ignore"):
         value = np.where(whole > 0, first / whole, np.nan)
     low = high = np.full(value.shape, np.nan)
-    said = whole > 0
+    is_sayable = whole > 0
     if isinstance(part, TableEstimate):
-        low, high, said = _fieller(part, (len(raw), len(numbers)), quantile(table))
-    found = number_analysis(
+        low, high, is_sayable = _fieller(part, (len(raw), len(numbers)), quantile(table))
+    analysis = number_analysis(
         part,
         f"mean of {name}{given_text(given)}",
         groups,
-        (np.where(said, value, np.nan), np.where(said, low, np.nan), np.where(said, high, np.nan)),
+        (np.where(is_sayable, value, np.nan), np.where(is_sayable, low, np.nan), np.where(is_sayable, high, np.nan)),
     )
-    return replace(found, facts=_at_ends(part, name))
+    return replace(analysis, facts=_at_ends(part, name))
 
 
 def mean_contrasts(
@@ -100,25 +100,25 @@ def mean_contrasts(
     raw, numbers, part, groups = _cells(table, name, given)
     base = reference_group(part.domain, given, reference or {})
     rows, whole = np.flatnonzero(np.arange(len(raw)) != base), raw.sum(axis=1)
-    said, z = whole > 0, quantile(table)
-    mean = np.divide(raw @ numbers, whole, out=np.full(whole.shape, np.nan), where=said)
+    is_sayable, z = whole > 0, quantile(table)
+    mean = np.divide(raw @ numbers, whole, out=np.full(whole.shape, np.nan), where=is_sayable)
     errors = np.full((len(raw), len(raw)), np.nan)
     if isinstance(part, TableEstimate):
-        *_, said = _fieller(part, (len(raw), len(numbers)), z)
+        *_, is_sayable = _fieller(part, (len(raw), len(numbers)), z)
         every = numbers_of(part.domain.attributes[-1])
-        inside = ~np.isnan(every) & said[:, None]
-        weights = inside / np.where(said, whole, 1.0)[:, None]
+        inside = ~np.isnan(every) & is_sayable[:, None]
+        weights = inside / np.where(is_sayable, whole, 1.0)[:, None]
         off = by_group(len(raw), np.where(inside, np.nan_to_num(every - mean[:, None]) * weights, 0.0))
         errors = covariance(part, off)
         mean = mean + paired_errors(part, off, by_group(len(raw), weights))[1]
     p, q, pp, qq, pq = mean[rows], mean[base], np.diagonal(errors)[rows], errors[base, base], errors[rows, base]
     if kind is Contrast.DIFFERENCE:
         value, half = p - q, z * np.sqrt(np.maximum(pp - 2 * pq + qq, 0.0))
-        low, high, shown = value - half, value + half, said[rows] & said[base]
+        low, high, shown = value - half, value + half, is_sayable[rows] & is_sayable[base]
     else:
         # (p - r q)^2 <= z^2 (pp - 2 r pq + r^2 qq), a quadratic in r.
         lead, middle = q * q - z * z * np.nan_to_num(qq), p * q - z * z * pq
-        shown = said[rows] & said[base] & (lead > 0)
+        shown = is_sayable[rows] & is_sayable[base] & (lead > 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             value, root = p / q, np.sqrt(np.maximum(middle**2 - lead * (p * p - z * z * pp), 0.0))
             low, high = (middle - root) / lead, (middle + root) / lead
@@ -140,13 +140,13 @@ def means_by_each(table: Table, name: str) -> Analysis:
         A row for all respondents, then one for each category of each other attribute that was not rounded.
     """
     others = [one.name for one in table.domain.attributes if one.name != name and not one.number]
-    found = [means(table, name), *(means(table, name, [other]) for other in others)]
+    analyses = [means(table, name), *(means(table, name, [other]) for other in others)]
     groups = [EVERYBODY]
-    for other, by_other in zip(others, found[1:], strict=True):
+    for other, by_other in zip(others, analyses[1:], strict=True):
         groups += [f"{other} {group}" for group in by_other.names]
-    ends = zip(*((one.estimate, one.low, one.high) for one in found), strict=True)
+    ends = zip(*((one.estimate, one.low, one.high) for one in analyses), strict=True)
     estimate, low, high = (np.concatenate(end) for end in ends)
-    return replace(found[0], labels={"group": tuple(groups)}, estimate=estimate, low=low, high=high)
+    return replace(analyses[0], labels={"group": tuple(groups)}, estimate=estimate, low=low, high=high)
 
 
 def _at_ends(part: Table, name: str) -> dict[str, float]:
@@ -226,7 +226,7 @@ def _fieller(part: TableEstimate, shape: tuple[int, int], z: float) -> tuple[Flo
     lead = whole**2 - z * z * v2
     half = first * whole - z * z * v1
     rest = first**2 - z * z * v0
-    said = (whole > 0) & (lead > 0)
+    is_sayable = (whole > 0) & (lead > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         root = np.sqrt(np.maximum(half * half - lead * rest, 0.0))
         low, high = (half - root) / lead + middle, (half + root) / lead + middle
@@ -234,7 +234,7 @@ def _fieller(part: TableEstimate, shape: tuple[int, int], z: float) -> tuple[Flo
     with np.errstate(divide="ignore", invalid="ignore"):
         value = first / whole + middle
     # The estimate is unbiased and may lie beyond the numbers; its interval then reaches to it.
-    return np.fmin(low, value), np.fmax(high, value), said
+    return np.fmin(low, value), np.fmax(high, value), is_sayable
 
 
 def number_analysis(

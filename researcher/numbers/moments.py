@@ -127,8 +127,8 @@ def moments(tables: Sequence[Table], products: Sequence[Product]) -> Moments:
                 f"no table has {' and '.join(names)}{beside}", remedy="Ask for a release with a table of them."
             )
     inverse = np.linalg.inv(information)
-    found = Moments(values=inverse @ score, errors=inverse @ spread @ inverse, parts=tuple(parts))
-    return found if found.is_measured else replace(found, errors=np.full_like(spread, np.nan))
+    result = Moments(values=inverse @ score, errors=inverse @ spread @ inverse, parts=tuple(parts))
+    return result if result.is_measured else replace(result, errors=np.full_like(spread, np.nan))
 
 
 def _measured(domain: Domain, products: Sequence[Product]) -> Iterator[tuple[int, Floats]]:

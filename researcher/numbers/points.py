@@ -71,14 +71,14 @@ def twin_of(attribute: Attribute, domain: Domain) -> Attribute:
 
 def covariance(table: TableEstimate, contrasts: Floats) -> Floats:
     """Return the covariance of the estimates of contrasts of shape (c, K), that of rounding with it, shape (c, c)."""
-    found: Floats = table.contrast_covariance(contrasts) + rounding_variance(table, contrasts)
-    return found
+    result: Floats = table.contrast_covariance(contrasts) + rounding_variance(table, contrasts)
+    return result
 
 
 def deviations(table: TableEstimate, contrasts: Floats) -> Floats:
     """Return the standard deviation of the estimate of each contrast, shape (c,)."""
-    found: Floats = np.sqrt(np.maximum(np.diagonal(covariance(table, contrasts)), 0.0))
-    return found
+    result: Floats = np.sqrt(np.maximum(np.diagonal(covariance(table, contrasts)), 0.0))
+    return result
 
 
 def rounding_variance(table: TableEstimate, contrasts: Floats) -> Floats:
@@ -117,8 +117,8 @@ def _longer(steps: Floats, below: Floats) -> Floats:
     """
     nothing = np.zeros((*steps.shape[:-1], 1))
     up, down = (np.concatenate(one, axis=-1) for one in ((steps * (1 - below), nothing), (nothing, steps * below)))
-    found: Floats = np.where(np.abs(up) > np.abs(down), up, down)
-    return found
+    result: Floats = np.where(np.abs(up) > np.abs(down), up, down)
+    return result
 
 
 def _points(attribute: Attribute) -> int:

@@ -58,8 +58,8 @@ def quantiles(table: Table, name: str, share: float, given: Sequence[str] = ()) 
     if isinstance(part, TableEstimate):
         # D_i of one group: 1 - q up to point i, -q after it, 0 where the number is missing.
         contrasts = np.where(known, np.tri(len(points), len(numbers)) - share, 0.0)
-        found, half = groups @ contrasts.T, quantile(table) * _deviations(part, len(groups), contrasts)
-        first, last = _first(found + half >= 0), len(points) - 1 - _first((found - half < 0)[:, ::-1])
+        shares, half = groups @ contrasts.T, quantile(table) * _deviations(part, len(groups), contrasts)
+        first, last = _first(shares + half >= 0), len(points) - 1 - _first((shares - half < 0)[:, ::-1])
         further = 1 if attribute.number else 0
         low = points[np.clip(first - further, 0, len(points) - 1)]
         high = points[np.clip(last + 1 + further, 0, len(points) - 1)]

@@ -48,20 +48,20 @@ def variances(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
         mean, other = (groups @ np.where(known, one, 0.0) / whole for one in (first, second))
         value = groups @ np.where(known, first * second, 0.0) / whole - mean * other
     low = high = np.full(value.shape, np.nan)
-    said = (whole > 0) & (value > 0)
+    is_sayable = (whole > 0) & (value > 0)
     if isinstance(part, TableEstimate):
-        said &= whole > quantile(table) * deviations(part, by_group(len(groups), known.astype(np.float64)))
+        is_sayable &= whole > quantile(table) * deviations(part, by_group(len(groups), known.astype(np.float64)))
         with np.errstate(divide="ignore", invalid="ignore"):
             off, apart = (first - mean[:, None]) / whole[:, None], (second - other[:, None]) / whole[:, None]
             score = off * apart * whole[:, None] - (value / whole)[:, None]
-        inside = known & said[:, None]
+        inside = known & is_sayable[:, None]
         u, v, contrasts = (by_group(len(groups), np.where(inside, one, 0.0)) for one in (off, apart, score))
-        weights = by_group(len(groups), inside / np.where(said, whole, 1.0)[:, None])
+        weights = by_group(len(groups), inside / np.where(is_sayable, whole, 1.0)[:, None])
         value = value + paired_errors(part, u, v)[1] + paired_errors(part, contrasts, weights)[1]
-        half = np.where(said, quantile(table) * deviations(part, contrasts), np.nan)
+        half = np.where(is_sayable, quantile(table) * deviations(part, contrasts), np.nan)
         most = (np.nanmax(first) - np.nanmin(first)) ** 2 / 4
         low, high = np.maximum(value - half, 0.0), np.maximum(np.minimum(value + half, most), value)
-    value = np.where(said, value, np.nan)
+    value = np.where(is_sayable, value, np.nan)
     return number_analysis(part, f"variance of {name}{given_text(given)}", groups_of(part, given), (value, low, high))
 
 

@@ -44,18 +44,18 @@ def curators_test_from_proto(message: curator_pb2.GetReceiptResponse, spec: Tabl
         own, together = map(receipt_from_proto, message.receipts)
     except (ValueError, InvalidInputError):
         raise refusal from None
-    said = CuratorsTest(
+    findings = CuratorsTest(
         receipts=(own, together),
         changes=dict(message.changes),
         canary_key=message.canary_key,
         digests=dict(message.digests),
         places_digest=message.places_digest,
     )
-    fits = (own.tester, together.tester) == (curator, "") and all(is_right(one, spec) for one in said.receipts)
-    fits = fits and set(said.changes) == spec.owners
-    fits = fits and set(said.digests) == {column.attribute for column in spec.columns}
-    fits = fits and {len(digest) for digest in said.digests.values()} == {_DIGEST_BYTES}
-    fits = fits and len(said.places_digest) == (_DIGEST_BYTES if spec.sampling.is_by_server else 0)
-    if not (fits and len(said.canary_key) == KEY_BYTES):
+    fits = (own.tester, together.tester) == (curator, "") and all(is_right(one, spec) for one in findings.receipts)
+    fits = fits and set(findings.changes) == spec.owners
+    fits = fits and set(findings.digests) == {column.attribute for column in spec.columns}
+    fits = fits and {len(digest) for digest in findings.digests.values()} == {_DIGEST_BYTES}
+    fits = fits and len(findings.places_digest) == (_DIGEST_BYTES if spec.sampling.is_by_server else 0)
+    if not (fits and len(findings.canary_key) == KEY_BYTES):
         raise refusal
-    return said
+    return findings

@@ -152,13 +152,13 @@ def _of_several(wish: Wish, study: Study, check: Check) -> Cost:
         ),
         check,
     )
-    found = reply.question
-    epsilon, delta = cast("Decimal", found.epsilon), cast("Decimal", found.delta)  # an answer has everything
+    question = reply.question
+    epsilon, delta = cast("Decimal", question.epsilon), cast("Decimal", question.delta)  # an answer has everything
     return Cost(
         asked=reply.asked,
-        population=cast("int", found.population),
-        cells=sum(found.cells),
-        tables=len(found.tables),
+        population=cast("int", question.population),
+        cells=sum(question.cells),
+        tables=len(question.tables),
         epsilon=epsilon,
         delta=delta,
         error=_rounded_up(reply.pair_error),

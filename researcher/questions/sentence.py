@@ -79,11 +79,11 @@ def _takes(reader: Reader, phrase: str, domain: Domain) -> bool:
 
 def _reference(reader: Reader) -> dict[str, str]:
     """Read the category of each attribute in the group that others are compared with."""
-    found = read_subgroup(reader)
-    several = [name for name, categories in found.items() if len(categories) > 1]
+    subgroup = read_subgroup(reader)
+    several = [name for name, categories in subgroup.items() if len(categories) > 1]
     if several:
         raise InvalidInputError(f"the reference has several categories of {several[0]}", where="question")
-    return {name: one for name, (one, *_) in found.items()}
+    return {name: one for name, (one, *_) in subgroup.items()}
 
 
 def _shares(reader: Reader, _domain: Domain) -> Fields:

@@ -196,10 +196,10 @@ class Receiver:
         claimed = b"" if sampled is None else file_digest(sampled, salt)
         check_published(tests, published, claimed, self._server)
         key = places_key(common_canary_key(tests))
-        found = CanaryPlaces.of(key, rows=spec.uploaded_rows, canaries=spec.canaries)
+        places = CanaryPlaces.of(key, rows=spec.uploaded_rows, canaries=spec.canaries)
         drawn = None if sampled is None else mapped_array(sampled, "<i8")
         many = partial(mapped_rows, folder=self._store.files.folder)
-        rows = PublishedRows(uploaded=spec.uploaded_rows, canaries=found, sampled=drawn, many=many)
+        rows = PublishedRows(uploaded=spec.uploaded_rows, canaries=places, sampled=drawn, many=many)
         digests, canary_rows = {}, rows.published_canaries.rows
         for column, ciphertext in noisy.items():
             if not tests.keys() >= set(column.holders):

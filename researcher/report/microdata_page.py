@@ -119,8 +119,8 @@ def _first(report: MicrodataReport, pairs: tuple[_Pair, ...]) -> list[tuple[str,
         return []
     one, other = (names[axis] for axis in max(linked, key=lambda pair: pair.measured).axes)
     measured = _measured(report, (one, other))
-    said = "As measured, before any model: of the pairs that two curators hold, one that depends strongly."
-    return [conditional(pooled(measured, (one, other)), (one, other), said)] if measured else []
+    sentence = "As measured, before any model: of the pairs that two curators hold, one that depends strongly."
+    return [conditional(pooled(measured, (one, other)), (one, other), sentence)] if measured else []
 
 
 def _survived(report: MicrodataReport) -> tuple[str, list[tuple[str, str]]]:
@@ -149,7 +149,7 @@ def _what(report: MicrodataReport) -> str:
         " be taken out of it: it is analysed as it is.</p>\n"
         f"<p><strong>Kept:</strong> {report.provenance.preserved}</p>\n"
         f"<p><strong>Not kept:</strong> {report.provenance.lost}</p>\n"
-        f"{''.join(f'<p>{escape(said)}</p>' for said in report.provenance.coarse)}\n"
+        f"{''.join(f'<p>{escape(sentence)}</p>' for sentence in report.provenance.coarse)}\n"
         f"{_links(report.provenance.links)}"
         "<p>For a number that is published with an interval, use the measured table itself where there is one"
         " (<code>veiltab researcher estimate</code>), or the replicate weights of the file: without them its rows do"
@@ -211,22 +211,22 @@ def _agreement(report: MicrodataReport, pairs: tuple[_Pair, ...]) -> str:
 
 
 def _facts(report: MicrodataReport) -> str:
-    said = report.provenance
+    provenance = report.provenance
     twice = len(report.tables) - len({one.names for one in report.tables})
     known = [
-        ("release", said.release),
-        ("respondents n", f"{said.respondents:,}"),
+        ("release", provenance.release),
+        ("respondents n", f"{provenance.respondents:,}"),
         (
             "tables",
             f"{len(report.tables) - twice}, and {twice} of them a second time" if twice else f"{len(report.tables)}",
         ),
-        ("epsilon, all tables together", said.epsilon),
-        ("delta", said.delta or "0"),
+        ("epsilon, all tables together", provenance.epsilon),
+        ("delta", provenance.delta or "0"),
         ("neighbouring tables", RELATION),
         ("model", report.model.kind),
-        ("rows", f"{said.rows:,}"),
-        ("study file, SHA-256", said.study_digest),
-        ("description of the release, SHA-256", said.release_digest),
+        ("rows", f"{provenance.rows:,}"),
+        ("study file, SHA-256", provenance.study_digest),
+        ("description of the release, SHA-256", provenance.release_digest),
         *report.dates,
     ]
     owned = [(a.name, report.owners[a.name], str(a.size)) for a in report.domain.attributes]

@@ -92,10 +92,10 @@ class ReportInput:
     @property
     def released(self) -> Estimate:
         """The table as it was released, with people who are absent."""
-        found = self.estimate.observed if isinstance(self.estimate, PresentEstimate) else self.estimate
-        if not isinstance(found, Estimate):
+        estimate = self.estimate.observed if isinstance(self.estimate, PresentEstimate) else self.estimate
+        if not isinstance(estimate, Estimate):
             raise InvalidInputError("a report is of a table that one release measured")
-        return found
+        return estimate
 
 
 def render(report: ReportInput) -> str:
@@ -171,8 +171,10 @@ def survived(table: TableEstimate, tests: PairTests) -> tuple[str, list[tuple[st
         f"By its name {ending.time} is the time to {ending.text}, or to the end of the follow-up. Steps: the share"
         f" without it, as it never rises; bands: {100 * shown.confidence:g}% intervals.",
     )
-    said = f" Share without {ending.text} by {ending.time} {whole.labels[whole.along][end]}: {value} ({low} to {high})."
-    return said, [(escape(f"S{shown.title[1:]}"), drawn)]
+    sentence = (
+        f" Share without {ending.text} by {ending.time} {whole.labels[whole.along][end]}: {value} ({low} to {high})."
+    )
+    return sentence, [(escape(f"S{shown.title[1:]}"), drawn)]
 
 
 def _analysis_figure(shown: Analysis, said: str = "") -> str:
@@ -203,8 +205,8 @@ def _facts(report: ReportInput) -> str:
     owners = dict(report.owners)
     attributes = [(a.name, owners[a.name], str(a.size), _listed(a.categories)) for a in domain.attributes]
     headings = ("attribute", "held by", "categories", "which")
-    said = " ".join([report.respondents, *report.estimate.remarks])
-    return f"{facts(known)}\n<p>{escape(said)}</p>\n{table(headings, attributes, numeric={2})}"
+    text = " ".join([report.respondents, *report.estimate.remarks])
+    return f"{facts(known)}\n<p>{escape(text)}</p>\n{table(headings, attributes, numeric={2})}"
 
 
 def _results(results: Sequence[TestResult]) -> str:
@@ -261,8 +263,8 @@ def _marginals(report: ReportInput) -> str:
         rows += [(name, one.domain.categories_of(int(c))[0], *row) for c, row in zip(shown, numbers, strict=True)]
     headings = ("attribute", "category", "estimate", "se", "interval", "projected", "people, about")
     rounded = any(attribute.number for attribute in report.estimate.domain.attributes)
-    said = "Marks as above." + " Of numbers: shares of the points to which they were rounded." * rounded
-    picture = figure(lambda sheet: marginals_picture(report.estimate, report.truth, sheet), said)
+    note = "Marks as above." + " Of numbers: shares of the points to which they were rounded." * rounded
+    picture = figure(lambda sheet: marginals_picture(report.estimate, report.truth, sheet), note)
     return picture + table(headings, rows, numeric=set(range(2, 7)))
 
 

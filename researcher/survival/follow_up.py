@@ -161,8 +161,8 @@ def times_of(attribute: Attribute) -> Times:
 
 def _bounds(category: str) -> tuple[float, float]:
     """Return where a category begins and ends; NaN for a text."""
-    if found := _BIN.fullmatch(category):
-        return number_of(found[1]), number_of(found[2])
+    if match := _BIN.fullmatch(category):
+        return number_of(match[1]), number_of(match[2])
     return number_of(category), number_of(category)
 
 

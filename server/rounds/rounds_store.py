@@ -246,8 +246,8 @@ class CollectionStore:
             rounds.setdefault(arrivals[place].round_id, []).append(place)
         with transaction(self.connection):
             for round_id, places in rounds.items():
-                found = self._record(round_id, [arrivals[place] for place in places])
-                for place, answer in zip(places, found, strict=True):
+                outcomes = self._record(round_id, [arrivals[place] for place in places])
+                for place, answer in zip(places, outcomes, strict=True):
                     answers[place] = answer
         return answers
 

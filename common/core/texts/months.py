@@ -20,6 +20,6 @@ def month_numbered(text: str) -> tuple[str, str, str] | None:
     """
     word = _WORD.search(text)
     name = word[1].casefold() if word else ""
-    found = (number for number, names in enumerate(_NAMES, 1) if name.startswith(tuple(names.split())))
-    number = next(found, 0) if word else 0
+    numbers = (number for number, names in enumerate(_NAMES, 1) if name.startswith(tuple(names.split())))
+    number = next(numbers, 0) if word else 0
     return (text[: word.start()], f"{number:02}", text[word.end() :]) if word and number else None

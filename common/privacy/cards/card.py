@@ -129,8 +129,8 @@ class EpsilonCard:
 
     def bound(self, coalition: Coalition) -> Bound:
         """Return what a coalition faces."""
-        (found,) = (each for each in self.bounds if each.roles == coalition.roles)
-        return found
+        (line,) = (each for each in self.bounds if each.roles == coalition.roles)
+        return line
 
     def rows(self) -> tuple[tuple[str, str], ...]:
         """Return (coalition, what it faces) in words, one row a coalition."""

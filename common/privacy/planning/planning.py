@@ -167,10 +167,10 @@ class Plan:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the plan cannot do well, a sentence each."""
-        found = [] if self.delta is None else [delta_warning(self.delta, self.population)]
+        lines = [] if self.delta is None else [delta_warning(self.delta, self.population)]
         if self.sample < FEWEST_ROWS * self.mechanism.cells:
-            found.append(FEW_ROWS)
-        return tuple(filter(None, found))
+            lines.append(FEW_ROWS)
+        return tuple(filter(None, lines))
 
     def root_mse(self, sum_of_squares: float | None = None) -> float:
         """Return the root of `mean_squared_error` for this plan, a probability."""

@@ -282,10 +282,10 @@ def open_quantity(given: Mapping[Quantity, bool], *, has_aim: bool, missing: str
     Raises:
         InvalidInputError: more than one is not given, or one without an error to aim at.
     """
-    found = [quantity for quantity, is_given in given.items() if not is_given]
-    if len(found) > 1 or (found and not has_aim):
+    unknown = [quantity for quantity, is_given in given.items() if not is_given]
+    if len(unknown) > 1 or (unknown and not has_aim):
         raise InvalidInputError(missing, where="plan")
-    return found[0] if found else Quantity.ERROR
+    return unknown[0] if unknown else Quantity.ERROR
 
 
 def _praise(question: PlanQuestion, plan: Plan) -> str:
@@ -308,19 +308,19 @@ def _remedies(question: PlanQuestion, check: Check, asked: Quantity = Quantity.E
         check: called before each plan.
         asked: what was searched for without success; its value in the question is the most generous one.
     """
-    found = []
+    remedies = []
     if asked is not Quantity.POPULATION:
         more = _least(_steps(question, Quantity.POPULATION), check)
         if more is not None:
-            found.append(f"{more.population} respondents")
+            remedies.append(f"{more.population} respondents")
         if asked is not Quantity.CELLS:
             smaller = _least(_steps(question, Quantity.CELLS), check)
             if smaller is not None:
-                found.append(f"a table of {smaller.cells} cells")
+                remedies.append(f"a table of {smaller.cells} cells")
         if question.delta is None and question.sample is None:
-            found.append("delta above 0 (try --delta 1e-6)")
+            remedies.append("delta above 0 (try --delta 1e-6)")
     if question.max_local_epsilon is not None:
-        found.append("a higher cap on the local epsilon")
+        remedies.append("a higher cap on the local epsilon")
     if question.max_pair_epsilon is not None:
-        found.append("a higher cap on the epsilon of pairs")
-    return "This error cannot be reached. It could be with: " + "; or ".join(found or ["a larger epsilon"]) + "."
+        remedies.append("a higher cap on the epsilon of pairs")
+    return "This error cannot be reached. It could be with: " + "; or ".join(remedies or ["a larger epsilon"]) + "."

@@ -298,8 +298,8 @@ def _least_mu(release: ReleaseDescription, slack: "Slack", *, negligible: float)
     profile = certified_profile(release, negligible, points=_POINTS)
     if profile is None:
         return pure
-    found = least_mu(profile, slack=slack, pure_epsilon=_beyond(release.pure_epsilon))
-    return pure if found == inf else min(pure, _up(Decimal(found)))
+    mu = least_mu(profile, slack=slack, pure_epsilon=_beyond(release.pure_epsilon))
+    return pure if mu == inf else min(pure, _up(Decimal(mu)))
 
 
 def certified_profile(release: ReleaseDescription, negligible: float, *, points: int) -> "Profile | None":

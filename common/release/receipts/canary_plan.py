@@ -73,13 +73,13 @@ class ServerTest:
     @property
     def sentence(self) -> str:
         """Return what is found, in words."""
-        found = f"one that leaves out {float(1 - self.shown):.3g} or more of its noise, of all columns or of one, is"
-        found += " found with probability .999"
+        words = f"one that leaves out {float(1 - self.shown):.3g} or more of its noise, of all columns or of one, is"
+        words += " found with probability .999"
         match self.tested:
             case HowTested.ENOUGH:
-                return f"the server is tested enough: {found}"
+                return f"the server is tested enough: {words}"
             case HowTested.TOO_LITTLE if self.shown:
-                return f"the server is tested too little: {found}, and one that leaves out less may pass"
+                return f"the server is tested too little: {words}, and one that leaves out less may pass"
             case HowTested.TOO_LITTLE:
                 return (
                     "the server is tested too little: one that adds no noise, or leaves a column as it came, may pass"

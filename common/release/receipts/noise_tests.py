@@ -154,8 +154,8 @@ class CanaryOrders:
             candidates = np.where(is_over, candidates % modulus + 1, candidates)
             is_last = is_over & (candidates == modulus)
             open_, candidates = open_[~is_last], candidates[~is_last]
-            found = np.searchsorted(self.places, candidates)
-            is_canary = np.asarray(self.places[np.minimum(found, len(self.places) - 1)]) == candidates
+            next_places = np.searchsorted(self.places, candidates)
+            is_canary = np.asarray(self.places[np.minimum(next_places, len(self.places) - 1)]) == candidates
             following[open_[is_canary]] = candidates[is_canary]
             open_, candidates = open_[~is_canary], candidates[~is_canary] + modulus
         return following

@@ -57,10 +57,10 @@ class Checkpoint:
         Raises:
             IntegrityError: it is no checkpoint of a curator's ledger.
         """
-        found = _TEXT.fullmatch(text)
-        if found is None:
+        match = _TEXT.fullmatch(text)
+        if match is None:
             raise IntegrityError("this is not a checkpoint of a ledger", where="checkpoint")
-        study, name, length, digest, release = found.groups()
+        study, name, length, digest, release = match.groups()
         head = LedgerHead(length=int(length), digest=b64decode(digest).hex())
         read = cls(party=Party(study=study, role=Role.CURATOR, name=name), head=head, release=release)
         if read.text != text:  # base64 has more than one spelling

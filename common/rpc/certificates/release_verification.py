@@ -148,12 +148,12 @@ def _tables(release: ReleaseSpec, certificate: ReleaseCertificate, study: Study,
             yield Finding(what=f"table {table.number}", detail="the release has no such table", holds=False)
             continue
         name = f"table {table.number} ({', '.join(column.attribute for column in spec.columns)})"
-        found = tuple(_table(spec, table.statements, study, authority))
-        wrong = [one for one in found if one.holds is False]
+        tables = tuple(_table(spec, table.statements, study, authority))
+        wrong = [one for one in tables if one.holds is False]
         yield from (Finding(what=f"{name}: {one.what}", detail=one.detail, holds=False) for one in wrong)
         if not wrong:
             signed = f"signed by {', '.join(map(str, signers(study)))}, who state the same columns"
-            (tested,) = (one for one in found if one.what == _TEST)
+            (tested,) = (one for one in tables if one.what == _TEST)
             detail = f"{signed}; {tested.detail}"
             yield Finding(what=name, detail=detail, holds=tested.holds, table=table.number)
             joint += _joint_receipts(table.statements)

@@ -56,8 +56,8 @@ class RevocationList:
     def _read(self) -> None:
         """Take over the file if it has changed; what cannot be read now is tried again at the next call."""
         try:
-            found = self._path.stat()
-            version = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+            status = self._path.stat()
+            version = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
             if version == self._seen:
                 return
             lists = [x509.load_pem_x509_crl(pem) for pem in _PEM.findall(self._path.read_bytes())]

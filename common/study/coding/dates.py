@@ -135,18 +135,18 @@ def _day_of_edge(edge: str) -> date:
 
 def _check_format(text: str, parts: int) -> None:
     """Refuse a format with other directives, twice the same, or without what the edges tell apart."""
-    found = re.findall(r"%(.?)", text)
+    codes = re.findall(r"%(.?)", text)
     if (
-        not set(found) <= _DIRECTIVES
-        or len(set(found)) < len(found)
-        or {"Y", "y"} <= set(found)
-        or {"m", "b"} <= set(found)
+        not set(codes) <= _DIRECTIVES
+        or len(set(codes)) < len(codes)
+        or {"Y", "y"} <= set(codes)
+        or {"m", "b"} <= set(codes)
     ):
         raise InvalidInputError(
             f"date_format {text[:40]!r} is not known",
             remedy="Write it like %d.%m.%Y, of %Y or %y, %m or %b, %d and, for a time, %H, %M, %S, %f.",
         )
-    absent = [one for one in _FINEST[:parts] if one[1] not in found and _OTHER.get(one[1]) not in found]
+    absent = [one for one in _FINEST[:parts] if one[1] not in codes and _OTHER.get(one[1]) not in codes]
     if absent:
         raise InvalidInputError(
             f"date_format lacks {absent[0]}, which the edges need", remedy="Add it, or use coarser edges."

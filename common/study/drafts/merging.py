@@ -53,25 +53,25 @@ class StudyFrame:
 
 def conflicts(drafts: Sequence[Draft]) -> tuple[Problem, ...]:
     """Return where valid drafts contradict one another; none if they make a study together."""
-    found = [*_few(drafts)]
+    problems = [*_few(drafts)]
     for one, other in combinations(drafts, 2):
-        found += _conflicts_of_two(one, other)
+        problems += _conflicts_of_two(one, other)
     if cut := [_lost_digits(draft, rows) for draft in drafts if (rows := sum(map(lost_digits, _forms(draft))))]:
-        return (*found, *cut)
+        return (*problems, *cut)
     if without := [_lacks_forms(draft) for draft in drafts if not (draft.identity or draft.forms)]:
-        return (*found, *without)
+        return (*problems, *without)
     steps = missing_steps(drafts)
     if steps and not _match(drafts):
-        found += [_lacks_steps(draft, steps) for draft in drafts if with_steps(draft, steps) != draft]
+        problems += [_lacks_steps(draft, steps) for draft in drafts if with_steps(draft, steps) != draft]
     else:
         for one, other in combinations(drafts, 2):
-            found += _cannot_match(one, other)
-    return tuple(found)
+            problems += _cannot_match(one, other)
+    return tuple(problems)
 
 
 def remarks(drafts: Sequence[Draft]) -> list[str]:
     """Return which rows of drafts that make a study together nobody can have in common, by how they are written."""
-    found = [
+    lines = [
         f"{column} of {draft.curator} has numbers with leading zeros and others that may have lost them:"
         f" {sentence(forms)}; those of one person must be the same text"
         for draft in drafts
@@ -81,11 +81,11 @@ def remarks(drafts: Sequence[Draft]) -> list[str]:
     for one, other in permutations(drafts, 2):
         for column, own, there in _columns(one, other):
             if left := without_partner(own, there):
-                found.append(
+                lines.append(
                     f"{rows_of(left):,} of {rows_of(own):,} rows of {one.curator} have {column} written as no row of"
                     f" {other.curator}: {sentence(left)}; there: {sentence(there)}"
                 )
-    return found
+    return lines
 
 
 def missing_steps(drafts: Sequence[Draft]) -> tuple[str, ...]:
@@ -104,15 +104,15 @@ def missing_steps(drafts: Sequence[Draft]) -> tuple[str, ...]:
 
 def effects(drafts: Sequence[Draft], steps: Sequence[str]) -> list[str]:
     """Say what steps do to the ids of each draft, in rows."""
-    found = []
+    lines = []
     for draft in drafts:
         after_ = with_steps(draft, steps).normalise
         for (column, _), forms in zip(draft.forms, _forms(draft), strict=True):
             for form, rows in forms:
                 ((new, _),) = after(((form, rows),), after_)
                 stay = "stay so" if new == form else f"become {new}"
-                found.append(f"{rows:,} {column} of {draft.curator}, written as {form}, {stay}")
-    return found
+                lines.append(f"{rows:,} {column} of {draft.curator}, written as {form}, {stay}")
+    return lines
 
 
 def with_steps(draft: Draft, steps: Sequence[str]) -> Draft:

@@ -35,8 +35,8 @@ def _show(books: StateReader, visit: Visit) -> Response:
 
 def _line(entry: AuditEntry) -> dict[str, object]:
     """Return what the template shows of an entry: what else it says are names, and what they are."""
-    said = {name.replace("_", " "): str(value) for name, value in entry.facts.items() if value not in {None, ""}}
-    return {"entry": entry, "facts": [(name, _shortened(value)) for name, value in said.items()]}
+    facts = {name.replace("_", " "): str(value) for name, value in entry.facts.items() if value not in {None, ""}}
+    return {"entry": entry, "facts": [(name, _shortened(value)) for name, value in facts.items()]}
 
 
 def _shortened(value: str) -> str:

@@ -39,8 +39,8 @@ def shown_by(identity: Identity, parties: dict[Party, str]) -> dict[Party, Shown
     """
     context = tls_context(identity, "h2", is_server=False)
     with ThreadPoolExecutor(max_workers=16) as threads:
-        found = threads.map(lambda item: _shown(identity, context, *item), parties.items())
-        return dict(zip(parties, found, strict=True))
+        results = threads.map(lambda item: _shown(identity, context, *item), parties.items())
+        return dict(zip(parties, results, strict=True))
 
 
 def _opened(target: str) -> socket.socket:

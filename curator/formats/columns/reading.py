@@ -35,11 +35,11 @@ def read_batches(
         InvalidInputError: the source lacks a column, has it twice or in a type without plain texts, has too many rows,
             or cannot be read.
     """
-    found = {name: find_column(source, name) for name in sorted({*texts, *coded})}
-    for name, column in found.items():
+    columns = {name: find_column(source, name) for name in sorted({*texts, *coded})}
+    for name, column in columns.items():
         if column.kind in (_NO_ID if name in texts and not floats_as_ids else _UNREADABLE):
             raise refusal(source.where, f"column {name!r} has the type {column.type_name}", _remedy(column.kind))
-    spellings = {name: column.spelling for name, column in found.items()}
+    spellings = {name: column.spelling for name, column in columns.items()}
     rows, most = 0, MAX_RESPONDENTS if most_rows is None else most_rows
     for batch in source.batches(Selection(spellings=spellings, texts=frozenset(texts), coded=frozenset(coded))):
         rows += batch.rows

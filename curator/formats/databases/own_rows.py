@@ -168,8 +168,8 @@ def _nodes(part: object) -> Iterator[_Node]:
 
 
 def _columns(expression: _Node) -> set[str]:
-    found = (one for one in _nodes(expression) if one.get("class") == "COLUMN_REF")
-    return {one["column_names"][-1].lower() for one in found}
+    nodes = (one for one in _nodes(expression) if one.get("class") == "COLUMN_REF")
+    return {one["column_names"][-1].lower() for one in nodes}
 
 
 def _tables(part: object) -> set[str]:
@@ -177,5 +177,5 @@ def _tables(part: object) -> set[str]:
 
 
 def _equal(condition: object) -> list[set[str]]:
-    found = (one for one in _nodes(condition) if one.get("type") == "COMPARE_EQUAL")
-    return [_columns(one) for one in found]
+    nodes = (one for one in _nodes(condition) if one.get("type") == "COMPARE_EQUAL")
+    return [_columns(one) for one in nodes]

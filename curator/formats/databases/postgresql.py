@@ -96,7 +96,7 @@ class PostgresqlQuery:
         try:
             connection = adbc_driver_postgresql.dbapi.connect(self._url)
         except adbc_driver_manager.Error as error:
-            known = (said for sign, said in _LOGIN_PROBLEMS.items() if re.search(sign, str(error)))
+            known = (sentence for sign, sentence in _LOGIN_PROBLEMS.items() if re.search(sign, str(error)))
             problem, remedy = next(known, ("the database cannot be reached, or does not let this user in", _LOGIN))
             raise refusal(self.where, problem, remedy) from None
         try:

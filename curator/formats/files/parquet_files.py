@@ -107,8 +107,8 @@ def parquet_files(path: Path, endings: tuple[str, ...], *, remedy: str) -> Parqu
         raise refusal(str(path), problem, remedy)
     others = [one for one in paths if not (one.name.lower().endswith(endings) and one.is_file())]
     if others:
-        said = "there is" if path.is_dir() else "the pattern fits"
-        problem = f"{said} {others[0].name!r}, which is no .parquet file"
+        reason = "there is" if path.is_dir() else "the pattern fits"
+        problem = f"{reason} {others[0].name!r}, which is no .parquet file"
         raise refusal(str(path), problem, "Several files make one table only if they are Parquet.")
     base = next(one for one in (path, *path.parents) if not has_magic(str(one)))
     return ParquetFiles(str(path), base, paths)

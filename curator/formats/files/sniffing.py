@@ -65,14 +65,14 @@ def sniff(head: bytes, encoding: str = "") -> TextForm:
     """
     chosen = _known_encoding(encoding, head) if encoding else _encoding(head)
     text = codecs.getincrementaldecoder(chosen)(errors="replace").decode(head).removeprefix("\ufeff")
-    said = _SAID.match(text)
-    text = text[said.end() :] if said else text
+    match = _SAID.match(text)
+    text = text[match.end() :] if match else text
     quote = _quote(text)
-    if said and chosen == "utf-16":  # what comes has no mark any more
+    if match and chosen == "utf-16":  # what comes has no mark any more
         chosen = "utf-16-le" if head.startswith(codecs.BOM_UTF16_LE) else "utf-16-be"
     return TextForm(
-        separator=said[1] if said else _separator(text, quote, is_whole=len(head) < HEAD_BYTES),
-        skipped=head.index(said[0].encode(chosen)) + len(said[0].encode(chosen)) if said else 0,
+        separator=match[1] if match else _separator(text, quote, is_whole=len(head) < HEAD_BYTES),
+        skipped=head.index(match[0].encode(chosen)) + len(match[0].encode(chosen)) if match else 0,
         encoding=chosen,
         quote=quote,
         has_mark=head.startswith(codecs.BOM_UTF8),

@@ -189,10 +189,10 @@ def _together(statuses: "Sequence[RoundStatus]") -> "dict[str, Decimal | None]":
 
 
 def _together_text(paid: "dict[str, Decimal | None]") -> str:
-    said = f"A node that answered all of these rounds paid epsilon {paid['pure_epsilon']:f} against everybody"
+    sentence = f"A node that answered all of these rounds paid epsilon {paid['pure_epsilon']:f} against everybody"
     if paid["epsilon"] is None:
-        return f"{said}. What the counts alone tell of it has no certificate."
-    return f"{said}; the counts alone guarantee ({bound_text(paid['epsilon'])}, {bound_text(paid['delta'] or 0)})."
+        return f"{sentence}. What the counts alone tell of it has no certificate."
+    return f"{sentence}; the counts alone guarantee ({bound_text(paid['epsilon'])}, {bound_text(paid['delta'] or 0)})."
 
 
 def _balance(tally: "Tally", frequencies: "Frequencies") -> tuple[dict[str, object], list[str]]:
