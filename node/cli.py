@@ -161,9 +161,9 @@ def _print_bad_rows(bad: "tuple[BadRow, ...]") -> None:
     for row in bad:
         lines[row.problem].append(row.line)
     for problem, places in lines.items():
-        shown = ", ".join(map(str, places[:_SHOWN]))
+        listing = ", ".join(map(str, places[:_SHOWN]))
         more = f" and {len(places) - _SHOWN:,} more" if len(places) > _SHOWN else ""
-        note(f"{problem}: {len(places):,} line{'s' if len(places) > 1 else ''}: {shown}{more}")
+        note(f"{problem}: {len(places):,} line{'s' if len(places) > 1 else ''}: {listing}{more}")
 
 
 async def _run(

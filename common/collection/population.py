@@ -167,14 +167,14 @@ def _lines(text: str, where: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _check_header(header: list[str], where: str) -> None:
-    known = (*_COLUMNS, _OPTIONAL)
-    remedy = f"The first line is {','.join(_COLUMNS)} or {','.join(known)}."
+    columns = (*_COLUMNS, _OPTIONAL)
+    remedy = f"The first line is {','.join(_COLUMNS)} or {','.join(columns)}."
     for name in _COLUMNS:
         if name not in header:
             raise InvalidInputError("this column is missing", where=f"{where} line 1, column {name}", remedy=remedy)
     for name in header:
-        if name not in known or header.count(name) > 1:
-            problem = "this column comes twice" if name in known else "this column is not known"
+        if name not in columns or header.count(name) > 1:
+            problem = "this column comes twice" if name in columns else "this column is not known"
             raise InvalidInputError(problem, where=f"{where} line 1, column {name[:40]}", remedy=remedy)
 
 

@@ -154,9 +154,9 @@ class Round:
         for stratum in self.strata:
             if stratum.name == name:
                 return stratum
-        known = ", ".join(stratum.name for stratum in self.strata[:_SHOWN])
+        names = ", ".join(stratum.name for stratum in self.strata[:_SHOWN])
         more = ", ..." if len(self.strata) > _SHOWN else ""
-        raise InvalidInputError("no such stratum in this round", where="stratum", remedy=f"Strata: {known}{more}.")
+        raise InvalidInputError("no such stratum in this round", where="stratum", remedy=f"Strata: {names}{more}.")
 
     def to_json(self) -> str:
         """Return the canonical text of a round, for a database."""

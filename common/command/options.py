@@ -91,8 +91,8 @@ def _read_config(context: click.Context, _option: click.Parameter, path: Path | 
     """Take defaults for the options from a party's configuration file."""
     if path is None:
         return
-    known = {parameter.name for parameter in context.command.params} | {"proxy", "proxy_user"}
-    values, problems = read_party_file(path, [name for name, key in KEYS.items() if key.parameter in known])
+    parameters = {parameter.name for parameter in context.command.params} | {"proxy", "proxy_user"}
+    values, problems = read_party_file(path, [name for name, key in KEYS.items() if key.parameter in parameters])
     for _, problem in problems[1:]:
         note(f"veiltab: {problem}")
     if problems:

@@ -87,8 +87,8 @@ def load_party(
     """
     study = load_study(study_path)
     parties = parties_of(study)
-    known = [party for party in parties if party.role in roles]
-    chosen = [party for party in known if name in {None, party.name}]
+    candidates = [party for party in parties if party.role in roles]
+    chosen = [party for party in candidates if name in {None, party.name}]
     if name is None and len(chosen) > 1:
         chosen = [party for party in chosen if (identity_folder / f"{party.name}.pem").exists()]
     if len(chosen) != 1:
@@ -97,7 +97,7 @@ def load_party(
         raise InvalidInputError(
             _no_party(wanted, name) if other is None else f"{other} is no {wanted}",
             where=str(identity_folder) if name is None else "--name",
-            remedy=known_names("Known", [party.name for party in known], name or ""),
+            remedy=known_names("Known", [party.name for party in candidates], name or ""),
         )
     (party,) = chosen
     return study, with_way(study, load_identity(identity_folder, party.role, party.name, study=study.id), proxy)

@@ -119,11 +119,11 @@ class Domain:
             InvalidInputError: an unknown or repeated attribute, or none; one text instead of a list of names.
         """
         check_names(names)
-        known = dict(zip(self.names, self.attributes, strict=True))
+        attributes = dict(zip(self.names, self.attributes, strict=True))
         for name in names:
-            if name not in known:
+            if name not in attributes:
                 raise InvalidInputError(f"no attribute {name!r}", remedy=f"Known: {', '.join(self.names)}.")
-        return Domain(attributes=tuple(known[name] for name in names))
+        return Domain(attributes=tuple(attributes[name] for name in names))
 
     @property
     def without_absent(self) -> "Domain":

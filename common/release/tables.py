@@ -131,8 +131,8 @@ def asked_tables(  # noqa: PLR0913, PLR0917 - one argument a choice
     try:
         is_linked = Workload(workload) is Workload.LINKED
     except ValueError:
-        known = ", ".join(one.value for one in Workload)
+        words = ", ".join(one.value for one in Workload)
         raise InvalidInputError(
-            f"no workload {workload!r}", where="workload", remedy=f"Known: {known}; or list the tables."
+            f"no workload {workload!r}", where="workload", remedy=f"Known: {words}; or list the tables."
         ) from None
     return names, linked_tables(study, names, prospect) if is_linked else Tables(tables=tuple(combinations(names, 2)))

@@ -109,9 +109,9 @@ class Fields:
         """Refuse keys that nobody read, and suggest the one that may have been meant."""
         for key in self._table:
             if key not in self._asked:
-                known = list(dict.fromkeys(self._asked))
-                near = get_close_matches(key, known, 1)
-                remedy = f"Did you mean {near[0]!r}?" if near else f"Known keys: {', '.join(known)}."
+                keys = list(dict.fromkeys(self._asked))
+                near = get_close_matches(key, keys, 1)
+                remedy = f"Did you mean {near[0]!r}?" if near else f"Known keys: {', '.join(keys)}."
                 raise InvalidInputError(f"unknown key {key!r}", where=self.where, remedy=remedy)
 
     def checked(self, build: Callable[[], T]) -> T:

@@ -53,9 +53,9 @@ def released_text(entry: Entry) -> str:
 def asked_text(entry: Entry) -> str:
     """Return the epsilon and delta that were asked for."""
     facts = entry.facts
-    asked = Decimal(str(facts["epsilon"])) if facts.get("delta") else entry.epsilon
+    epsilon = Decimal(str(facts["epsilon"])) if facts.get("delta") else entry.epsilon
     delta = f" at delta {delta_text(Decimal(str(facts['delta'])))}" if facts.get("delta") else ""
-    return f"epsilon {upward(asked)}{delta}"
+    return f"epsilon {upward(epsilon)}{delta}"
 
 
 def entry_text(entry: Entry, purpose: str) -> str:

@@ -102,8 +102,8 @@ class CuratorsNoise:
             data.take(before - first * CHUNK)
         for part in parts:
             places, earlier = self.places.within(part), self.places.before(part.start)
-            known = slice(earlier, earlier + len(places))
-            symbols = canary_symbols(self.canary_key, plain.attribute, size, len(self.places), known)
+            canaries = slice(earlier, earlier + len(places))
+            symbols = canary_symbols(self.canary_key, plain.attribute, size, len(self.places), canaries)
             if not plain.has_canaries:
                 symbols = np.full_like(symbols, size - 1)
             rows = data.take(part.stop - part.start - len(places))

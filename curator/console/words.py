@@ -69,5 +69,5 @@ def tables_text(request: ReleaseRequest) -> str:
 def asked_of(entry: Entry) -> str:
     """Return the guarantee that a charge was asked for with."""
     facts = entry.facts
-    asked = facts.get("epsilon") if facts.get("delta") else None
-    return guarantee(asked or nats(entry.epsilon), facts.get("delta"))
+    epsilon = facts.get("epsilon") if facts.get("delta") else None
+    return guarantee(epsilon or nats(entry.epsilon), facts.get("delta"))

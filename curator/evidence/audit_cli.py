@@ -34,21 +34,21 @@ def audit(
     head = log.verify()
     log.verify_against(own_state.ledger.chain.audit_heads)
     release = "" if prefix is None else own_state.store.releases.release_id(prefix)
-    shown: deque[AuditEntry] = deque(maxlen=last)
+    entries: deque[AuditEntry] = deque(maxlen=last)
     matching = 0
     for entry in log.entries(release):
         if (since or 0) <= entry.time and (until is None or entry.time < until) and _is_of(entry, person):
-            shown.append(entry)
+            entries.append(entry)
             matching += 1
     plain = {
         "length": head.length,
         "head": head.digest.hex(),
         "matching": matching,
-        "entries": [entry_data(one) for one in shown],
+        "entries": [entry_data(one) for one in entries],
     }
-    lines = [entry_text(one) for one in shown]
-    if matching > len(shown):
-        lines.insert(0, f"The newest {len(shown)} of {matching}; --last shows more.")
+    lines = [entry_text(one) for one in entries]
+    if matching > len(entries):
+        lines.insert(0, f"The newest {len(entries)} of {matching}; --last shows more.")
     lines.append(f"{head.length} entries in all; the chain is whole. Head: {head.digest.hex()}")
     emit(plain, "\n".join(lines))
 

@@ -76,39 +76,39 @@ def evidence_page(shown: PageInput) -> str:
     )
 
 
-def _period(shown: PageInput) -> str:
-    since = "" if shown.since is None else f"from {_time(shown.since)} "
-    return f"{since}until {_time(shown.made_at)}"
+def _period(page: PageInput) -> str:
+    since = "" if page.since is None else f"from {_time(page.since)} "
+    return f"{since}until {_time(page.made_at)}"
 
 
-def _summary(shown: PageInput) -> str:
-    own_state, decisions = shown.own_state, [one for record in shown.records for one in record.decisions]
+def _summary(page: PageInput) -> str:
+    own_state, decisions = page.own_state, [one for record in page.records for one in record.decisions]
     counts = {verdict: sum(one.verdict == verdict for one in decisions) for verdict in (APPROVED, DENIED, HELD)}
     policy = "none: a person decides" if own_state.policy_path is None else own_state.policy_path.name
     head = own_state.store.audit.head
     return facts(
         [
-            ("exported by", shown.person),
-            ("exported at", _time(shown.made_at)),
-            ("study file", _study_text(shown)),
+            ("exported by", page.person),
+            ("exported at", _time(page.made_at)),
+            ("study file", _study_text(page)),
             ("budget", spent_text(own_state.ledger)),
             ("charges", str(own_state.ledger.chain.head[0])),
-            ("requests", str(len(shown.records))),
+            ("requests", str(len(page.records))),
             ("decisions about attributes", ", ".join(f"{number} {verdict}" for verdict, number in counts.items())),
             ("persons who must approve what is held", str(own_state.persons)),
             ("policy", policy),
-            ("entries of the audit log", f"{shown.audit_before.length + 1} to {head.length}"),
+            ("entries of the audit log", f"{page.audit_before.length + 1} to {head.length}"),
         ]
     )
 
 
-def _study_text(shown: PageInput) -> str:
-    digest = shown.own_state.study.digest
-    return f"SHA-256 {digest}; {asked_under_text((one.stored.study_digest for one in shown.records), digest)}"
+def _study_text(page: PageInput) -> str:
+    digest = page.own_state.study.digest
+    return f"SHA-256 {digest}; {asked_under_text((one.stored.study_digest for one in page.records), digest)}"
 
 
-def _charges(shown: PageInput) -> str:
-    own_state = shown.own_state
+def _charges(page: PageInput) -> str:
+    own_state = page.own_state
     rows = [
         (
             str(entry.number),
@@ -126,10 +126,10 @@ def _charges(shown: PageInput) -> str:
     return table(headings, rows, {0, 6}) if rows else "<p>Nothing was charged.</p>"
 
 
-def _decisions(shown: PageInput) -> str:
-    if not shown.records:
+def _decisions(page: PageInput) -> str:
+    if not page.records:
         return "<p>Nothing was asked for.</p>"
-    return "\n".join(map(_request, shown.records))
+    return "\n".join(map(_request, page.records))
 
 
 def _request(record: ReleaseRecord) -> str:
@@ -176,10 +176,10 @@ def _reasons(decision: GrantDecision, approvals: list[Approval]) -> str:
     return "; ".join(reasons)
 
 
-def _entries(shown: PageInput, is_shown: Callable[[str], bool]) -> str:
+def _entries(page: PageInput, is_shown: Callable[[str], bool]) -> str:
     newest: deque[AuditEntry] = deque(maxlen=_MOST_ENTRIES)
     number = 0
-    for entry in shown.own_state.store.audit.entries(after=shown.audit_before.length):
+    for entry in page.own_state.store.audit.entries(after=page.audit_before.length):
         if is_shown(entry.event):
             newest.append(entry)
             number += 1
@@ -193,11 +193,11 @@ def _entries(shown: PageInput, is_shown: Callable[[str], bool]) -> str:
     return left + table(("", "time", "event", "person", "what", "release"), rows, {0})
 
 
-def _ready(shown: PageInput) -> str:
-    own_state = shown.own_state
-    certified = {spec.release_id for one in shown.certificates for spec in one.specs()}
+def _ready(page: PageInput) -> str:
+    own_state = page.own_state
+    certified = {spec.release_id for one in page.certificates for spec in one.specs()}
     rows = []
-    for stored in shown.ready:
+    for stored in page.ready:
         spec = stored.planned_spec
         tested = "; ".join(receipt.sentence() for receipt in own_state.store.tests.receipts(spec.release_id))
         has = "yes" if spec.release_id in certified else "no"
@@ -223,8 +223,8 @@ def _time(seconds: object) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _how_to_check(shown: PageInput) -> str:
-    fingerprint = hashlib.sha256(shown.authority).hexdigest()
+def _how_to_check(page: PageInput) -> str:
+    fingerprint = hashlib.sha256(page.authority).hexdigest()
     return (
         "<p>Run <code>veiltab verify evidence.zip --authority ca.pem</code>, with the certificate of the study's"
         " authority that you have from elsewhere. It checks the signature of the index, the digest of every file, the"

@@ -131,7 +131,7 @@ def _write(own_state: OpenedState, identity: Identity, order: EvidenceOrder, bun
     bundle.add_lines(WITNESSED, witnessed_lines(store.connection, own_state.name))
     for certificate in order.certificates:
         bundle.add(f"{CERTIFICATES}{certificate.spec.release_id}.certificate", [certificate.to_text().encode()])
-    shown = PageInput(
+    page = PageInput(
         own_state=own_state,
         person=order.person,
         since=order.since,
@@ -143,7 +143,7 @@ def _write(own_state: OpenedState, identity: Identity, order: EvidenceOrder, bun
         digests=bundle.digests,
         authority=identity.authority,
     )
-    bundle.add(PAGE, [evidence_page(shown).encode()])
+    bundle.add(PAGE, [evidence_page(page).encode()])
     index = EvidenceIndex(
         kind=FORMAT,
         party=identity.party.uri,
@@ -170,8 +170,8 @@ def shown_policy(content: bytes, where: str) -> str:
         InvalidInputError: it is no TOML.
     """
     plain = parsed_toml_text(content, where)
-    shown = {name: plain[name] for name in _SHOWN_OF_POLICY if name in plain}
-    return "# Comments and the table [notify] were left out.\n" + toml_text(shown)
+    keys = {name: plain[name] for name in _SHOWN_OF_POLICY if name in plain}
+    return "# Comments and the table [notify] were left out.\n" + toml_text(keys)
 
 
 def checked_certificate(text: str, study: Study, authority: bytes, revoked: Path | None = None) -> ReleaseCertificate:

@@ -302,10 +302,10 @@ def wrong_links_json(report: LinkageReport, curator: str, checked: tuple[int, in
 
 def ladder_picture(report: LinkageReport) -> Markup:
     """Return the ladder as SVG: of each key the rows that it linked, or at the hub its self-match share."""
-    shown = [_value(report, one) for one in report.passes]
-    most = max([*shown, 1e-12])
+    values = [_value(report, one) for one in report.passes]
+    most = max([*values, 1e-12])
     parts = list[Markup]()
-    for number, (one, value) in enumerate(zip(report.passes, shown, strict=True)):
+    for number, (one, value) in enumerate(zip(report.passes, values, strict=True)):
         y = _ROW * (number + 1)
         kind, colour = _COUNTED if one.runs else _LEFT_OUT
         length = round((_WIDTH - _LEFT - _RIGHT) * value / most, 1)

@@ -78,8 +78,8 @@ def read_notify(fields: Fields, folder: Path) -> NotifySettings:
 
 
 def _events(fields: Fields) -> frozenset[Kind]:
-    known = {kind.value: kind for kind in Kind if kind is not Kind.TEST}
-    names = fields.texts("events", tuple(known))
-    if unknown := set(names) - set(known):
-        raise fields.refuse(f"unknown events: {', '.join(sorted(unknown))}", f"Known: {', '.join(known)}.")
-    return frozenset(known[name] for name in names)
+    kinds = {kind.value: kind for kind in Kind if kind is not Kind.TEST}
+    names = fields.texts("events", tuple(kinds))
+    if unknown := set(names) - set(kinds):
+        raise fields.refuse(f"unknown events: {', '.join(sorted(unknown))}", f"Known: {', '.join(kinds)}.")
+    return frozenset(kinds[name] for name in names)

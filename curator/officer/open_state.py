@@ -88,9 +88,9 @@ def _not_a_state(folder: Path) -> NotFoundError:
     """Return the refusal of a folder that has no curator's state, with those beside it that have one."""
     states = [path.parent.name for path in sorted(folder.parent.glob("*/curator.sqlite"))]
     problem = "no curator has run on this folder" if folder.is_dir() else "there is no such folder"
-    known = known_names("Folders of curators beside it", states, folder.name) if states else ""
+    others = known_names("Folders of curators beside it", states, folder.name) if states else ""
     remedy = "Give the folder that the curator serves with, as --state."
-    return NotFoundError(problem, where=str(folder), remedy=f"{remedy} {known}".strip())
+    return NotFoundError(problem, where=str(folder), remedy=f"{remedy} {others}".strip())
 
 
 def current_budget(study: Study, store: CuratorStore, named: Policy | None) -> Decimal:

@@ -167,9 +167,11 @@ def _chosen(store: CuratorStore, release_id: str, attributes: Iterable[str], hel
         return chosen
     over = now > store.releases.release(release_id).request.deadline
     decided = {one.attribute: one.verdict for one in store.decisions.decisions(release_id) if one.verdict != HELD}
-    known = ", ".join(f"{name} is {verdict}" for name, verdict in decided.items())
+    verdicts = ", ".join(f"{name} is {verdict}" for name, verdict in decided.items())
     raise InvalidInputError(
-        "these attributes are not held" + (f" ({known})" if known else "") + ("; the deadline passed" if over else ""),
+        "these attributes are not held"
+        + (f" ({verdicts})" if verdicts else "")
+        + ("; the deadline passed" if over else ""),
         where=f"release {release_id}",
         remedy=f"Held: {', '.join(held) or 'none'}. `veiltab curator requests` shows what waits.",
     )

@@ -91,7 +91,7 @@ def check_open_requests(researcher: str, opened: Counter[str]) -> None:
         )
 
 
-def check_shown_ledger(shown: Witnessed, peer: str, planned: int) -> None:
+def check_shown_ledger(head: Witnessed, peer: str, planned: int) -> None:
     """Refuse a ledger that a peer shows and cannot have: every charge of any curator was planned here.
 
     Else anyone who has another curator's certificate could have an invented ledger remembered, and hold that curator to
@@ -103,10 +103,10 @@ def check_shown_ledger(shown: Witnessed, peer: str, planned: int) -> None:
     Raises:
         InvalidInputError: it has no head of 32 bytes, or more entries than that.
     """
-    check_head(shown, f"curator {peer}")
-    if shown[0] > planned:
+    check_head(head, f"curator {peer}")
+    if head[0] > planned:
         raise InvalidInputError(
-            f"shows a ledger of {shown[0]} entries, and {planned} releases were ever planned here",
+            f"shows a ledger of {head[0]} entries, and {planned} releases were ever planned here",
             where=f"curator {peer}",
             remedy="Perhaps the state of one of the two was restored from an old backup, or"
             " somebody else has the certificate.",

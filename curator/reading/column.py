@@ -94,8 +94,8 @@ class ColumnReader:
             self.numerals.decide(first_rows_of(values, entries, first_row, is_missing), exact)
         codes = np.array([self._code(value) for value in values], self._code_dtype)
         rows = np.bincount(entries, minlength=len(values))
-        known = codes >= 0
-        np.add.at(self._counts, (codes[known] + self._parts // 2) // self._parts, rows[known])
+        is_known = codes >= 0
+        np.add.at(self._counts, (codes[is_known] + self._parts // 2) // self._parts, rows[is_known])
         self._missing += sum(int(n) for v, n in zip(values, rows, strict=True) if n and is_missing(v))
         if (grid := self.rule.coding.grid) and grid.clips:
             ends = grid.position_of(0), grid.position_of(len(grid.points) - 1)

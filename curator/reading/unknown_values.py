@@ -44,10 +44,10 @@ def unknown_values(where: str, column: ColumnReading, *, is_shown: bool = False)
 
 def _quoted_values(column: ColumnReading) -> str:
     """Return the first unknown values with their rows, and the category that the first of them may mean."""
-    shown = [f"{quoted(one.value[:_LONGEST])} in row {one.first_rows[0]}" for one in column.unknown[:_SHOWN]]
+    quotes = [f"{quoted(one.value[:_LONGEST])} in row {one.first_rows[0]}" for one in column.unknown[:_SHOWN]]
     more = ", and others" if len(column.unknown) > _SHOWN else ""
     near = nearest(column.rule.coding.categories, column.unknown[0].value.strip()) if column.unknown else ""
-    return f"{', '.join(shown)}{more}. {near}".strip()
+    return f"{', '.join(quotes)}{more}. {near}".strip()
 
 
 def _kind(column: ColumnReading) -> str:
@@ -92,14 +92,14 @@ def _number_hint(values: list[str], notation: Notation | None) -> str:
 
 
 def _text_hint(values: list[str], coding: Coding) -> str:
-    known = [*coding.categories, *(raw for raw, _ in coding.recode)]
-    whole = next((m[1] for value in values if (m := _WHOLE_WITH_DECIMALS.fullmatch(value)) and m[1] in known), "")
+    texts = [*coding.categories, *(raw for raw, _ in coding.recode)]
+    whole = next((m[1] for value in values if (m := _WHOLE_WITH_DECIMALS.fullmatch(value)) and m[1] in texts), "")
     if whole:
         pair = f'"{whole}.0" = "{whole}"'
         return f"Whole numbers are written with decimals: store them without, or add {pair} and its like to recode."
     if _TRUTH & {value.casefold() for value in values}:
         return 'Some are truth values: add each to recode, such as "true" = the category that it means.'
-    folded = {text.casefold() for text in known}
+    folded = {text.casefold() for text in texts}
     if any(value.casefold() in folded for value in values):
         return "Some differ from categories in letter case alone: add these spellings to recode."
     return ""

@@ -68,8 +68,8 @@ class ServerLink:
             InvalidInputError: it states none.
             VeiltabError: the server's refusal; after UnavailableError try again.
         """
-        shown = ledger_to_proto(self._ledger.chain.head)
-        request = ingest_pb2.OpenReleaseRequest(spec=spec_to_proto(spec), ledger=shown)
+        head = ledger_to_proto(self._ledger.chain.head)
+        request = ingest_pb2.OpenReleaseRequest(spec=spec_to_proto(spec), ledger=head)
         answer = await self._server.ask(self._server.stub.OpenRelease, request, once=True)
         self._state_of(answer)
         if len(answer.noise_digest) != _DIGEST_BYTES:

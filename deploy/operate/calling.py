@@ -15,9 +15,9 @@ def endpoint_of(study: Study, party: Party) -> str:
     """Return a party's endpoint in the study file."""
     serving = serving_parties(study)
     if party not in serving:
-        known = ", ".join(other.name for other in serving if other.role is party.role)
+        names = ", ".join(other.name for other in serving if other.role is party.role)
         raise InvalidInputError(
-            f"the study has no {party} that serves", where="--serves", remedy=f"Known: {known or 'none'}."
+            f"the study has no {party} that serves", where="--serves", remedy=f"Known: {names or 'none'}."
         )
     return serving[party]
 

@@ -107,17 +107,17 @@ def issue_party(
         NotFoundError: there is no authority.
         InvalidInputError: the party is not in the study, or the authority is another study's or has expired.
     """
-    known = parties_of(study)
-    if party not in known:
+    parties = parties_of(study)
+    if party not in parties:
         raise InvalidInputError(
-            f"the study has no {party}", where=f"study {study.id}", remedy=f"Known: {', '.join(map(str, known))}."
+            f"the study has no {party}", where=f"study {study.id}", remedy=f"Known: {', '.join(map(str, parties))}."
         )
     authority, now = _load_authority(pki, study.id), clock()
     if now > authority.certificate.not_valid_after_utc:
         raise InvalidInputError(
             "the authority has expired", where=str(pki), remedy="Make a new one with `veiltab pki init`."
         )
-    issued = authority.issue(str(party), names_of(party, _place(known[party])), now - BACKDATING, now + lifetime)
+    issued = authority.issue(str(party), names_of(party, _place(parties[party])), now - BACKDATING, now + lifetime)
     folder = pki / f"{party.role.value}-{party.name}"
     write_identity(folder, party.name, authority, issued)
     with open(pki / ISSUED, "a", encoding="utf-8", opener=created_private) as record:
@@ -148,8 +148,8 @@ def revoke_certificates(
         raise NotFoundError("this authority issued no such certificate", where=str(pki / ISSUED))
     path = pki / FILE
     before = list(x509.load_pem_x509_crl(path.read_bytes())) if path.exists() else []
-    known = {entry.serial_number for entry in before}
-    fresh = [number for number in wanted if number not in known]
+    serials = {entry.serial_number for entry in before}
+    fresh = [number for number in wanted if number not in serials]
     data = authority.revocation_list(before, fresh, now).public_bytes(Encoding.PEM)
     for folder in (pki, *(child for child in pki.iterdir() if (child / "ca.pem").exists())):
         write_private(folder / FILE, data)

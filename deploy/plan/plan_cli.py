@@ -221,7 +221,7 @@ def _test(plan: Plan) -> ServerTest:
 
 def _as_dict(question: PlanQuestion, reply: PlanAnswer) -> dict[str, object]:
     best, paper = reply.plan, _paper(reply.plan)
-    shown = _card(best)
+    card = _card(best)
     return {
         "population": best.population,
         "m": best.sample,
@@ -240,8 +240,8 @@ def _as_dict(question: PlanQuestion, reply: PlanAnswer) -> dict[str, object]:
         "canaries_at_most": _test(best).canaries,
         "canaries_cap": most_planned(best.sample),
         "server_test": _test(best).facts(),
-        "pairs": {"+".join(pair.roles): shown.bound(pair).epsilon for pair in PAIRS},
-        "card": [bound.as_dict() for bound in shown.bounds],
+        "pairs": {"+".join(pair.roles): card.bound(pair).epsilon for pair in PAIRS},
+        "card": [bound.as_dict() for bound in card.bounds],
         "feasible": reply.feasible,
         "advice": reply.advice,
         "warnings": list(best.warnings),

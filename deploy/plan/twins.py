@@ -24,9 +24,9 @@ def proposed_twins(study: Study, planned: Sequence[str], question: str) -> tuple
     domain = study.domain(planned)
     # A question is not read before every number has a twin.
     twins = [replace(one, name=f"{one.name} (twin)") for one in domain.attributes if one.number]
-    asked = parse_question(question, Domain(attributes=(*domain.attributes, *twins)))
-    explaining = parse_linear(asked.linear, domain)[1:] if asked.linear else ()
-    squared = {asked.variance, *asked.correlation, *(one.name for one in explaining)}
+    parsed = parse_question(question, Domain(attributes=(*domain.attributes, *twins)))
+    explaining = parse_linear(parsed.linear, domain)[1:] if parsed.linear else ()
+    squared = {parsed.variance, *parsed.correlation, *(one.name for one in explaining)}
     return tuple(
         _proposal(study, one)
         for one in domain.attributes

@@ -79,10 +79,10 @@ class CertifiedRelease:
 
     def guarantee(self) -> str:
         """Return what was asked for, is kept, and holds against whom."""
-        asked = f"epsilon {self.release.epsilon:f}"
-        asked += f" at delta {delta_text(self.release.delta)}" if self.release.delta else " (pure)"
+        request = f"epsilon {self.release.epsilon:f}"
+        request += f" at delta {delta_text(self.release.delta)}" if self.release.delta else " (pure)"
         each = f" for all {len(self.tables)} tables together" if self.release.several else ""
-        return f"The release keeps {asked}{each} against those who see the counts, if the server is honest."
+        return f"The release keeps {request}{each} against those who see the counts, if the server is honest."
 
     def coalitions(self) -> tuple[Bound, ...]:
         """Return what each coalition faces; upper bounds."""
@@ -119,10 +119,10 @@ class CertifiedRelease:
         """Return who may be in the tables."""
         one = self.release
         tables = "Each table has" if one.several else "The table has"
-        known = "the server knows" if one.sampling.is_by_server else "only the curators know"
+        who = "the server knows" if one.sampling.is_by_server else "only the curators know"
         return (
             f"The data are of {one.population:,} {respondents(self.study)}. {tables} {one.sample:,} sampled rows"
-            f" (sampling scheme: {scheme_class(one.scheme).title}), and {known} which rows these are."
+            f" (sampling scheme: {scheme_class(one.scheme).title}), and {who} which rows these are."
         )
 
     def mechanism(self) -> str:

@@ -132,11 +132,11 @@ class Node:
             folder = OwnedFolder(self._state, f"{self._identity.party.uri} (one node)")
             stack.callback(folder.release)
             journal = stack.enter_context(closing(Journal(folder.path)))
-            known = journal.decisions(round_id).get(_SELF)
-            if known is not None and known.state in {State.SILENT, State.COUNTED}:
-                return Answer(state=known.state, before=True)
+            decision = journal.decisions(round_id).get(_SELF)
+            if decision is not None and decision.state in {State.SILENT, State.COUNTED}:
+                return Answer(state=decision.state, before=True)
             link = stack.enter_context(closing(BlockingChannel(self._connect)))
-            return Answer(state=self._report(link, journal, attempt, known), before=False)
+            return Answer(state=self._report(link, journal, attempt, decision), before=False)
 
     def _connect(self) -> grpc.aio.Channel:
         return connect(self._identity, server_of(self._study), self._study.server.endpoint)
@@ -169,8 +169,8 @@ class Node:
     def _decide(self, link: BlockingChannel, stub: "Stub", journal: Journal, attempt: _Attempt) -> ReportDecision:
         """Decide, and record the decision before anybody else can know it."""
         authority = self._identity.authority
-        asked = link.wait(fetch_round(stub, self._study, authority, attempt.round_id, attempt.seconds_left))
-        spec, state, signed = asked
+        answer = link.wait(fetch_round(stub, self._study, authority, attempt.round_id, attempt.seconds_left))
+        spec, state, signed = answer
         group = check_round(spec, self._study, attempt.stratum)
         symbol = symbol_of(self._study, spec.question, attempt.value)
         if state is not RoundState.OPEN:

@@ -96,7 +96,7 @@ def contrasts(
             remedy="Name the attribute that makes the groups.",
         )
     ordered, groups = _ordered(table, given)
-    asked = ordered.domain.names[len(given) :]
+    names = ordered.domain.names[len(given) :]
     base = reference_group(ordered.domain, given, reference or {})
     shares, per_group = shares_of(ordered, groups), ordered.domain.cells // groups
     rows = np.flatnonzero(np.arange(ordered.domain.cells) // per_group != base)
@@ -107,7 +107,7 @@ def contrasts(
         first,
         second,
         first.correlation(second),
-        title=f"{_title(kind)} of the share of {_listed(asked)}{given_text(given)}, against {against}",
+        title=f"{_title(kind)} of the share of {_listed(names)}{given_text(given)}, against {against}",
         labels=cell_labels(ordered.domain, rows),
         table=table,
         remarks=doubts(table),
@@ -144,7 +144,7 @@ def compare(table: Table, other: Table, kind: Contrast = Contrast.DIFFERENCE, gi
             remedy="Compare the attributes that both have.",
         )
     ordered, groups = _ordered(table, given)
-    asked = ordered.domain.names[len(given) :]
+    names = ordered.domain.names[len(given) :]
     second_table = other.marginal(ordered.domain.names)
     if second_table.domain != ordered.domain:
         raise InvalidInputError("the releases have different categories")
@@ -155,7 +155,7 @@ def compare(table: Table, other: Table, kind: Contrast = Contrast.DIFFERENCE, gi
         first,
         second,
         np.zeros(first.part.size),
-        title=f"{_title(kind)} of the share of {_listed(asked)}{given_text(given)}, between releases",
+        title=f"{_title(kind)} of the share of {_listed(names)}{given_text(given)}, between releases",
         labels=cell_labels(ordered.domain),
         table=table,
         remarks=(*same, *dict.fromkeys(chain(doubts(table), doubts(other)))),

@@ -83,10 +83,10 @@ class Api(Application):
         answer = await self._asked(request, held)
         if answer.status_code != 200 or isinstance(answer, StreamingResponse):
             return answer
-        known = {one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")}
+        tags = {one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")}
         tag = f'"{hashlib.sha256(answer.body).hexdigest()[:32]}"'
         answer.headers["ETag"] = tag
-        if known & {tag, "*"}:
+        if tags & {tag, "*"}:
             del answer.headers["Content-Length"]
             return Response(None, 304, answer.headers)
         return answer

@@ -129,16 +129,16 @@ def read(
     Raises:
         InvalidInputError: an unknown name, one that is missing, or a value of another kind.
     """
-    known = {one.name: one for one in parameters}
-    unknown = [name for name in given if name not in known]
+    by_name = {one.name: one for one in parameters}
+    unknown = [name for name in given if name not in by_name]
     if unknown:
         raise InvalidInputError(
-            f"{unknown[0][:60]!r} is not asked for here", where="request", remedy=f"Known: {', '.join(known)}."
+            f"{unknown[0][:60]!r} is not asked for here", where="request", remedy=f"Known: {', '.join(by_name)}."
         )
     missing = [one.name for one in parameters if one.is_required and one.name not in given]
     if missing:
         raise InvalidInputError("this is missing", where=missing[0])
-    return {name: reader(known[name], value) for name, value in given.items()}
+    return {name: reader(by_name[name], value) for name, value in given.items()}
 
 
 def _kind(hint: Any) -> Any:  # noqa: ANN401 - a type

@@ -93,17 +93,17 @@ class Answers(ABC):
         from veiltab.researcher.questions.question import answer, answer_of_all  # noqa: PLC0415 - not for tables
         from veiltab.researcher.questions.sentence import parse_question  # noqa: PLC0415 - not for tables
 
-        asked = parse_question(question, self.domain(absent=absent))
-        if asked.independence:
+        parsed = parse_question(question, self.domain(absent=absent))
+        if parsed.independence:
             remedy = "Ask it by release.test(...), or `veiltab researcher estimate`."
             raise InvalidInputError("a test of independence has no table of numbers", where="question", remedy=remedy)
-        if asked.is_of_all_tables:
+        if parsed.is_of_all_tables:
             tables = self.measured(
-                confidence=confidence, linkage_error=linkage_error, absent=absent, about=asked.attributes
+                confidence=confidence, linkage_error=linkage_error, absent=absent, about=parsed.attributes
             )
-            return answer_of_all(tables, asked)
-        table = self.table(asked.attributes, confidence=confidence, linkage_error=linkage_error, absent=absent)
-        return answer(asked, table)
+            return answer_of_all(tables, parsed)
+        table = self.table(parsed.attributes, confidence=confidence, linkage_error=linkage_error, absent=absent)
+        return answer(parsed, table)
 
     def model(self, formula: str, **choices: Unpack[Choices]) -> "Analysis":
         """Fit a model: linear "wage ~ age + education", logistic "wage=high ~ age", loglinear "~ age * wage"."""
@@ -133,8 +133,8 @@ class Answers(ABC):
         from veiltab.researcher.questions.question import test_of  # noqa: PLC0415 - not for tables
         from veiltab.researcher.questions.sentence import parse_question  # noqa: PLC0415 - not for tables
 
-        asked = parse_question(question, self.domain(absent=absent))
-        return test_of(asked, self.table(asked.attributes, confidence=1 - level, absent=absent), level)
+        parsed = parse_question(question, self.domain(absent=absent))
+        return test_of(parsed, self.table(parsed.attributes, confidence=1 - level, absent=absent), level)
 
 
 def is_shown(absent: str) -> bool:

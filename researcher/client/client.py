@@ -106,7 +106,7 @@ class Client(Connection):
             delta=None if delta is None else parse_delta(delta),
         )
         names, several = asked_tables(self.study, attributes, tables, workload, repeats, prospect)
-        asked = ReleaseRequest(
+        request = ReleaseRequest(
             release_id=secrets.token_hex(16),
             researcher=self.desk.name,
             attributes=names,
@@ -132,7 +132,7 @@ class Client(Connection):
             canaries=self.study.canaries if canaries is None else canaries,
         )
         message = researcher_pb2.StartReleaseRequest(
-            request=request_to_proto(asked), label=label or None, study_digest=self.study.digest
+            request=request_to_proto(request), label=label or None, study_digest=self.study.digest
         )
         try:
             answer = self.ask(self.service.stub.StartRelease, message)

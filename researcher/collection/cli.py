@@ -76,12 +76,12 @@ def open_round(
     from veiltab.researcher.collection.strata import by_stratum, rate_of
 
     strata = rounds.strata
-    asked = question or rounds.only_question
+    name = question or rounds.only_question
     rates = by_stratum(rate, strata, rate_of, "--rate")
     populations = by_stratum(population, strata, int, "--population")
-    chosen, kept, why = _oracle(rounds, asked, epsilon, rates, populations, oracle, central_epsilon)
+    chosen, kept, why = _oracle(rounds, name, epsilon, rates, populations, oracle, central_epsilon)
     spec = rounds.open(
-        asked,
+        name,
         epsilon=kept,
         rates={stratum: str(value) for stratum, value in rates.items()},
         populations=populations,

@@ -143,15 +143,15 @@ class Rounds:
         return names[0]
 
     def _strata(self, rates: Mapping[str, str], populations: Mapping[str, int]) -> tuple[Stratum, ...]:
-        names, known = self.strata, ", ".join(self.strata)
+        names, listing = self.strata, ", ".join(self.strata)
         for what, given in (("rate", rates), ("population", populations)):
             missing = [name for name in names if name not in given]
             unknown = [name for name in given if name not in names]
             if unknown:
-                raise InvalidInputError(f"no stratum {unknown[0][:60]!r}", where=what, remedy=f"Strata: {known}.")
+                raise InvalidInputError(f"no stratum {unknown[0][:60]!r}", where=what, remedy=f"Strata: {listing}.")
             if missing:
                 raise InvalidInputError(
-                    f"stratum {missing[0]} has no {what}", where=what, remedy=f"Give one for each of: {known}."
+                    f"stratum {missing[0]} has no {what}", where=what, remedy=f"Give one for each of: {listing}."
                 )
         return tuple(Stratum(name=name, population=populations[name], rate=_rate(rates[name], name)) for name in names)
 

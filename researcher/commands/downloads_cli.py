@@ -92,29 +92,32 @@ def synthesise(
         from veiltab.researcher.report.presentation import card_of, microdata_report
 
         write_page(render(microdata_report(client.study, microdata, card_of(release.status()))), page)
-    known = microdata.provenance
+    provenance = microdata.provenance
     data = {
         "release": release.id,
         "files": files,
-        "rows": known.rows,
-        "replicates": known.replicates,
-        "copies": known.copies,
-        "seed": known.seed,
-        "model": known.model,
-        "graph": known.graph,
+        "rows": provenance.rows,
+        "replicates": provenance.replicates,
+        "copies": provenance.copies,
+        "seed": provenance.seed,
+        "model": provenance.model,
+        "graph": provenance.graph,
         "report": page,
-        "lost": known.coarse,
+        "lost": provenance.coarse,
     }
     lines = [
         *(f"Written: {file}" for file in files),
-        f"{known.rows:,} rows{' a file' if known.copies else ''}, model: {known.model}; seed {known.seed}",
+        (
+            f"{provenance.rows:,} rows{' a file' if provenance.copies else ''}, model: {provenance.model};"
+            f" seed {provenance.seed}"
+        ),
         *(
-            [f"Weights of {known.replicates} replicates, for intervals"]
-            if known.replicates and not known.copies
+            [f"Weights of {provenance.replicates} replicates, for intervals"]
+            if provenance.replicates and not provenance.copies
             else []
         ),
         WARNING,
-        *(sentence for sentence in (known.remark, known.links, *known.coarse) if sentence),
+        *(sentence for sentence in (provenance.remark, provenance.links, *provenance.coarse) if sentence),
         *([] if page is None else [f"Report: {page}"]),
     ]
     emit(data, "\n".join(lines))
@@ -159,12 +162,12 @@ def _write_page(client: "Client", release: "Release", confidence: float, out: Pa
     from veiltab.researcher.report.microdata_page import render
     from veiltab.researcher.report.presentation import card_of, microdata_report, report_page
 
-    known = release.status()
-    if known.tables:
-        note(f"a model of {len(known.tables)} tables is fitted")
+    status = release.status()
+    if status.tables:
+        note(f"a model of {len(status.tables)} tables is fitted")
         microdata = release.synthesise(seed="report")
         note("the release is played again, to see how far from the truth the rows are")
-        html = render(microdata_report(client.study, microdata, card_of(known)))
+        html = render(microdata_report(client.study, microdata, card_of(status)))
     else:
-        html = report_page(client.study, known, release.estimate(confidence=confidence))
+        html = report_page(client.study, status, release.estimate(confidence=confidence))
     write_page(html, out)

@@ -46,8 +46,8 @@ def card_lines(spec: "TableSpec") -> list[str]:
 
 def status_text(status: "Status") -> str:
     """Return a status for people."""
-    asked = f"{', '.join(status.attributes)} at epsilon {status.epsilon}"
-    lines = [f"{status.release_id}  {status.label or '-'}  {status.state.value}  {asked}"]
+    request = f"{', '.join(status.attributes)} at epsilon {status.epsilon}"
+    lines = [f"{status.release_id}  {status.label or '-'}  {status.state.value}  {request}"]
     if status.failure:
         advised = f"{status.failure.rstrip('.')}. {status.advice}" if status.advice else status.failure
         lines.append(f"  {advised}")

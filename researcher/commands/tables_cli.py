@@ -77,24 +77,24 @@ def estimate(
         _emit_waves(client, release_names, question, choices, out, picture, as_changes=changes)
         return
     release = client.release(release_names[0])
-    asked = parse_question(question, release.domain(absent=absent))
-    if asked.independence:
+    parsed = parse_question(question, release.domain(absent=absent))
+    if parsed.independence:
         refuse_beside_test({"--compare": compare, "--linkage-error": linkage, "--out": out, "--picture": picture})
         _emit_test(release, release.test(question, level=1 - confidence, absent=absent))
         return
-    if asked.is_of_all_tables:
+    if parsed.is_of_all_tables:
         if compare is not None:
             raise InvalidInputError("only shares are compared between releases", where="--compare")
         _emit_analysis(client.study, release, None, release.ask(question, **choices), out, picture)
         return
-    table = release.table(asked.attributes, **choices)
-    if asked.is_plain and compare is None and isinstance(table, TableEstimate):
+    table = release.table(parsed.attributes, **choices)
+    if parsed.is_plain and compare is None and isinstance(table, TableEstimate):
         _emit_table(client.study, release, table, out, picture)
         return
     other = None
     if compare is not None:
-        other = _other_table(client, compare, release, asked.attributes, choices)
-    _emit_analysis(client.study, release, table, answer(asked, table, other), out, picture)
+        other = _other_table(client, compare, release, parsed.attributes, choices)
+    _emit_analysis(client.study, release, table, answer(parsed, table, other), out, picture)
 
 
 def refuse_beside_test(options: Mapping[str, object]) -> None:
@@ -109,16 +109,16 @@ def _emit_table(
 ) -> None:
     from veiltab.researcher.report.presentation import source_sentence
 
-    known = release.status()
+    status = release.status()
     respondents = release.respondents()
     written = write_files(found, out, picture)
-    data = {**table_dict(study, known, found, respondents), "out": out, "picture": picture}
-    table = None if known.spec is None else known.spec.only_table
+    data = {**table_dict(study, status, found, respondents), "out": out, "picture": picture}
+    table = None if status.spec is None else status.spec.only_table
     card = [] if table is None else card_lines(table)
     lines = [
         str(found),
         *(one for one in said_of_links(found) if one not in found.remarks),
-        source_sentence(found, known),
+        source_sentence(found, status),
         respondents,
         *card,
         f"Study: {study.title}. Its file: {found.study_digest}.",
@@ -143,16 +143,16 @@ def _emit_analysis(
     from veiltab.researcher.report.presentation import source_sentence
 
     written = write_files(analysis, out, picture)
-    known = release.status()
+    status = release.status()
     respondents = release.respondents()
     data = {
-        "release": status_dict(known)["release"],
+        "release": status_dict(status)["release"],
         **analysis_dict(study, analysis),
         "respondents": respondents,
         "out": out,
         "picture": picture,
     }
-    about, source = f"Study: {study.title}.", "" if found is None else source_sentence(found, known)
+    about, source = f"Study: {study.title}.", "" if found is None else source_sentence(found, status)
     parts = (analysis.text(), source, respondents, about, *written)
     emit(data, "\n".join(part for part in parts if part))
 

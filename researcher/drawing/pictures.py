@@ -71,11 +71,11 @@ def estimates_picture(estimate: ShownTable, truth: NDArray[np.float64] | None = 
         truth: true fractions, shape (K,), float64, or None.
         sheet: what it is drawn on.
     """
-    shown = largest(estimate.raw, CELLS_SHOWN)
-    labels = [cell_label(estimate, int(cell), sheet.letters) for cell in shown]
+    cells = largest(estimate.raw, CELLS_SHOWN)
+    labels = [cell_label(estimate, int(cell), sheet.letters) for cell in cells]
     return Picture(
         size=(sheet.width, 1.1 + height_of(labels)),
-        paint=lambda figure: _intervals(figure.subplots(), estimate, shown, labels, truth, legend=sheet),
+        paint=lambda figure: _intervals(figure.subplots(), estimate, cells, labels, truth, legend=sheet),
     )
 
 
@@ -110,10 +110,10 @@ def marginals_picture(estimate: ShownTable, truth: NDArray[np.float64] | None = 
         An <svg> element, the same bytes for the same numbers.
     """
     marginals = [estimate.marginal([name]) for name in estimate.domain.names]
-    shown = [largest(one.raw, CATEGORIES_SHOWN) for one in marginals]
+    categories = [largest(one.raw, CATEGORIES_SHOWN) for one in marginals]
     labels = [
         [cell_label(one, int(cell), sheet.letters) for cell in cells]
-        for one, cells in zip(marginals, shown, strict=True)
+        for one, cells in zip(marginals, categories, strict=True)
     ]
     heights = [height_of(rows) / 0.27 + 1.6 for rows in labels]
 
@@ -121,7 +121,7 @@ def marginals_picture(estimate: ShownTable, truth: NDArray[np.float64] | None = 
         grid = figure.subplots(len(marginals), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
         for axis, (axes, one) in enumerate(zip(grid[:, 0], marginals, strict=True)):
             known = None if truth is None else estimate.domain.summed(truth, [estimate.domain.names[axis]])
-            _intervals(axes, one, shown[axis], labels[axis], known, legend=sheet if axis == 0 else None)
+            _intervals(axes, one, categories[axis], labels[axis], known, legend=sheet if axis == 0 else None)
             axes.set_xlabel(_SHARE if axis == len(marginals) - 1 else "")
             axes.set_title(
                 wrapped(one.domain.names[0], sheet.letters), loc="left", fontsize=11, fontweight="bold", color=INK
@@ -156,15 +156,15 @@ def heat_map(pair: ShownTable, sheet: Sheet = WIDE) -> str:
 def _intervals(  # noqa: PLR0913 - one call draws one panel
     axes: "Axes",
     estimate: ShownTable,
-    shown: NDArray[np.intp],
+    cells: NDArray[np.intp],
     labels: list[str],
     truth: NDArray[np.float64] | None,
     *,
     legend: Sheet | None,
 ) -> None:
     """Draw cells as rows: the interval as a bar with a dot, the projected value and the truth as open marks."""
-    at = np.arange(len(shown))
-    raw, low, high = (100 * part[shown] for part in (estimate.raw, estimate.low, estimate.high))
+    at = np.arange(len(cells))
+    raw, low, high = (100 * part[cells] for part in (estimate.raw, estimate.low, estimate.high))
     axes.axvline(0, color="#8a949e", linewidth=0.9, zorder=1)
     axes.hlines(at, low, high, color=INK, linewidth=1.7, zorder=3)
     axes.plot([low, high], [at, at], "|", color=INK, ms=7, zorder=3)
@@ -180,12 +180,12 @@ def _intervals(  # noqa: PLR0913 - one call draws one panel
         zorder=3,
         label=f"raw estimate, interval {at_level(estimate.confidence, estimate.remarks)}",
     )
-    projected = 100 * estimate.projected[shown]
+    projected = 100 * estimate.projected[cells]
     marks = axes.plot(projected, at, "D", mfc="white", mec=ACCENT, mew=1.3, ms=7.5, zorder=2, label="projected")
     if truth is not None:
-        marks += axes.plot(100 * truth[shown], at, "|", color="black", ms=15, mew=2.0, zorder=4, label="truth")
+        marks += axes.plot(100 * truth[cells], at, "|", color="black", ms=15, mew=2.0, zorder=4, label="truth")
     axes.set_yticks(at, labels)
-    axes.set_ylim(len(shown) - 0.5, -0.5)
+    axes.set_ylim(len(cells) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="both", color=SOFT, linewidth=0.6)
     axes.spines["left"].set_visible(False)

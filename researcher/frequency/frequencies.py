@@ -138,8 +138,8 @@ def _named(estimator: Estimator | str) -> Estimator:
     try:
         return Estimator(estimator)
     except ValueError:
-        known = ", ".join(Estimator)
-        raise InvalidInputError(f"there is no estimator {estimator!r}", remedy=f"Choose from {known}.") from None
+        names = ", ".join(Estimator)
+        raise InvalidInputError(f"there is no estimator {estimator!r}", remedy=f"Choose from {names}.") from None
 
 
 def _about_rates(estimator: Estimator, design: RoundDesign) -> list[str]:

@@ -12,7 +12,7 @@ from veiltab.researcher.linkage_errors.linkage_error import LinkageErrors, parse
 from veiltab.researcher.linkage_errors.linked_result import linked_results
 
 
-def table_with_links(found: TableEstimate, asked: LinkageErrors | str, study: Study) -> TableEstimate:
+def table_with_links(found: TableEstimate, wish: LinkageErrors | str, study: Study) -> TableEstimate:
     """Return the estimate of a table with wrong links undone.
 
     Args:
@@ -21,14 +21,14 @@ def table_with_links(found: TableEstimate, asked: LinkageErrors | str, study: St
     Raises:
         InvalidInputError: a text that does not parse, or what `corrected` refuses.
     """
-    return corrected(found, _read(asked, study), _owners(study))
+    return corrected(found, _read(wish, study), _owners(study))
 
 
 def results_with_links(
-    results: Sequence[TableResult], asked: LinkageErrors | str, study: Study
+    results: Sequence[TableResult], wish: LinkageErrors | str, study: Study
 ) -> tuple[TableResult, ...]:
     """Return the tables that a model is fitted to, with wrong links to undo; as table_with_links."""
-    errors = _read(asked, study)
+    errors = _read(wish, study)
     if errors is None:
         return tuple(results)
     if any(attribute.has_absent for one in results for attribute in study.domain(one.names).attributes):
@@ -40,15 +40,15 @@ def results_with_links(
     return linked_results(results, errors, _owners(study), {one.name: one.attribute.size for one in study.attributes})
 
 
-def _read(asked: LinkageErrors | str, study: Study) -> LinkageErrors | None:
+def _read(wish: LinkageErrors | str, study: Study) -> LinkageErrors | None:
     """Return the wrong links; their hub is that of the study, if the study links people and no other is named."""
-    if asked == "estimated" and study.identity is None:
+    if wish == "estimated" and study.identity is None:
         raise InvalidInputError(
             "the study joins its tables by ids, so that no links were estimated",
             where="linkage error",
             remedy="Leave it out, or give a share of wrong ids, such as 0.02.",
         )
-    errors = parse_linkage_error(asked) if isinstance(asked, str) else asked
+    errors = parse_linkage_error(wish) if isinstance(wish, str) else wish
     if errors is not None and errors.hub:
         study.curator(errors.hub)
     if errors is None or errors.hub or study.identity is None:

@@ -85,9 +85,11 @@ class Microdata:
 
     def __repr__(self) -> str:
         """Return its size, attributes and seed, on one line."""
-        known = self.provenance
-        size = f"rows={known.rows}, replicates={known.replicates}" + (", as copies" if known.copies else "")
-        return f"Microdata({size}, attributes={self.domain.names!r}, seed={known.seed!r})"
+        provenance = self.provenance
+        size = f"rows={provenance.rows}, replicates={provenance.replicates}" + (
+            ", as copies" if provenance.copies else ""
+        )
+        return f"Microdata({size}, attributes={self.domain.names!r}, seed={provenance.seed!r})"
 
     def chunks(self) -> Iterator[Rows]:
         """Yield the rows as symbols of shape (rows, attributes); the same at every call."""

@@ -126,7 +126,7 @@ def _unlike_study(spec: ReleaseSpec, study: Study, request: ReleaseRequest) -> I
     """Yield what a spec states otherwise than the study file."""
     if spec.study_digest != study.digest:
         yield "study file"
-    asked = requested_columns(request, study)
-    is_part = tuple(column for column in asked if column in spec.columns) == spec.columns
-    if not is_part or (spec.columns != asked and not request.partial):
+    columns = requested_columns(request, study)
+    is_part = tuple(column for column in columns if column in spec.columns) == spec.columns
+    if not is_part or (spec.columns != columns and not request.partial):
         yield "columns"

@@ -64,14 +64,14 @@ def series(waves: Mapping[str, Analysis], *, as_changes: bool = False) -> Analys
         else [(one.estimate, one.low, one.high) for one in waves.values()]
     )
     remarks = [remark for one in waves.values() for remark in one.remarks]
-    shown = list(waves)[1:] if as_changes else list(waves)
+    names = list(waves)[1:] if as_changes else list(waves)
     value, low, high = (np.concatenate(parts) for parts in zip(*ends, strict=True))
     wave = free_name(WAVE, first.labels, ())
     return Analysis(
         title=f"change of the {first.title}" if as_changes else first.title,
         labels={
-            **{name: texts * len(shown) for name, texts in first.labels.items()},
-            wave: tuple(np.repeat(shown, len(first.estimate)).tolist()),
+            **{name: texts * len(names) for name, texts in first.labels.items()},
+            wave: tuple(np.repeat(names, len(first.estimate)).tolist()),
         },
         unit=first.unit,
         estimate=value,

@@ -73,7 +73,7 @@ class ResearcherStore:
             ConflictError: the id or the label names a release that asks for something else, or that was asked for
                 under another study file.
         """
-        asked = request.text_without_id()
+        text = request.text_without_id()
         with transaction(self.connection) as db:
             row = _row_to_continue(db, request, label, self.files.study.digest)
             if row is None:
@@ -84,7 +84,7 @@ class ResearcherStore:
                         request.release_id,
                         self.files.study.digest,
                         label,
-                        asked,
+                        text,
                         request.to_json(),
                         ReleaseState.REQUESTED.value,
                         now,
@@ -93,7 +93,7 @@ class ResearcherStore:
                 )
                 return self.release(request.release_id), False
         is_of_study = row["study_digest"] in {"", self.files.study.digest}
-        if row["asked"] != asked or not is_of_study:
+        if row["asked"] != text or not is_of_study:
             named, name = ("id", row["id"]) if row["id"] == request.release_id else ("label", label)
             what = _asks_for_something_else(row, request) if is_of_study else "was asked for under another study file"
             raise ConflictError(

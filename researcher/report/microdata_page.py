@@ -234,10 +234,10 @@ def _facts(report: MicrodataReport) -> str:
 
 
 def _listed(report: MicrodataReport, pairs: tuple[_Pair, ...]) -> str:
-    shown = sorted(pairs, key=lambda pair: -pair.measured)[:PAIRS_LISTED]
+    listing = sorted(pairs, key=lambda pair: -pair.measured)[:PAIRS_LISTED]
     joined = {frozenset(names) for names in report.model.graph}
     rows = []
-    for pair in shown:
+    for pair in listing:
         names = tuple(report.domain.names[axis] for axis in pair.axes)
         rows.append(
             (
@@ -256,8 +256,8 @@ def _listed(report: MicrodataReport, pairs: tuple[_Pair, ...]) -> str:
         "file from the measured pair",
     ]
     headings += [] if report.truth is None else ["file from the true pair"]
-    scope = f'<p class="note">The {len(shown):,} most dependent of {len(pairs):,} pairs.</p>'
-    return (scope if len(shown) < len(pairs) else "") + table(headings, rows, numeric=set(range(2, len(headings))))
+    scope = f'<p class="note">The {len(listing):,} most dependent of {len(pairs):,} pairs.</p>'
+    return (scope if len(listing) < len(pairs) else "") + table(headings, rows, numeric=set(range(2, len(headings))))
 
 
 def _pairs(report: MicrodataReport) -> tuple[_Pair, ...]:

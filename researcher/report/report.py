@@ -165,25 +165,27 @@ def survived(table: TableEstimate, tests: PairTests) -> tuple[str, list[tuple[st
         for other in few.intersection(pair) - {ending.event, ending.time}
         if not isinstance(test, str) and ending.event in pair
     ]
-    shown = survival(table, ending, [max(groups)[1]]) if groups else whole
+    curves = survival(table, ending, [max(groups)[1]]) if groups else whole
     drawn = figure(
-        lambda sheet: analysis_picture(shown, sheet).svg,
+        lambda sheet: analysis_picture(curves, sheet).svg,
         f"By its name {ending.time} is the time to {ending.text}, or to the end of the follow-up. Steps: the share"
-        f" without it, as it never rises; bands: {100 * shown.confidence:g}% intervals.",
+        f" without it, as it never rises; bands: {100 * curves.confidence:g}% intervals.",
     )
     sentence = (
         f" Share without {ending.text} by {ending.time} {whole.labels[whole.along][end]}: {value} ({low} to {high})."
     )
-    return sentence, [(escape(f"S{shown.title[1:]}"), drawn)]
+    return sentence, [(escape(f"S{curves.title[1:]}"), drawn)]
 
 
-def _analysis_figure(shown: Analysis, said: str = "") -> str:
+def _analysis_figure(analysis: Analysis, said: str = "") -> str:
     """Return the picture of an analysis, and how to read it."""
-    what = "mean" if shown.unit is Unit.NUMBER else "share"
-    marks = f"Dot and bar: {what} with its {100 * shown.confidence:g}% interval."
-    marks += " Open diamond: projected, where a share leaves 0 to 100%." if shown.leaves_range else ""
-    scope = f" The first {CELLS_SHOWN} of {len(shown.estimate):,} rows." if len(shown.estimate) > CELLS_SHOWN else ""
-    return figure(lambda sheet: analysis_picture(shown, sheet).svg, f"{said} {marks}{scope}".strip())
+    what = "mean" if analysis.unit is Unit.NUMBER else "share"
+    marks = f"Dot and bar: {what} with its {100 * analysis.confidence:g}% interval."
+    marks += " Open diamond: projected, where a share leaves 0 to 100%." if analysis.leaves_range else ""
+    scope = (
+        f" The first {CELLS_SHOWN} of {len(analysis.estimate):,} rows." if len(analysis.estimate) > CELLS_SHOWN else ""
+    )
+    return figure(lambda sheet: analysis_picture(analysis, sheet).svg, f"{said} {marks}{scope}".strip())
 
 
 def _facts(report: ReportInput) -> str:
@@ -336,17 +338,17 @@ def _texts_of_test(names: tuple[str, str], test: IndependenceTest | str) -> tupl
 
 def _cells(report: ReportInput) -> str:
     estimate = report.estimate
-    shown = largest(estimate.raw, _CELLS_LISTED)
+    cells = largest(estimate.raw, _CELLS_LISTED)
     rows = [
         (*estimate.domain.categories_of(int(cell)), *row)
-        for cell, row in zip(shown, _cell_texts(estimate, shown, report.truth), strict=True)
+        for cell, row in zip(cells, _cell_texts(estimate, cells, report.truth), strict=True)
     ]
     truth = () if report.truth is None else ("truth",)
     headings = (*estimate.domain.names, "estimate", "se", "interval", "projected", "people, about", *truth)
     first = len(estimate.domain.names)
     note = f'<p class="note">The {_CELLS_LISTED:,} largest of {estimate.domain.cells:,} cells.</p>'
     listed = table(headings, rows, numeric=set(range(first, len(headings))))
-    return (note if len(shown) < estimate.domain.cells else "") + listed
+    return (note if len(cells) < estimate.domain.cells else "") + listed
 
 
 def _cell_texts(

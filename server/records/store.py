@@ -166,8 +166,8 @@ class ServerStore(SessionFiles):
         another's certificate.
         """
         longest = longest_ledger(self.connection, curator)
-        known = self.connection.execute("SELECT COUNT(*) AS opened FROM session").fetchone()["opened"]
-        if longest[0] < ledger[0] <= known:
+        opened = self.connection.execute("SELECT COUNT(*) AS opened FROM session").fetchone()["opened"]
+        if longest[0] < ledger[0] <= opened:
             remember_ledger(self.connection, curator, ledger)
         return longest
 

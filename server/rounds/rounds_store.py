@@ -120,10 +120,10 @@ class CollectionStore:
         return RoundState.OPEN
 
     def _check_budget(self, spec: Round, budget: Decimal, share: Fraction | None) -> None:
-        known = self.rounds()
+        rounds = self.rounds()
         _check_holds(
             spec,
-            known,
+            rounds,
             Fraction(budget),
             f"the study allows a node epsilon {budget} over all rounds",
             "Lower epsilon; a new study file with a larger budget needs the nodes' consent.",
@@ -131,7 +131,7 @@ class CollectionStore:
         if share is not None:
             _check_holds(
                 spec,
-                [one for one in known if one.researcher == spec.researcher],
+                [one for one in rounds if one.researcher == spec.researcher],
                 share,
                 f"this researcher's share of a node's budget is epsilon {float(share):g}",
                 "Lower epsilon; `shares` under [nodes] in the study file gives each researcher its own.",

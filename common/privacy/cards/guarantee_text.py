@@ -14,8 +14,8 @@ def digits_above(value: Decimal, digits: int) -> Decimal:
 
 def epsilon_text(epsilon: Decimal) -> str:
     """Write an epsilon (nats) with two digits, rounded up: 0.50, 1.7, 12."""
-    shown = digits_above(epsilon, 2)
-    return f"{shown.quantize(Decimal(1).scaleb(min(shown.adjusted() - 1, 0))):f}" if shown < 100 else f"{shown:f}"
+    digits = digits_above(epsilon, 2)
+    return f"{digits.quantize(Decimal(1).scaleb(min(digits.adjusted() - 1, 0))):f}" if digits < 100 else f"{digits:f}"
 
 
 def delta_text(delta: Decimal | str | None) -> str:

@@ -151,34 +151,34 @@ def answer(question: PlanQuestion, check: Check = no_limit) -> PlanAnswer:
     Raises:
         InvalidInputError: more than one parameter is open, or sizes are out of range.
     """
-    asked = question.asked
+    quantity = question.asked
     if question.error is not None and not 0 < question.error < 1:
         raise InvalidInputError("the error must lie between 0 and 1", where="error")
-    if asked is Quantity.ERROR:
+    if quantity is Quantity.ERROR:
         check()
         plan = question.plan()
         error = question.root_mse(plan)
         feasible = question.error is None or error <= question.error
         aim = "" if question.error is None else f"This reaches the error of {question.error:g}. "
         advice = f"{aim}{_praise(question, plan)}" if feasible else _remedies(question, check)
-        return PlanAnswer(asked=asked, plan=plan, root_mse=error, feasible=feasible, advice=advice)
-    if asked is Quantity.DELTA:
+        return PlanAnswer(asked=quantity, plan=plan, root_mse=error, feasible=feasible, advice=advice)
+    if quantity is Quantity.DELTA:
         check()
         pure = replace(question, asks_delta=False)
         if _excess(pure, pure.plan()) <= 0:
             return _answered(question, pure, "A pure epsilon is enough: this error needs no delta.")
-    return _searched(question, asked, check)
+    return _searched(question, quantity, check)
 
 
-def _searched(question: PlanQuestion, asked: Searched, check: Check) -> PlanAnswer:
-    steps = _steps(question, asked)
+def _searched(question: PlanQuestion, quantity: Searched, check: Check) -> PlanAnswer:
+    steps = _steps(question, quantity)
     enough = _least(steps, check)
     if enough is None:
         closest = steps.at(steps.last)
         plan = closest.plan()
-        advice = _remedies(closest, check, asked)
-        return PlanAnswer(asked=asked, plan=plan, root_mse=closest.root_mse(plan), feasible=False, advice=advice)
-    return _answered(question, enough, _advice(asked, enough))
+        advice = _remedies(closest, check, quantity)
+        return PlanAnswer(asked=quantity, plan=plan, root_mse=closest.root_mse(plan), feasible=False, advice=advice)
+    return _answered(question, enough, _advice(quantity, enough))
 
 
 def _answered(question: PlanQuestion, enough: PlanQuestion, advice: str) -> PlanAnswer:
@@ -192,8 +192,8 @@ def _answered(question: PlanQuestion, enough: PlanQuestion, advice: str) -> Plan
     )
 
 
-def _advice(asked: Quantity, enough: PlanQuestion) -> str:
-    match asked:
+def _advice(quantity: Quantity, enough: PlanQuestion) -> str:
+    match quantity:
         case Quantity.POPULATION:
             return f"{enough.population} respondents are enough."
         case Quantity.CELLS:
@@ -226,9 +226,9 @@ def _excess(question: PlanQuestion, plan: Plan) -> float:
     return excess_over(question.error, question.root_mse(plan))
 
 
-def _steps(question: PlanQuestion, asked: Searched) -> Scale[PlanQuestion]:
+def _steps(question: PlanQuestion, quantity: Searched) -> Scale[PlanQuestion]:
     """Return the questions that are looked at for one quantity, with nothing open but the error."""
-    match asked:
+    match quantity:
         case Quantity.POPULATION:
             return populations(question.population).of(lambda people: replace(question, population=people))
         case Quantity.CELLS:

@@ -136,15 +136,15 @@ def answer_workload(question: WorkloadQuestion, check: Check = no_limit, *, aim:
     Raises:
         InvalidInputError: more than one parameter is open, or an error is out of range.
     """
-    asked = question.asked
+    quantity = question.asked
     if question.pair_error is not None and not 0 < question.pair_error < 1:
         raise InvalidInputError("the error must lie between 0 and 1", where="pair error")
-    if asked is Quantity.ERROR:
+    if quantity is Quantity.ERROR:
         check()
         errors = question.errors()
         feasible = question.pair_error is None or question.typical(errors) <= question.pair_error
-        return WorkloadAnswer(asked=asked, question=question, errors=errors, feasible=feasible)
-    steps = _steps(question, asked)
+        return WorkloadAnswer(asked=quantity, question=question, errors=errors, feasible=feasible)
+    steps = _steps(question, quantity)
 
     def excess(tried: WorkloadQuestion) -> float:
         check()
@@ -152,7 +152,7 @@ def answer_workload(question: WorkloadQuestion, check: Check = no_limit, *, aim:
 
     enough = steps.least(excess)
     answered = steps.at(steps.last) if enough is None else enough
-    return WorkloadAnswer(asked=asked, question=answered, errors=answered.errors(), feasible=enough is not None)
+    return WorkloadAnswer(asked=quantity, question=answered, errors=answered.errors(), feasible=enough is not None)
 
 
 def _excess(question: WorkloadQuestion, part: float) -> float:
@@ -165,11 +165,11 @@ def _excess(question: WorkloadQuestion, part: float) -> float:
         return inf
 
 
-def _steps(question: WorkloadQuestion, asked: Quantity) -> Scale[WorkloadQuestion]:
+def _steps(question: WorkloadQuestion, quantity: Quantity) -> Scale[WorkloadQuestion]:
     """Return the questions that are looked at for one quantity, with nothing open but the error."""
     scales: Mapping[Quantity, Callable[[], Scale[WorkloadQuestion]]] = {
         Quantity.POPULATION: lambda: populations().of(lambda people: replace(question, population=people)),
         Quantity.EPSILON: lambda: epsilons(LARGEST_EPSILON).of(lambda epsilon: replace(question, epsilon=epsilon)),
         Quantity.DELTA: lambda: deltas(question.population).of(lambda delta: replace(question, delta=delta)),
     }
-    return scales[asked]()
+    return scales[quantity]()

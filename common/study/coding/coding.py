@@ -76,8 +76,8 @@ class Coding:
         if self._has_edges:
             object.__setattr__(self, "_known", {})
         else:
-            known = symbols | _recoded(self, symbols)
-            object.__setattr__(self, "_known", {_composed(raw): symbol for raw, symbol in known.items()})
+            values = symbols | _recoded(self, symbols)
+            object.__setattr__(self, "_known", {_composed(raw): symbol for raw, symbol in values.items()})
             _check_apart(self)
 
     @property

@@ -35,11 +35,11 @@ def study_template(study_id: str) -> str:
     """Return a study file to be edited."""
     lines = ["# A study file: every party gets the same bytes. Nothing in it may depend on anybody's data.", ""]
     for name, tables in _EXAMPLES.items():
-        known = STUDY_TABLES[name]
+        keys = STUDY_TABLES[name]
         for place, written in enumerate(tables):
-            lines += _comment(f"{known.meaning[0].upper()}{known.meaning[1:]}.") if place == 0 else []
-            lines.append(f"[[{name}]]" if known.is_list else f"[{name}]")
-            lines += _key_lines(known, written, with_others=place == 0)
+            lines += _comment(f"{keys.meaning[0].upper()}{keys.meaning[1:]}.") if place == 0 else []
+            lines.append(f"[[{name}]]" if keys.is_list else f"[{name}]")
+            lines += _key_lines(keys, written, with_others=place == 0)
             lines.append("")
     return "\n".join(lines).replace('"ID"', f'"{study_id}"', 1)
 

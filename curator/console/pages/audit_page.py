@@ -29,8 +29,8 @@ def _show(books: StateReader, visit: Visit) -> Response:
     before = span.total - span.stop
     lines = list(islice(log.lines(before), span.stop - span.start))
     chained(lines, log.head_at(before))
-    shown = [_line(AuditEntry.from_line(line)) for _, line, _ in lines][::-1]
-    return visit.render("audit.html", lines=shown, span=span, checked=checked)
+    rows = [_line(AuditEntry.from_line(line)) for _, line, _ in lines][::-1]
+    return visit.render("audit.html", lines=rows, span=span, checked=checked)
 
 
 def _line(entry: AuditEntry) -> dict[str, object]:

@@ -48,8 +48,8 @@ def _now(study: Study, identity: Identity) -> str:
     own = identity.party
     channel = BlockingChannel(lambda: connect(identity, own, serving_parties(study)[own]))
     try:
-        asked = call(StatusServiceStub(channel.channel).GetStatus, GetStatusRequest(), peer=own, once=True)
-        status = status_from_proto(channel.wait(asked))
+        answer = call(StatusServiceStub(channel.channel).GetStatus, GetStatusRequest(), peer=own, once=True)
+        status = status_from_proto(channel.wait(answer))
     except VeiltabError as error:
         return str(error)
     finally:

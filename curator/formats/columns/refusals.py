@@ -29,8 +29,8 @@ def rows_have(rows: int) -> str:
 
 def first_rows(rows: Sequence[int]) -> str:
     """Return ", first in row 2" or ", first in rows 2, 7" for up to five row numbers."""
-    shown = ", ".join(str(row) for row in rows[:_MOST_ROWS])
-    return f", first in row{'' if len(rows) == 1 else 's'} {shown}" if rows else ""
+    listing = ", ".join(str(row) for row in rows[:_MOST_ROWS])
+    return f", first in row{'' if len(rows) == 1 else 's'} {listing}" if rows else ""
 
 
 @dataclass(slots=True)
@@ -76,8 +76,8 @@ def absent_column(where: str, name: str, header: Sequence[str], looks: str) -> I
 
 def header_text(names: Sequence[str]) -> str:
     """Return names of columns for people, the first 40 characters of up to 20 of them."""
-    shown = ", ".join(repr(one[:_MOST_CHARACTERS]) for one in names[:_MOST_NAMES])
-    return shown + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
+    listing = ", ".join(repr(one[:_MOST_CHARACTERS]) for one in names[:_MOST_NAMES])
+    return listing + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
 
 
 def nearest(name: str, header: Sequence[str]) -> str:

@@ -96,8 +96,8 @@ class PostgresqlQuery:
         try:
             connection = adbc_driver_postgresql.dbapi.connect(self._url)
         except adbc_driver_manager.Error as error:
-            known = (sentence for sign, sentence in _LOGIN_PROBLEMS.items() if re.search(sign, str(error)))
-            problem, remedy = next(known, ("the database cannot be reached, or does not let this user in", _LOGIN))
+            sentences = (sentence for sign, sentence in _LOGIN_PROBLEMS.items() if re.search(sign, str(error)))
+            problem, remedy = next(sentences, ("the database cannot be reached, or does not let this user in", _LOGIN))
             raise refusal(self.where, problem, remedy) from None
         try:
             with closing(connection), connection.cursor() as cursor:

@@ -55,10 +55,10 @@ def unordered(query: str) -> str:
 
 
 def _query_of_table(where: str, tables: Sequence[str], wanted: str) -> str:
-    known = ", ".join(repr(table[:40]) for table in tables[:20]) or "none"
+    names = ", ".join(repr(table[:40]) for table in tables[:20]) or "none"
     if wanted and wanted not in tables:
-        raise refusal(where, f"there is no table {wanted!r}", f"Tables: {known}.")
+        raise refusal(where, f"there is no table {wanted!r}", f"Tables: {names}.")
     if not wanted and len(tables) != 1:
         remedy = 'Name one behind a #, such as data.db#people, or give --query "select ...".'
-        raise refusal(where, f"the database has {len(tables)} tables: {known}", remedy)
+        raise refusal(where, f"the database has {len(tables)} tables: {names}", remedy)
     return f"select * from {quoted(wanted or tables[0])}"  # noqa: S608 - a table of that database

@@ -81,18 +81,18 @@ def sniff(head: bytes, encoding: str = "") -> TextForm:
 
 def _known_encoding(name: str, head: bytes) -> str:
     try:
-        known = codecs.lookup(name).name
+        codec = codecs.lookup(name).name
     except LookupError:
-        known = ""
+        codec = ""
     names = {codecs.lookup(one).name: one for one in _ENCODINGS}
-    if known not in names:
+    if codec not in names:
         raise InvalidInputError(
             f"encoding {name[:40]!r} is not known here", remedy=f"Give one of: {', '.join(_ENCODINGS)}."
         )
-    if names[known] == "utf-16" and not head.startswith(_UTF16_MARKS):
+    if names[codec] == "utf-16" and not head.startswith(_UTF16_MARKS):
         # In most texts the higher byte of most characters is 0.
         return "utf-16-le" if head[1::2].count(0) >= head[::2].count(0) else "utf-16-be"
-    return names[known]
+    return names[codec]
 
 
 def _encoding(head: bytes) -> str:

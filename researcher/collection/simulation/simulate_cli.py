@@ -129,9 +129,9 @@ def _many_strata(path: Path, nodes: int | None, distribution: str | None, domain
     for stratum, law in zip(strata, laws, strict=True):
         if law is None:
             raise InvalidInputError(f"stratum {stratum.name} has no distribution of its own", where="--distribution")
-    known = [law for law in laws if law is not None]
-    size = _size(domain, max(law.values for law in known))
-    truth = np.array([law.counts(one.population, size) for one, law in zip(strata, known, strict=True)])
+    given_laws = [law for law in laws if law is not None]
+    size = _size(domain, max(law.values for law in given_laws))
+    truth = np.array([law.counts(one.population, size) for one, law in zip(strata, given_laws, strict=True)])
     return _Setting(names=tuple(one.name for one in strata), truth=truth, rates=tuple(one.rate for one in strata))
 
 
