@@ -1,17 +1,36 @@
 """A service that tests call with certificates of every role."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import grpc
 
+from tests.worlds.parties import BOB, RITA
 from veiltab.common.rpc.authorisation import Context, Handler, caller
+from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
-from veiltab.common.rpc.server import Registration
+from veiltab.common.rpc.server import Registration, build_server
 from veiltab.common.rpc.statuses import error_from_rpc
 from veiltab.v1 import curator_pb2
 
 Identities = Callable[[Party], Identity]
+
+
+@asynccontextmanager
+async def called(
+    identity_of: Identities,
+    services: Sequence[Registration],
+    caller: Party = RITA,
+    peers: Sequence[Party] = (RITA,),
+    **more: Any,  # noqa: ANN401 - of build_server
+) -> AsyncIterator[grpc.aio.Channel]:
+    """Connect a caller to a server of bob, who knows some peers."""
+    async with (
+        build_server(identity_of(BOB), peers, services, "localhost:0", **more) as server,
+        connect(identity_of(caller), BOB, f"localhost:{server.port}") as channel,
+    ):
+        yield channel
 
 
 GET = "/veiltab.v1.CuratorService/GetProposal"

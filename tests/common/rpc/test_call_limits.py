@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import pytest
 
-from tests.common.rpc.called_services import GET, PEERS, Identities, answering, ask, raw, registered, who
+from tests.common.rpc.called_services import GET, PEERS, Identities, answering, ask, called, raw, registered, who
 from tests.worlds.parties import BOB, FLEET, RITA
 from veiltab.common.errors import ConflictError, DeniedError, InvalidInputError, UnavailableError, VeiltabError
 from veiltab.common.rpc.channel import connect
@@ -20,10 +20,7 @@ from veiltab.v1 import curator_pb2, ingest_pb2
 
 @pytest.mark.parametrize("seconds", [None, 3700.0, 10.0**8])
 async def test_a_call_needs_a_deadline_that_is_near(seconds: float | None, identity_of: Identities) -> None:
-    async with (
-        build_server(identity_of(BOB), [RITA], answering(who), "localhost:0") as server,
-        connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
-    ):
+    async with called(identity_of, answering(who)) as channel:
         with pytest.raises(InvalidInputError, match="one later than 3600 s"):
             await ask(channel, seconds=seconds)
         assert await ask(channel, seconds=3500.0) == RITA.uri
@@ -61,10 +58,7 @@ REPORT, ROUND = "/veiltab.v1.CollectionService/Report", "/veiltab.v1.CollectionS
 async def test_a_node_that_never_reads_its_answer_holds_a_place_for_seconds_only(
     seconds: float | None, identity_of: Identities
 ) -> None:
-    async with (
-        build_server(identity_of(BOB), [FLEET], answering(who, REPORT), "localhost:0") as server,
-        connect(identity_of(FLEET), BOB, f"localhost:{server.port}") as nodes,
-    ):
+    async with called(identity_of, answering(who, REPORT), FLEET, [FLEET]) as nodes:
         with pytest.raises(InvalidInputError, match="one later than 20 s"):
             await ask(nodes, REPORT, seconds=seconds)
         assert await ask(nodes, REPORT, seconds=10.0) == FLEET.uri  # as long as a node waits for an answer
@@ -105,10 +99,7 @@ async def test_a_caller_is_refused_before_its_request_is_read(identity_of: Ident
         await asyncio.Event().wait()
         yield b""
 
-    async with (
-        build_server(identity_of(BOB), PEERS, answering(who), "localhost:0") as server,
-        connect(identity_of(PEERS[0]), BOB, f"localhost:{server.port}") as channel,
-    ):
+    async with called(identity_of, answering(who), PEERS[0], PEERS) as channel:
         call = raw(channel).stream_unary(GET)(silence(), timeout=5.0)
         assert await asyncio.wait_for(call.code(), 2.0) is grpc.StatusCode.PERMISSION_DENIED
 
@@ -140,10 +131,7 @@ def failure_of(
     identity_of: Identities, behaviour: Callable[[Any, Any], Any], attempt: Callable[[grpc.aio.Channel], Any] = ask
 ) -> VeiltabError:
     async def scenario() -> VeiltabError:
-        async with (
-            build_server(identity_of(BOB), [RITA], answering(behaviour), "localhost:0") as server,
-            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
-        ):
+        async with called(identity_of, answering(behaviour)) as channel:
             try:
                 await attempt(channel)
             except VeiltabError as error:
@@ -183,10 +171,7 @@ def test_a_refusal_is_logged_with_rpc_reason_and_caller(
     identity_of: Identities, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        async with (
-            build_server(identity_of(BOB), PEERS, answering(who), "localhost:0") as server,
-            connect(identity_of(PEERS[0]), BOB, f"localhost:{server.port}") as channel,
-        ):
+        async with called(identity_of, answering(who), PEERS[0], PEERS) as channel:
             with pytest.raises(DeniedError):
                 await ask(channel)
 

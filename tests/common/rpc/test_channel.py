@@ -7,28 +7,20 @@ from typing import Any
 import grpc
 import pytest
 
+from tests.common.rpc.called_services import GET, Identities, answering, called
 from tests.worlds.parties import ALICE, BOB, RITA
 from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.chunks import MAX_MESSAGE
-from veiltab.common.rpc.parties.identity import Identity, Party, Role
-from veiltab.common.rpc.server import Registration, build_server
+from veiltab.common.rpc.parties.identity import Party, Role
+from veiltab.common.rpc.server import build_server
 from veiltab.common.rpc.waiting import retries
 from veiltab.v1.curator_pb2 import GetProposalRequest as Request
 from veiltab.v1.curator_pb2 import GetProposalResponse as Response
 
-Identities = Callable[[Party], Identity]
-PATH = "/veiltab.v1.CuratorService/GetProposal"
-
 
 def method(channel: grpc.aio.Channel) -> grpc.aio.UnaryUnaryMultiCallable[Request, Response]:
-    return channel.unary_unary(PATH, Request.SerializeToString, Response.FromString)
-
-
-def answering(behaviour: Callable[[Request, Any], Any]) -> list[Registration]:
-    handler = grpc.unary_unary_rpc_method_handler(behaviour, Request.FromString, Response.SerializeToString)
-    service = grpc.method_handlers_generic_handler("veiltab.v1.CuratorService", {"GetProposal": handler})
-    return [lambda server: server.add_generic_rpc_handlers([service])]
+    return channel.unary_unary(GET, Request.SerializeToString, Response.FromString)
 
 
 async def echo(request: Request, _context: object) -> Response:
@@ -44,10 +36,7 @@ def outcome(
     attempt: float = 1.0,
 ) -> Response | VeiltabError:
     async def scenario() -> Response | VeiltabError:
-        async with (
-            build_server(identity_of(BOB), [RITA], answering(behaviour), "localhost:0") as server,
-            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
-        ):
+        async with called(identity_of, answering(behaviour)) as channel:
             try:
                 return await call(method(channel), request or Request(), peer=BOB, within=within, attempt=attempt)
             except VeiltabError as error:
@@ -147,10 +136,7 @@ async def test_grpc_itself_repeats_nothing(identity_of: Identities) -> None:
         asked += 1
         await context.abort(grpc.StatusCode.UNAVAILABLE)
 
-    async with (
-        build_server(identity_of(BOB), [RITA], answering(unavailable), "localhost:0") as server,
-        connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
-    ):
+    async with called(identity_of, answering(unavailable)) as channel:
         with pytest.raises(grpc.aio.AioRpcError):
             await method(channel)(Request(), timeout=2.0)
     assert asked == 1

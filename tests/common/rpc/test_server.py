@@ -15,6 +15,7 @@ import pytest
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
+from tests.common.rpc.called_services import GET, Identities, called, raw, registered
 from tests.worlds.parties import BOB, RITA
 from veiltab.common.command.running import run_party
 from veiltab.common.errors import InvalidInputError
@@ -22,13 +23,10 @@ from veiltab.common.rpc.authorisation import Handler
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.chunks import MAX_MESSAGE
 from veiltab.common.rpc.health import wait_until_serving
-from veiltab.common.rpc.parties.identity import Identity, Party
+from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.rpc.server import Limits, PartyServer, Registration, build_server
-from veiltab.v1 import curator_pb2
 
-Identities = Callable[[Party], Identity]
 OK, TOO_LONG = grpc.StatusCode.OK, grpc.StatusCode.RESOURCE_EXHAUSTED
-PATH = f"/{curator_pb2.DESCRIPTOR.services_by_name['CuratorService'].full_name}/GetProposal"
 
 
 async def health(channel: grpc.aio.Channel) -> int:
@@ -37,14 +35,9 @@ async def health(channel: grpc.aio.Channel) -> int:
     return status
 
 
-def raw(channel: grpc.aio.Channel) -> Any:  # noqa: ANN401 - what is sent are bytes, which gRPC's types lack
-    return channel
-
-
 def answering(behaviour: Callable[[Any, Any], Any]) -> list[Registration]:
-    handler: Handler = grpc.unary_unary_rpc_method_handler(behaviour)
-    service = grpc.method_handlers_generic_handler("veiltab.v1.CuratorService", {"GetProposal": handler})
-    return [lambda server: server.add_generic_rpc_handlers([service])]
+    """A service of bytes."""
+    return [registered(GET, grpc.unary_unary_rpc_method_handler(behaviour))]
 
 
 async def test_a_taken_port_is_named(identity_of: Identities) -> None:
@@ -76,7 +69,7 @@ async def test_the_server_refuses_a_message_that_a_client_should_not_send(
         build_server(identity_of(BOB), [RITA], answering(echo), "localhost:0") as server,
         grpc.aio.secure_channel(f"localhost:{server.port}", credentials, options=options) as channel,
     ):
-        call = raw(channel).unary_unary(PATH)(bytes(length), timeout=5.0)
+        call = raw(channel).unary_unary(GET)(bytes(length), timeout=5.0)
         assert await call.code() is expected
         assert await health(channel) == HealthCheckResponse.SERVING
 
@@ -90,7 +83,7 @@ def _sends(identity: Identity, port: int) -> None:
 
     async def scenario() -> None:
         async with connect(identity, BOB, f"localhost:{port}") as channel:
-            await asyncio.gather(*(raw(channel).stream_unary(PATH)(messages(), timeout=60.0) for _ in range(2)))
+            await asyncio.gather(*(raw(channel).stream_unary(GET)(messages(), timeout=60.0) for _ in range(2)))
 
     asyncio.run(scenario())
 
@@ -109,11 +102,9 @@ def test_what_comes_while_the_disk_is_slow_does_not_fill_memory(identity_of: Ide
         return b""
 
     handler: Handler = grpc.stream_unary_rpc_method_handler(write)
-    service = grpc.method_handlers_generic_handler("veiltab.v1.CuratorService", {"GetProposal": handler})
 
     async def scenario() -> None:
-        register = [lambda server: server.add_generic_rpc_handlers([service])]
-        async with build_server(identity_of(BOB), [RITA], register, "localhost:0") as server:
+        async with build_server(identity_of(BOB), [RITA], [registered(GET, handler)], "localhost:0") as server:
             clients = [
                 multiprocessing.get_context("spawn").Process(target=_sends, args=(identity_of(RITA), server.port))
                 for _ in range(2)
@@ -138,11 +129,8 @@ async def test_calls_past_the_deadline_are_ended_by_the_server(identity_of: Iden
         finally:
             ended.set()
 
-    async with (
-        build_server(identity_of(BOB), [RITA], answering(endless), "localhost:0") as server,
-        connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
-    ):
-        call = raw(channel).unary_unary(PATH)(b"", timeout=0.2)
+    async with called(identity_of, answering(endless)) as channel:
+        call = raw(channel).unary_unary(GET)(b"", timeout=0.2)
         assert await call.code() is grpc.StatusCode.DEADLINE_EXCEEDED
         await asyncio.wait_for(ended.wait(), 2.0)
 
@@ -154,11 +142,8 @@ async def test_too_many_calls_are_shed_and_then_served_again(identity_of: Identi
         await release.wait()
         return b""
 
-    async with (
-        build_server(identity_of(BOB), [RITA], answering(wait), "localhost:0", limits=Limits(calls=2)) as server,
-        connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
-    ):
-        calls = [raw(channel).unary_unary(PATH)(b"", timeout=5.0) for _ in range(2)]
+    async with called(identity_of, answering(wait), limits=Limits(calls=2)) as channel:
+        calls = [raw(channel).unary_unary(GET)(b"", timeout=5.0) for _ in range(2)]
         await asyncio.sleep(0.3)
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await health(channel)
@@ -180,7 +165,7 @@ async def test_stop_lets_a_call_under_way_finish(identity_of: Identities) -> Non
     server = build_server(identity_of(BOB), [RITA], answering(slow), "localhost:0")
     await server.start()
     async with connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel:
-        call = raw(channel).unary_unary(PATH)(b"", timeout=5.0)
+        call = raw(channel).unary_unary(GET)(b"", timeout=5.0)
         await started.wait()
         await server.stop()
         assert await call == b"done"

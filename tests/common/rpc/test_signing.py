@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ed448
-from cryptography.hazmat.primitives.serialization import Encoding
 
+from tests.common.rpc.test_release_certificate import MALLORY, NOW, PEM, identity
 from tests.conftest import spec_with
 from tests.worlds.parties import ALICE, BOB, CLOUD
 from veiltab.common.errors import IntegrityError, InvalidInputError
@@ -15,22 +14,11 @@ from veiltab.common.release.spec import release_of
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.certificates.release_verification import check_statement, verified
 from veiltab.common.rpc.certificates.statement import LedgerHead, Statement
-from veiltab.common.rpc.parties.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.rpc.parties.signing import SignedText, signed, signed_from_proto, signed_to_proto, signer_of
 from veiltab.common.study.file import Study
-from veiltab.deploy.pki.authority import names_of, new_authority
 
-NOW = datetime(2030, 1, 15, 12, tzinfo=UTC)
-DAY = timedelta(days=1)
-AUTHORITY = new_authority("survey", since=NOW - DAY, until=NOW + DAY)
-PEM = AUTHORITY.certificate.public_bytes(Encoding.PEM)
 SPEC = spec_with(server_replacement=2**63)
-MALLORY = Party(study="survey", role=Role.CURATOR, name="mallory")
-
-
-def identity(party: Party) -> Identity:
-    made = AUTHORITY.issue("x", names_of(party, "localhost:1"), NOW - DAY, NOW + DAY)
-    return Identity(certificate=made.certificate_pem, key=made.key_pem, authority=PEM)
 
 
 def statement(party: Party) -> Statement:
