@@ -1,8 +1,8 @@
 import asyncio
 import shutil
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import closing, suppress
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -28,7 +28,6 @@ TOKENS = [number.to_bytes(16, "big") for number in range(1, SIZE + 1)]
 CROWD = replace(EVERYBODY, population=SIZE)
 SPEC = plain_round(strata=(CROWD,))
 HALF = plain_round(strata=(replace(CROWD, rate=Decimal("0.5")),))
-Step = Callable[[Loopback], Awaitable[None]]
 
 
 def fleet_of(tokens: Iterable[bytes] = TOKENS, origin: bytes = bytes(32)) -> Fleet:
@@ -57,15 +56,12 @@ async def run(  # noqa: PLR0913 - what a run depends on
         return await started.run(fleet or fleet_of(), lambda _done, _total: None)
 
 
-def village(folder: Path, work: Step, *, spec: Round = SPEC, faults: Iterable[str] = ()) -> None:
-    """Open a round with a token for each node, and do something with it."""
-
-    async def scenario() -> None:
-        async with serving(STUDY, folder / "server", faults) as stub:
-            enrol(stub.rounds, spec, TOKENS)
-            await work(stub)
-
-    asyncio.run(scenario())
+@asynccontextmanager
+async def village(folder: Path, *, spec: Round = SPEC, faults: Iterable[str] = ()) -> AsyncIterator[Loopback]:
+    """Open a round with a token for each node."""
+    async with serving(STUDY, folder / "server", faults) as stub:
+        enrol(stub.rounds, spec, TOKENS)
+        yield stub
 
 
 def kept(folder: Path) -> dict[int, State]:
@@ -95,10 +91,10 @@ def answers_differ(requests: Iterable[collection_pb2.ReportRequest]) -> bool:
 
 
 @pytest.mark.parametrize("name", ORACLE_NAMES)
-def test_the_server_counts_exactly_what_the_nodes_sent(tmp_path: Path, name: str) -> None:
+async def test_the_server_counts_exactly_what_the_nodes_sent(tmp_path: Path, name: str) -> None:
     spec = plain_round(randomiser=name, strata=(CROWD,))
 
-    async def work(stub: Loopback) -> None:
+    async with village(tmp_path, spec=spec) as stub:
         result = await run(stub, tmp_path, spec=spec)
         assert (result.nodes, result.counted, result.silent, result.unanswered) == (SIZE, SIZE, 0, 0)
         assert not result.refused
@@ -106,11 +102,9 @@ def test_the_server_counts_exactly_what_the_nodes_sent(tmp_path: Path, name: str
         assert counted(stub) == counts_of(stub.sent, spec)
         assert result.bytes == result.bytes_full_participation == sum(request.ByteSize() for request in stub.sent)
 
-    village(tmp_path, work, spec=spec)
 
-
-def test_silent_nodes_send_nothing_and_stay_silent(tmp_path: Path) -> None:
-    async def work(stub: Loopback) -> None:
+async def test_silent_nodes_send_nothing_and_stay_silent(tmp_path: Path) -> None:
+    async with village(tmp_path, spec=HALF) as stub:
         first = await run(stub, tmp_path, spec=HALF)
         assert first.silent + first.counted == SIZE
         assert 0 < first.silent < SIZE
@@ -119,11 +113,10 @@ def test_silent_nodes_send_nothing_and_stay_silent(tmp_path: Path) -> None:
         assert await run(stub, tmp_path, spec=HALF) == first
         assert len(stub.sent) == first.counted
 
-    village(tmp_path, work, spec=HALF)
 
+async def test_a_report_is_on_record_before_it_is_sent(tmp_path: Path) -> None:
+    async with village(tmp_path) as stub:
 
-def test_a_report_is_on_record_before_it_is_sent(tmp_path: Path) -> None:
-    async def work(stub: Loopback) -> None:
         def check(request: collection_pb2.ReportRequest) -> None:
             # Another connection sees only what is committed.
             with closing(Journal(tmp_path / "fleet")) as journal:
@@ -133,26 +126,24 @@ def test_a_report_is_on_record_before_it_is_sent(tmp_path: Path) -> None:
         stub.before = check
         assert (await run(stub, tmp_path, fleet=fleet_of(TOKENS[:5]))).counted == 5
 
-    village(tmp_path, work)
-
 
 @pytest.mark.parametrize("fault", [REQUEST_LOST, ANSWER_LOST])
-def test_what_was_lost_on_the_way_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+async def test_what_was_lost_on_the_way_is_counted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
     monkeypatch.setattr("veiltab.common.rpc.waiting.retries.FIRST_PAUSE", 0.01)
 
-    async def work(stub: Loopback) -> None:
+    async with village(tmp_path, faults=[fault, ""] * 30) as stub:
         result = await run(stub, tmp_path)
         assert (result.counted, result.unanswered, sum(result.refused.values())) == (SIZE, 0, 0)
         assert len(stub.sent) > SIZE
         assert not answers_differ(stub.sent)
         assert counted(stub) == counts_of(stub.sent)
 
-    village(tmp_path, work, faults=[fault, ""] * 30)
-
 
 @pytest.mark.parametrize("fault", [INCIDENT_BEFORE, INCIDENT_AFTER])
-def test_what_the_server_failed_at_is_settled_by_another_run(tmp_path: Path, fault: str) -> None:
-    async def work(stub: Loopback) -> None:
+async def test_what_the_server_failed_at_is_settled_by_another_run(tmp_path: Path, fault: str) -> None:
+    async with village(tmp_path, faults=[fault] * 10) as stub:
         first = await run(stub, tmp_path)
         assert (first.counted, first.unanswered, sum(first.refused.values())) == (SIZE - 10, 10, 0)
         assert Counter(kept(tmp_path).values()) == {State.COUNTED: SIZE - 10, State.WAITING: 10}
@@ -161,15 +152,13 @@ def test_what_the_server_failed_at_is_settled_by_another_run(tmp_path: Path, fau
         assert not answers_differ(stub.sent)
         assert counted(stub) == counts_of(stub.sent)
 
-    village(tmp_path, work, faults=[fault] * 10)
 
-
-def test_a_run_that_is_repeated_repeats_what_it_said(tmp_path: Path) -> None:
+async def test_a_run_that_is_repeated_repeats_what_it_said(tmp_path: Path) -> None:
     """Forged tokens, and tokens that somebody else has spent, are refused in every run alike."""
     forged = [bytes([255]) + token[1:] for token in TOKENS[:4]]
     fleet = fleet_of([*forged, *TOKENS[4:]])
 
-    async def work(stub: Loopback) -> None:
+    async with village(tmp_path) as stub:
         for token in TOKENS[4:7]:
             await stub.Report(report_to_proto(ID, token, "everyone", Category(symbol=0)), 1.0)
         stub.sent.clear()
@@ -178,13 +167,11 @@ def test_a_run_that_is_repeated_repeats_what_it_said(tmp_path: Path) -> None:
         assert (results[0].counted, dict(results[0].refused)) == (SIZE - 7, {"DENIED": 4, "TOKEN_SPENT": 3})
         assert sum(stub.rounds.status(ID, "rosa").reports) == SIZE - 4
 
-    village(tmp_path, work)
 
-
-def test_a_server_that_is_away_for_good_ends_the_run(tmp_path: Path) -> None:
+async def test_a_server_that_is_away_for_good_ends_the_run(tmp_path: Path) -> None:
     """One wait for all of them, not one for each: 33 waits of up to a second would take longer than the guard."""
 
-    async def work(stub: Loopback) -> None:
+    async with village(tmp_path) as stub:
         stub.faults = iter([""] * 7 + [REQUEST_LOST] * 1_000_000)
         async with asyncio.timeout(8):
             result = await run(stub, tmp_path, within=1.0, concurrency=1)
@@ -195,11 +182,10 @@ def test_a_server_that_is_away_for_good_ends_the_run(tmp_path: Path) -> None:
         assert not answers_differ(stub.sent)
         assert counted(stub) == counts_of(stub.sent)
 
-    village(tmp_path, work)
 
+async def test_an_interruption_saves_what_was_settled(tmp_path: Path) -> None:
+    async with village(tmp_path) as stub:
 
-def test_an_interruption_saves_what_was_settled(tmp_path: Path) -> None:
-    async def work(stub: Loopback) -> None:
         async def interrupted() -> None:
             running = asyncio.create_task(run(stub, tmp_path, concurrency=1))
             stub.before = lambda _: running.cancel() if len(stub.sent) == 10 else None  # type: ignore[assignment]
@@ -216,14 +202,13 @@ def test_an_interruption_saves_what_was_settled(tmp_path: Path) -> None:
         assert not answers_differ(stub.sent)
         assert counted(stub) == counts_of(stub.sent)
 
-    village(tmp_path, work)
-
 
 @pytest.mark.parametrize("moment", [1, 2, 20, SIZE])
-def test_a_fleet_that_is_killed_sends_the_same_reports_again(tmp_path: Path, moment: int) -> None:
+async def test_a_fleet_that_is_killed_sends_the_same_reports_again(tmp_path: Path, moment: int) -> None:
     """The files as they are at some moment are what a kill would leave of the fleet."""
 
-    async def work(stub: Loopback) -> None:
+    async with village(tmp_path) as stub:
+
         def copy(_: object) -> None:
             if len(stub.sent) == moment - 1:
                 shutil.copytree(tmp_path / "fleet", tmp_path / "killed" / "fleet")
@@ -235,11 +220,9 @@ def test_a_fleet_that_is_killed_sends_the_same_reports_again(tmp_path: Path, mom
         assert not answers_differ(stub.sent)
         assert counted(stub) == counts_of(stub.sent)
 
-    village(tmp_path, work)
 
-
-def test_a_closed_round_is_not_decided_any_more_but_settled(tmp_path: Path) -> None:
-    async def work(stub: Loopback) -> None:
+async def test_a_closed_round_is_not_decided_any_more_but_settled(tmp_path: Path) -> None:
+    async with village(tmp_path) as stub:
         stub.faults = iter([ANSWER_LOST] * 1_000_000)
         first = await run(stub, tmp_path, fleet=fleet_of(TOKENS[:5]), within=0.3)
         assert first.unanswered == 5
@@ -251,11 +234,10 @@ def test_a_closed_round_is_not_decided_any_more_but_settled(tmp_path: Path) -> N
         assert {request.token for request in stub.sent} == set(TOKENS[:5])
         assert len(kept(tmp_path)) == 5
 
-    village(tmp_path, work)
 
+async def test_a_round_that_closes_meanwhile_refuses_the_rest(tmp_path: Path) -> None:
+    async with village(tmp_path) as stub:
 
-def test_a_round_that_closes_meanwhile_refuses_the_rest(tmp_path: Path) -> None:
-    async def work(stub: Loopback) -> None:
         def close(_: object) -> None:
             if len(stub.sent) == 10:
                 stub.rounds.close_round(ID, "rosa")
@@ -265,12 +247,10 @@ def test_a_round_that_closes_meanwhile_refuses_the_rest(tmp_path: Path) -> None:
         assert (result.counted, dict(result.refused)) == (10, {"ROUND_CLOSED": SIZE - 10})
         assert counted(stub) == counts_of(stub.sent[:10])
 
-    village(tmp_path, work)
-
 
 @pytest.mark.parametrize("state", [RoundState.OPEN, RoundState.CLOSED])
-def test_a_run_in_which_nobody_decides_does_not_bind_the_folder(tmp_path: Path, state: RoundState) -> None:
-    async def work(stub: Loopback) -> None:
+async def test_a_run_in_which_nobody_decides_does_not_bind_the_folder(tmp_path: Path, state: RoundState) -> None:
+    async with village(tmp_path) as stub:
         empty = Fleet(nodes=(), bad_rows=(), digest=bytes(31) + b"1")
         with pytest.raises(InvalidInputError, match="there is no node with a value and a token"):
             await run(stub, tmp_path, fleet=empty, state=state)
@@ -279,11 +259,9 @@ def test_a_run_in_which_nobody_decides_does_not_bind_the_folder(tmp_path: Path, 
             assert late.refused == {"ROUND_CLOSED": SIZE}
         assert (await run(stub, tmp_path)).counted == SIZE
 
-    village(tmp_path, work)
 
-
-def test_a_fleet_answers_from_one_origin_one_round_and_within_its_budget(tmp_path: Path) -> None:
-    async def work(stub: Loopback) -> None:
+async def test_a_fleet_answers_from_one_origin_one_round_and_within_its_budget(tmp_path: Path) -> None:
+    async with village(tmp_path) as stub:
         few = fleet_of(TOKENS[:2])
         await run(stub, tmp_path, fleet=few)
         with pytest.raises(ConflictError, match="from other values or tokens"):
@@ -298,11 +276,9 @@ def test_a_fleet_answers_from_one_origin_one_round_and_within_its_budget(tmp_pat
             await run(stub, tmp_path, fleet=few, spec=plain_round(round_id=OTHER_ID, study_digest="ab" * 32))
         assert len(stub.sent) == 2
 
-    village(tmp_path, work)
 
-
-def test_no_more_reports_are_under_way_than_allowed_and_progress_is_told(tmp_path: Path) -> None:
-    async def work(stub: Loopback) -> None:
+async def test_no_more_reports_are_under_way_than_allowed_and_progress_is_told(tmp_path: Path) -> None:
+    async with village(tmp_path) as stub:
         under_way, most = 0, 0
         report = stub.Report
 
@@ -326,5 +302,3 @@ def test_no_more_reports_are_under_way_than_allowed_and_progress_is_told(tmp_pat
         assert most == 5
         assert told[-1] == (SIZE, SIZE)
         assert told == sorted(told)
-
-    village(tmp_path, work)
