@@ -11,7 +11,7 @@ from tests.common.rpc.test_release_certificate import OTHER_AUTHORITY
 from tests.curator.audit.exported_evidence import PEM, identity
 from tests.node.loopback import ANSWER_LOST, INCIDENT_AFTER, INCIDENT_BEFORE, REQUEST_LOST, Loopback, enrol, serving
 from veiltab.common.collection.oracles import Category
-from veiltab.common.collection.round import RoundState
+from veiltab.common.collection.round import Round, RoundState
 from veiltab.common.collection.round_messages import report_to_proto, round_to_proto, state_to_proto
 from veiltab.common.errors import (
     ClosedRoundError,
@@ -22,7 +22,7 @@ from veiltab.common.errors import (
     UnavailableError,
 )
 from veiltab.common.rpc.parties.identity import Party, Role, utc_now
-from veiltab.common.rpc.parties.signing import signed, signed_to_proto
+from veiltab.common.rpc.parties.signing import SignedText, signed, signed_to_proto
 from veiltab.node.answers.journal import State
 from veiltab.node.answers.sending import Outcome, fetch_round, hand_in, is_answer, server_of
 from veiltab.v1 import collection_pb2
@@ -153,21 +153,26 @@ ROSA = Party(study="poll", role=Role.RESEARCHER, name="rosa")
 
 
 class Answering:
-    """A server that always gives one answer."""
+    """A server that describes a round, and always shows one signature."""
 
-    def __init__(self, answer: collection_pb2.GetRoundResponse) -> None:
-        self._answer = answer
-        self._answer.state = state_to_proto(RoundState.OPEN)
+    def __init__(self, spec: Round, one: SignedText | None = None) -> None:
+        shown = None if one is None else signed_to_proto(one)
+        self._answer = collection_pb2.GetRoundResponse(
+            round=round_to_proto(spec), state=state_to_proto(RoundState.OPEN), signed=shown
+        )
 
     async def GetRound(self, _request: object, timeout: float) -> collection_pb2.GetRoundResponse:  # noqa: ASYNC109, N802 - gRPC's names
         assert timeout
         return self._answer
 
 
-def test_a_server_that_describes_another_round_is_not_believed() -> None:
-    lying = Answering(collection_pb2.GetRoundResponse(round=round_to_proto(plain_round(round_id=OTHER_ID))))
+async def fetched(stub: Answering, authority: bytes = PEM) -> None:
+    await fetch_round(cast("Any", stub), STUDY, authority, ID)
+
+
+async def test_a_server_that_describes_another_round_is_not_believed() -> None:
     with pytest.raises(IntegrityError, match="the server described another round"):
-        asyncio.run(fetch_round(cast("Any", lying), STUDY, PEM, ID))
+        await fetched(Answering(plain_round(round_id=OTHER_ID)))
 
 
 RITA = Party(study="poll", role=Role.RESEARCHER, name="rita")
@@ -176,25 +181,17 @@ SERVER = Party(study="poll", role=Role.SERVER, name="cloud")
 
 
 @pytest.mark.parametrize("signer", [RITA, FOREIGN, SERVER], ids=str)
-def test_a_round_that_its_researcher_did_not_sign_is_not_answered(signer: Party) -> None:
+async def test_a_round_that_its_researcher_did_not_sign_is_not_answered(signer: Party) -> None:
     text = plain_round().to_json()
-    for one in (signed(identity(signer), text, utc_now()), signed(identity(ROSA), f"{text} ", utc_now())):
-        stub = Answering(
-            collection_pb2.GetRoundResponse(round=round_to_proto(plain_round()), signed=signed_to_proto(one))
-        )
+    for one in (signed(identity(signer), text, utc_now()), signed(identity(ROSA), f"{text} ", utc_now()), None):
         with pytest.raises(IntegrityError, match="researcher rosa did not sign this round"):
-            asyncio.run(fetch_round(cast("Any", stub), STUDY, PEM, ID))
-    nothing = Answering(collection_pb2.GetRoundResponse(round=round_to_proto(plain_round())))
-    with pytest.raises(IntegrityError, match="researcher rosa did not sign this round"):
-        asyncio.run(fetch_round(cast("Any", nothing), STUDY, PEM, ID))
+            await fetched(Answering(plain_round(), one))
 
 
-def test_a_signature_under_another_authority_is_not_believed() -> None:
+async def test_a_signature_under_another_authority_is_not_believed() -> None:
     one = signed(identity(ROSA), plain_round().to_json(), utc_now())
-    stub = Answering(collection_pb2.GetRoundResponse(round=round_to_proto(plain_round()), signed=signed_to_proto(one)))
-    other = OTHER_AUTHORITY.certificate.public_bytes(Encoding.PEM)
     with pytest.raises(IntegrityError, match="signature"):
-        asyncio.run(fetch_round(cast("Any", stub), STUDY, other, ID))
+        await fetched(Answering(plain_round(), one), OTHER_AUTHORITY.certificate.public_bytes(Encoding.PEM))
 
 
 def test_nodes_report_to_the_studys_server() -> None:

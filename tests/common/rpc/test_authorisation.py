@@ -294,7 +294,7 @@ async def test_an_open_connection_does_not_outlive_its_certificate(
             await ask(channel)
 
 
-def test_a_stream_does_not_outlive_the_certificate_of_its_caller(
+async def test_a_stream_does_not_outlive_the_certificate_of_its_caller(
     authority: Authority, identity_of: Identities, tmp_path: Path
 ) -> None:
     """It may expire or be revoked: either ends the stream before its next message."""
@@ -312,39 +312,34 @@ def test_a_stream_does_not_outlive_the_certificate_of_its_caller(
         asked_for, curator_pb2.FetchPadRequest.FromString, curator_pb2.FetchPadResponse.SerializeToString
     )
 
-    async def scenario() -> None:
+    async def told(end: Callable[[], object]) -> str:
+        call = raw(channel).unary_stream(fetch, None, curator_pb2.FetchPadResponse.FromString)(b"", timeout=5.0)
+        for total in (1, 2):
+            more.put_nowait(total)
+            assert (await call.read()).total == total
+        end()
+        more.put_nowait(3)
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await call.read()
+        return str(error_from_rpc(refusal.value, "bob"))
+
+    def expire() -> None:
         nonlocal now
+        now += timedelta(days=1000)
 
-        async def told(end: Callable[[], object]) -> str:
-            call = raw(channel).unary_stream(fetch, None, curator_pb2.FetchPadResponse.FromString)(b"", timeout=5.0)
-            for total in (1, 2):
-                more.put_nowait(total)
-                assert (await call.read()).total == total
-            end()
-            more.put_nowait(3)
-            with pytest.raises(grpc.aio.AioRpcError) as refusal:
-                await call.read()
-            return str(error_from_rpc(refusal.value, "bob"))
+    def revoke() -> None:
+        crl.write_bytes(
+            authority.revocation_list([], [identity.certificate_facts.serial], now).public_bytes(Encoding.PEM)
+        )
 
-        def expire() -> None:
-            nonlocal now
-            now += timedelta(days=1000)
-
-        def revoke() -> None:
-            crl.write_bytes(
-                authority.revocation_list([], [identity.certificate_facts.serial], now).public_bytes(Encoding.PEM)
-            )
-
-        async with (
-            build_server(own, [RITA], [registered(fetch, handler)], "localhost:0", clock=lambda: now) as server,
-            connect(identity, BOB, f"localhost:{server.port}") as channel,
-        ):
-            before = now
-            assert "expired" in await told(expire)
-            now = before
-            assert "revoked" in await told(revoke)
-
-    asyncio.run(scenario())
+    async with (
+        build_server(own, [RITA], [registered(fetch, handler)], "localhost:0", clock=lambda: now) as server,
+        connect(identity, BOB, f"localhost:{server.port}") as channel,
+    ):
+        before = now
+        assert "expired" in await told(expire)
+        now = before
+        assert "revoked" in await told(revoke)
 
 
 async def test_refusals_of_one_caller_and_reason_fill_no_log(

@@ -127,27 +127,24 @@ async def requestless(channel: grpc.aio.Channel) -> None:
     await raw(channel).stream_unary(GET)(iter([]), timeout=5.0)
 
 
-def failure_of(
+async def failure_of(
     identity_of: Identities, behaviour: Callable[[Any, Any], Any], attempt: Callable[[grpc.aio.Channel], Any] = ask
 ) -> VeiltabError:
-    async def scenario() -> VeiltabError:
-        async with called(identity_of, answering(behaviour)) as channel:
-            try:
-                await attempt(channel)
-            except VeiltabError as error:
-                return error
-            except grpc.aio.AioRpcError as error:
-                return error_from_rpc(error, "curator bob")
-            raise AssertionError
-
-    return asyncio.run(scenario())
+    async with called(identity_of, answering(behaviour)) as channel:
+        try:
+            await attempt(channel)
+        except VeiltabError as error:
+            return error
+        except grpc.aio.AioRpcError as error:
+            return error_from_rpc(error, "curator bob")
+        raise AssertionError
 
 
 @pytest.mark.parametrize("behaviour", [crash, wrong_type])
-def test_an_unexpected_error_tells_and_logs_no_value(
+async def test_an_unexpected_error_tells_and_logs_no_value(
     behaviour: Callable[[Any, Any], Any], identity_of: Identities, caplog: pytest.LogCaptureFixture
 ) -> None:
-    error = failure_of(identity_of, behaviour)
+    error = await failure_of(identity_of, behaviour)
     assert type(error) is VeiltabError
     assert VALUE not in str(error)
     number = error.problem.rpartition(" ")[2]
@@ -156,15 +153,17 @@ def test_an_unexpected_error_tells_and_logs_no_value(
     assert VALUE not in caplog.text
 
 
-def test_a_handlers_refusal_arrives_as_it_was_raised(identity_of: Identities) -> None:
-    error = failure_of(identity_of, conflict)
+async def test_a_handlers_refusal_arrives_as_it_was_raised(identity_of: Identities) -> None:
+    error = await failure_of(identity_of, conflict)
     assert isinstance(error, ConflictError)
     assert str(error) == "curator bob, release r: another spec is recorded. Use another id."
 
 
 @pytest.mark.parametrize("attempt", [garbled, requestless])
-def test_a_request_that_is_none_is_refused(attempt: Callable[[grpc.aio.Channel], Any], identity_of: Identities) -> None:
-    assert isinstance(failure_of(identity_of, who, attempt), InvalidInputError)
+async def test_a_request_that_is_none_is_refused(
+    attempt: Callable[[grpc.aio.Channel], Any], identity_of: Identities
+) -> None:
+    assert isinstance(await failure_of(identity_of, who, attempt), InvalidInputError)
 
 
 def test_a_refusal_is_logged_with_rpc_reason_and_caller(

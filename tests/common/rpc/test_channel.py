@@ -27,7 +27,7 @@ async def echo(request: Request, _context: object) -> Response:
     return Response(waiting_for=request.release_id)
 
 
-def outcome(
+async def outcome(
     identity_of: Identities,
     behaviour: Callable[[Request, Any], Any],
     *,
@@ -35,14 +35,11 @@ def outcome(
     within: float = 3.0,
     attempt: float = 1.0,
 ) -> Response | VeiltabError:
-    async def scenario() -> Response | VeiltabError:
-        async with called(identity_of, answering(behaviour)) as channel:
-            try:
-                return await call(method(channel), request or Request(), peer=BOB, within=within, attempt=attempt)
-            except VeiltabError as error:
-                return error
-
-    return asyncio.run(scenario())
+    async with called(identity_of, answering(behaviour)) as channel:
+        try:
+            return await call(method(channel), request or Request(), peer=BOB, within=within, attempt=attempt)
+        except VeiltabError as error:
+            return error
 
 
 @pytest.mark.parametrize(
@@ -78,7 +75,7 @@ def test_an_expired_identity_does_not_connect(identity_of: Identities) -> None:
         build_server(identity, [BOB], [], "localhost:0", clock=lambda: late)
 
 
-def test_what_is_not_ready_is_asked_again(identity_of: Identities) -> None:
+async def test_what_is_not_ready_is_asked_again(identity_of: Identities) -> None:
     asked = 0
 
     async def third_time(_request: Request, _context: object) -> Response:
@@ -88,12 +85,12 @@ def test_what_is_not_ready_is_asked_again(identity_of: Identities) -> None:
             raise NotReadyError("not yet")
         return Response(waiting_for="done")
 
-    answer = outcome(identity_of, third_time)
+    answer = await outcome(identity_of, third_time)
     assert isinstance(answer, Response)
     assert (answer.waiting_for, asked) == ("done", 3)
 
 
-def test_a_silent_attempt_is_given_up_and_repeated(identity_of: Identities) -> None:
+async def test_a_silent_attempt_is_given_up_and_repeated(identity_of: Identities) -> None:
     asked = 0
 
     async def second_time(_request: Request, _context: object) -> Response:
@@ -103,20 +100,20 @@ def test_a_silent_attempt_is_given_up_and_repeated(identity_of: Identities) -> N
             await asyncio.Event().wait()
         return Response(waiting_for="done")
 
-    answer = outcome(identity_of, second_time, attempt=0.3)
+    answer = await outcome(identity_of, second_time, attempt=0.3)
     assert isinstance(answer, Response)
     assert asked == 2
 
 
-def test_repeats_end_with_the_time(identity_of: Identities) -> None:
+async def test_repeats_end_with_the_time(identity_of: Identities) -> None:
     async def never_ready(_request: Request, _context: object) -> Response:
         raise NotReadyError("not yet")
 
     # Which of the two depends on where the last attempt is cut off.
-    assert isinstance(outcome(identity_of, never_ready, within=0.7), NotReadyError | UnavailableError)
+    assert isinstance(await outcome(identity_of, never_ready, within=0.7), NotReadyError | UnavailableError)
 
 
-def test_a_refusal_for_good_is_raised_at_once(identity_of: Identities) -> None:
+async def test_a_refusal_for_good_is_raised_at_once(identity_of: Identities) -> None:
     asked = 0
 
     async def conflict(_request: Request, _context: object) -> Response:
@@ -124,7 +121,7 @@ def test_a_refusal_for_good_is_raised_at_once(identity_of: Identities) -> None:
         asked += 1
         raise ConflictError("taken")
 
-    assert isinstance(outcome(identity_of, conflict), ConflictError)
+    assert isinstance(await outcome(identity_of, conflict), ConflictError)
     assert asked == 1
 
 
@@ -156,7 +153,7 @@ async def test_a_peer_that_starts_late_is_reached(identity_of: Identities) -> No
             assert (await waiting).waiting_for == "r"
 
 
-def test_pauses_have_full_jitter_under_a_doubling_bound(
+async def test_pauses_have_full_jitter_under_a_doubling_bound(
     identity_of: Identities, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bounds: list[float] = []
@@ -173,16 +170,16 @@ def test_pauses_have_full_jitter_under_a_doubling_bound(
         raise NotReadyError("not yet")
 
     monkeypatch.setattr(retries, "_jitter", Jitter())
-    assert isinstance(outcome(identity_of, never_ready), ConflictError)
+    assert isinstance(await outcome(identity_of, never_ready), ConflictError)
     assert bounds[:8] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
 
 
-def test_a_message_just_too_long_is_refused_at_either_end(identity_of: Identities) -> None:
+async def test_a_message_just_too_long_is_refused_at_either_end(identity_of: Identities) -> None:
     async def long_answer(_request: Request, _context: object) -> Response:
         return Response(waiting_for="x" * MAX_MESSAGE)
 
-    fits = outcome(identity_of, echo, request=Request(release_id="x" * (1 << 20)))
+    fits = await outcome(identity_of, echo, request=Request(release_id="x" * (1 << 20)))
     assert isinstance(fits, Response)
-    sent = outcome(identity_of, echo, request=Request(release_id="x" * MAX_MESSAGE))
+    sent = await outcome(identity_of, echo, request=Request(release_id="x" * MAX_MESSAGE))
     assert isinstance(sent, InvalidInputError)
-    assert isinstance(outcome(identity_of, long_answer), VeiltabError)
+    assert isinstance(await outcome(identity_of, long_answer), VeiltabError)

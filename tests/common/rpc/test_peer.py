@@ -1,4 +1,3 @@
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
 from typing import TypeAlias
@@ -26,20 +25,17 @@ def stub(channel: grpc.aio.Channel) -> SimpleNamespace:
     return SimpleNamespace(FetchStudy=channel.unary_stream(path, Request.SerializeToString, Response.FromString))
 
 
-def fetched(identity_of: Callable[[Party], Identity], behaviour: Streaming) -> bytes:
+async def fetched(identity_of: Callable[[Party], Identity], behaviour: Streaming) -> bytes:
     handler = grpc.unary_stream_rpc_method_handler(behaviour, Request.FromString, Response.SerializeToString)
     service = grpc.method_handlers_generic_handler("veiltab.v1.ResearcherService", {"FetchStudy": handler})
 
-    async def scenario() -> bytes:
-        serving = [lambda server: server.add_generic_rpc_handlers([service])]
-        async with build_server(identity_of(ROSA), [RITA], serving, "localhost:0") as server:
-            rosa = Peer.at(f"localhost:{server.port}", ROSA, identity_of(RITA), stub)
-            try:
-                return await rosa.fetch(rosa.stub.FetchStudy, Request())
-            finally:
-                await rosa.close()
-
-    return asyncio.run(scenario())
+    serving = [lambda server: server.add_generic_rpc_handlers([service])]
+    async with build_server(identity_of(ROSA), [RITA], serving, "localhost:0") as server:
+        rosa = Peer.at(f"localhost:{server.port}", ROSA, identity_of(RITA), stub)
+        try:
+            return await rosa.fetch(rosa.stub.FetchStudy, Request())
+        finally:
+            await rosa.close()
 
 
 async def half(pieces: int) -> AsyncIterator[Response]:
@@ -47,7 +43,7 @@ async def half(pieces: int) -> AsyncIterator[Response]:
         yield Response(total=len(DATA), chunk=chunk)
 
 
-def test_a_stream_that_breaks_begins_anew(identity_of: Callable[[Party], Identity]) -> None:
+async def test_a_stream_that_breaks_begins_anew(identity_of: Callable[[Party], Identity]) -> None:
     asked = 0
 
     async def second_time(_request: Request, context: Context) -> AsyncIterator[Response]:
@@ -58,11 +54,11 @@ def test_a_stream_that_breaks_begins_anew(identity_of: Callable[[Party], Identit
         if asked == 1:
             await context.abort(grpc.StatusCode.UNAVAILABLE)
 
-    assert fetched(identity_of, second_time) == DATA
+    assert await fetched(identity_of, second_time) == DATA
     assert asked == 2
 
 
-def test_a_stream_that_is_refused_is_not_asked_for_again(identity_of: Callable[[Party], Identity]) -> None:
+async def test_a_stream_that_is_refused_is_not_asked_for_again(identity_of: Callable[[Party], Identity]) -> None:
     asked = 0
 
     async def refusing(_request: Request, _context: Context) -> AsyncIterator[Response]:
@@ -73,5 +69,5 @@ def test_a_stream_that_is_refused_is_not_asked_for_again(identity_of: Callable[[
         raise DeniedError("no")
 
     with pytest.raises(DeniedError):
-        fetched(identity_of, refusing)
+        await fetched(identity_of, refusing)
     assert asked == 1
