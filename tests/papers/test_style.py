@@ -3,16 +3,13 @@
 import re
 import xml.etree.ElementTree as ET
 from math import inf, nan
-from pathlib import Path
 
 import pytest
 
 from veiltab.papers.experiment import Curve, Figure, Mark, Panel, Style
 from veiltab.papers.looks import Looks
 from veiltab.papers.style import draw, element
-from veiltab.researcher.drawing.style import number
 
-ROOT = Path(__file__).parents[2]
 STYLES: tuple[Style, ...] = ("line", "points", "dashed", "dotted", "bars")
 X = (1.0, 2.0, 4.0, 8.0)
 
@@ -52,11 +49,6 @@ def test_missing_and_infinite_numbers_leave_gaps(*, log: bool) -> None:
     draw(figure(panel(odd, Curve(label="one", x=(1.0,), y=(2.0,), style="points"), log=log)))
 
 
-def test_a_mean_outside_its_bar_is_drawn() -> None:
-    low = Curve(label="a", x=(1.0,), y=(1.0,), low=(2.0,), high=(3.0,), style="points")
-    draw(figure(panel(low, log=False)))
-
-
 def test_groups_share_looks_and_others_do_not() -> None:
     a, b, c = curve("a", group="g"), curve("b", group="g"), curve("c")
     looks = Looks((panel(a, b, c),))
@@ -74,11 +66,3 @@ def test_ids_are_the_figures_own_and_nothing_says_when() -> None:
     references = set(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', svg))
     assert {a or b for a, b in references} <= set(ids)
     assert not re.search(r"metadata|dc:date|20\d\d-\d\d", svg)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0, "0"), (10_000, "10,000"), (0.001, "0.001"), (45222, "45,222"), (1e-6, "1e-06"), (2.5e9, "2.5e+09")],
-)
-def test_numbers_are_written_as_people_write_them(value: float, text: str) -> None:
-    assert number(value) == text

@@ -6,8 +6,8 @@ from math import inf, nan
 import pytest
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.papers.experiment import Comparison, Curve, Figure, Mark, Panel
-from veiltab.papers.tables import COLUMNS, as_csv, rows_of, series_of
+from veiltab.papers.experiment import Curve, Figure, Mark, Panel
+from veiltab.papers.tables import COLUMNS, as_csv, series_of
 
 
 def figure(*curves: Curve, title: str = 'a "panel", really') -> Figure:
@@ -37,19 +37,3 @@ def test_series_have_names_of_their_own_and_only_numbers_that_json_has() -> None
     twice = Curve(label="c", x=(), y=())
     with pytest.raises(InvalidInputError, match="same name"):
         series_of([figure(twice, twice)])
-
-
-def test_comparisons_say_whether_they_agree() -> None:
-    rows = rows_of(
-        [
-            Comparison(what="w", source="s", printed=1, ours=1.04, tolerance=0.05),
-            Comparison(what="w", source="s", printed=1, ours=None, tolerance=0.05, note="why"),
-            Comparison(what="w", source="s", printed=1, ours=nan, tolerance=0.05, note="why"),
-        ]
-    )
-    assert [(row["agrees"], row["ours"], row["note"]) for row in rows] == [
-        (True, 1.04, ""),
-        (False, None, "why"),
-        (False, None, "why"),
-    ]
-    assert list(rows[0]) == ["what", "source", "printed", "ours", "tolerance", "agrees", "verdict", "note"]

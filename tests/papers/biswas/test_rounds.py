@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from veiltab.common.collection.oracles.krr import KaryRandomisedResponse
-from veiltab.common.collection.oracles.reports import Category
-from veiltab.common.collection.round_messages import report_to_proto
-from veiltab.papers.biswas.communication import report_length
-from veiltab.papers.biswas.distance_figures import exact_distance, megabytes
+from veiltab.papers.biswas.distance_figures import exact_distance
 from veiltab.papers.biswas.expected_distance import expected_distance
 from veiltab.papers.biswas.populations import NODES, design, randomiser, truth
 from veiltab.papers.biswas.rounds import COMPARED, MODE, distances, draw_rounds, one_round
@@ -67,13 +63,3 @@ def test_the_expected_distance_is_an_integral(bias: float, variance: float) -> N
     by_hand = sum(integrate.quad(lambda x: abs(x) * law.pdf(x), *ends)[0] for ends in ((-70, bias), (bias, 70)))
     found = expected_distance(np.array([bias, bias]), np.array([variance, variance]), 10)
     assert found == pytest.approx(2 * by_hand / 20, rel=1e-4)
-
-
-def test_a_report_has_one_length_and_more_of_them_cost_more() -> None:
-    oracle = KaryRandomisedResponse.from_epsilon(100, randomiser("1").epsilon)
-    lengths = {
-        len(report_to_proto("f" * 32, bytes(range(16)), "everyone", Category(symbol=symbol)).SerializeToString())
-        for symbol in range(100)
-    }
-    assert lengths == {report_length(oracle)}
-    assert megabytes("0.5") == pytest.approx(25_000 * report_length(oracle) / 1e6)

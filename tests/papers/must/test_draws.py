@@ -44,25 +44,6 @@ def test_a_row_is_drawn_as_often_as_the_scheme_says(name: str, design: Design) -
         assert counted(seen.tolist(), (trials * law).tolist()) > ALPHA
 
 
-@pytest.mark.parametrize("name", ["wor", "must.wo", "must.ow"])
-def test_a_stage_without_replacement_repeats_nothing(name: str) -> None:
-    design = Design(population=50, sample=5 if name != "must.ow" else 40, stage=8)
-    subsets = draw(design.scheme(name), 500, np.random.default_rng(3))
-    if name == "wor":
-        assert set(subsets.distinct.tolist()) == {5}
-    if name == "must.ow":
-        assert int(subsets.distinct.max()) <= 8
-    assert subsets.rows.min() >= 0
-    assert subsets.rows.max() < 50
-
-
-def test_distinct_rows_are_those_that_a_set_would_count() -> None:
-    for name in SCHEMES:
-        subsets = draw(SMALL.scheme(name), 200, np.random.default_rng(5))
-        expected = [len(set(rows[used].tolist())) for rows, used in zip(subsets.rows, subsets.used, strict=True)]
-        assert subsets.distinct.tolist() == expected
-
-
 def test_a_scheme_that_is_not_the_paper_s_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="cannot be drawn"):
         draw(OneRespondent(population=5, sample=2), 1, np.random.default_rng(6))
