@@ -155,7 +155,6 @@ def test_grids_by_steps_and_decades() -> None:
         ("grid = [0, 10]\ndecade_points = 2", "decade"),
         ("grid = [1, 10]\ndecade_points = 0", "decade"),
         ("grid = [1]\ndecade_points = 2", "decade"),
-        ("grid = [0, 1, 2, 10]\ndecade_points = 2", "decade"),
         ("grid = [1, 10]\nrecode = { a = 'b' }", "recode"),
         ("grid = [1, 10]\noutside = 'wrap'", "outside"),
         ("grid = [1, 10]\ncategories = ['a', 'b', 'c']", "categories"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.common.study.other import FULL
 from tests.study_page import PAGE, page
 from veiltab.common.study.drafts.draft import DRAFT_TABLES
 from veiltab.common.study.drafts.template import study_template
@@ -17,46 +18,6 @@ from veiltab.common.study.toml_fields import Fields
 from veiltab.curator.officer.policy import load_policy
 
 DOCS = Path(__file__).parents[3] / "docs"
-
-EVERY_TABLE = """
-[study]
-id = "s"
-title = "S"
-hub = "alice"
-[budget]
-epsilon = 1
-[release]
-[server]
-name = "cloud"
-endpoint = "localhost:1"
-[[curator]]
-name = "alice"
-endpoint = "localhost:2"
-id_columns = ["id"]
-[[curator]]
-name = "bob"
-endpoint = "localhost:3"
-complete = true
-id_columns = ["id"]
-[[researcher]]
-name = "rosa"
-endpoint = "localhost:4"
-[[analyst]]
-name = "ana"
-researcher = "rosa"
-[[attribute]]
-name = "sex"
-owner = "alice"
-categories = ["f", "m"]
-missing = "category"
-[nodes]
-name = "fleet"
-budget_epsilon = 1
-[[question]]
-name = "age"
-integers = [1, 3]
-missing = "category"
-"""
 
 
 @pytest.fixture
@@ -122,4 +83,4 @@ def test_what_init_writes_is_a_study_and_names_every_key_of_its_tables() -> None
 
 
 def test_a_study_without_problems_has_none() -> None:
-    assert study_problems(EVERY_TABLE.encode()) == ()
+    assert study_problems(FULL) == ()

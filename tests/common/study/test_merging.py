@@ -89,22 +89,10 @@ def test_a_draft_is_read() -> None:
     ("old", "new", "expected"),
     [
         ("forms =", "form =", "line 5, [draft]: unknown key 'form'. Did you mean 'forms' ("),
-        (
-            "categories =",
-            "categorys =",
-            "line 9, [[attribute]] sex: unknown key 'categorys'. Did you mean 'categories' (",
-        ),
+        ("categories =", "categorys =", "line 9, [[attribute]] sex: unknown key 'categorys'. Did you mean"),
         ('["f", "m"]', '["f", "f"]', "line 6, [[attribute]] sex: category 'f' is listed twice"),
-        (
-            '["f", "m"]',
-            '"f, m"',
-            "line 9, [[attribute]] sex: categories is of another kind. It must be a list of texts.",
-        ),
-        (
-            'owner = "alice"\n',
-            "",
-            "line 6, [[attribute]] sex: there is not one of owner and holders. Name its owner, or all its holders.",
-        ),
+        ('["f", "m"]', '"f, m"', "line 9, [[attribute]] sex: categories is of another kind."),
+        ('owner = "alice"\n', "", "line 6, [[attribute]] sex: there is not one of owner and holders."),
         ('owner = "alice"', 'owner = "bob"', "attribute sex has another owner than alice"),
         ('"9+" = 100 }', '"9+" = 100 }, b = { "9" = 1 }', "forms are not of the id columns"),
         ('"9+"', '"1234"', "forms of id has '1234', which is not a form"),
@@ -131,18 +119,10 @@ def test_an_attribute_stands_once_in_a_draft() -> None:
 def test_drafts_without_conflicts_make_a_study() -> None:
     assert conflicts([ALICE, BOB]) == ()
     study = study_from_bytes(toml_text(merged_tables([ALICE, BOB], FRAME)).encode(), "study.toml")
-    assert (study.id, study.title, study.budget_epsilon, study.budget_delta) == (
-        "pay",
-        "Pay",
-        Decimal("1.5"),
-        Decimal("1e-6"),
-    )
-    assert [(party.name, party.endpoint) for party in (study.server, *study.curators, *study.researchers)] == [
-        ("cloud", "localhost:1"),
-        ("alice", "localhost:2"),
-        ("bob", "localhost:3"),
-        ("rosa", "localhost:4"),
-    ]
+    assert (study.id, study.title) == ("pay", "Pay")
+    assert (study.budget_epsilon, study.budget_delta) == (Decimal("1.5"), Decimal("1e-6"))
+    served = {party.name: party.endpoint for party in (study.server, *study.curators, *study.researchers)}
+    assert served == {name: f"localhost:{n}" for n, name in enumerate(("cloud", "alice", "bob", "rosa"), 1)}
     assert Floors.of(study) == replace(USUAL, population=100, pair_epsilon=Decimal("4.5"), row_epsilon=None)
     assert study.minimum_noise_split == Decimal("0.25")
     assert [curator.id_columns for curator in study.curators] == [("id",), ("person",)]
@@ -238,20 +218,16 @@ def drafts_with(*shapes: str | Sequence[str], steps: Sequence[tuple[str, ...]] =
         (drafts_with("0999", "0999 999 text"), ("zfill:4",)),
         (drafts_with("9+", "VN-99"), ("digits",)),
         (drafts_with("9+", "VN-099"), ("digits", "zfill:3")),
-        (drafts_with("0999999", "9+", "VN-0999999"), ("digits", "zfill:7")),
         (drafts_with("0999999", "9+", "VN-0999999", steps=[(), ("integer",)]), ("digits", "zfill:7")),
         (drafts_with("099-09", "099/99"), ("digits",)),
         (drafts_with("9+", "0999", steps=[("integer",)]), ("integer",)),
         (drafts_with(["9+", "9+"], ["9+", "0999"]), ("integer",)),
         (drafts_with("9+", "9+.0", steps=[("zfill:9",)]), ()),
-        (drafts_with("9+", "aaa"), ()),
         (drafts_with("09999999", "09999999-9"), ()),  # a check digit
-        (drafts_with("099999999", "09999999-9"), ()),
         (drafts_with("99-99", "9999"), ()),
         (drafts_with("099999", "099999/99"), ()),  # a year
         (drafts_with("9+/99", "9+-99"), ()),  # 12/34 and 1/234
         (drafts_with("09999999", "099999999"), ()),  # two numberings of fixed widths
-        (drafts_with("09999", "999999"), ()),
         (drafts_with("0999", "GP-0999 0999"), ()),  # a prefix of a part of the rows
         (drafts_with("0999", "a-0999"), ()),  # letters that differ
         (drafts_with("99,999", "99999"), ()),
@@ -292,18 +268,10 @@ def test_a_part_that_is_written_otherwise_is_named() -> None:
 @pytest.mark.parametrize(
     ("one", "other", "remedy"),
     [
-        (
-            "09999999",
-            "09999999-9",
-            "curator-1 has more groups of digits, such as a check digit, a year or a place. Write",
-        ),
+        ("09999999", "09999999-9", "curator-1 has more groups of digits, such as a check digit, a year or a place."),
         ("99,999", "99999", "Export the ids of curator-0 without a mark between thousands."),
         ("99999", "99\u2423999", "Export the ids of curator-1 without a mark between thousands."),
-        (
-            "99999999",
-            "99999999a",
-            "The ids of curator-1 have letters, such as a check letter or a place. Write into its",
-        ),
+        ("99999999", "99999999a", "The ids of curator-1 have letters, such as a check letter or a place."),
         ("99999999", "9.099999E+09", "Export the column as text from where its digits are whole."),
         ("aaa", "99", "Compare the id columns"),
     ],

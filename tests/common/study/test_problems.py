@@ -2,8 +2,10 @@
 
 import pytest
 
-from tests.common.study.test_keys import EVERY_TABLE
+from tests.common.study.other import FULL
 from veiltab.common.study.problems import MOST_PROBLEMS, study_problems
+
+TEXT = FULL.decode()
 
 
 def problems(text: str) -> list[str]:
@@ -27,27 +29,27 @@ def line_of(text: str, start: str) -> int:
         ("[budget]", "[budjet]", "[budjet]", "unknown table 'budjet'. Did you mean 'budget' ("),
         ("[server]", "[serber]", "[serber]", "unknown table 'serber'. Did you mean 'server' ("),
         ("[[analyst]]", "[[analysts]]", "[[analysts]]", "unknown table 'analysts'. Did you mean 'analyst' ("),
-        (
-            'title = "S"',
-            'title = "S"\nepsilon = 2',
-            "epsilon = 2",
-            "[study]: unknown key 'epsilon'. It belongs to [budget].",
-        ),
-        ('title = "S"', 'title = "S"\nzzz = 2', "zzz", "unknown key 'zzz'. Known keys: id, title, minimum_population"),
-        ('title = "S"\n', "", "[study]", "[study]: title is not there. Add it: one line for people."),
-        ('title = "S"', "title = 5", "title", "[study]: title is of another kind. It must be a text in quotes."),
+        ("title =", "epsilon = 2\ntitle =", "epsilon = 2", "[study]: unknown key 'epsilon'. It belongs to [budget]."),
+        ("title =", "zzz = 2\ntitle =", "zzz", "unknown key 'zzz'. Known keys: id, title, minimum_population"),
+        ('title = "A survey"\n', "", "[study]", "[study]: title is not there. Add it: one line for people."),
+        ('"A survey"', "5", "title", "[study]: title is of another kind. It must be a text in quotes."),
         ("[server]", "[[server]]", "[[server]]", "server is of another kind. It must be a table [server]."),
         ("epsilon = 1", "epsilon = nan", "epsilon", "[budget]: epsilon is not a finite number"),
-        ('"localhost:2"', '"localhost"', 'endpoint = "localhost"', "[[curator]] alice: endpoint = 'localhost' is not"),
+        (
+            '"localhost:7401"',
+            '"localhost"',
+            'endpoint = "localhost"',
+            "[[curator]] alice: endpoint = 'localhost' is not",
+        ),
         ('["f", "m"]', '["f", "f"]', "[[attribute]]", "[[attribute]] sex: category 'f' is listed twice"),
-        ('missing = "category"\n[nodes]', 'missing = "x"\n[nodes]', "missing = ", "missing = 'x' is not a category"),
-        ("[1, 3]", "[3, 1]", "integers = ", "[[question]] age: integers is not [first, last]"),
-        ('title = "S"', 'title = "S', "title", "not a TOML file in UTF-8"),
+        ('missing_values = ["NA"]', 'missing = "x"', 'missing = "x"', "missing = 'x' is not a category"),
+        ("[1, 12]", "[12, 1]", "integers = ", "[[attribute]] hours: integers is not [first, last]"),
+        ('"A survey"', '"A survey', "title", "not a TOML file in UTF-8"),
     ],
 )
 def test_one_mistake_is_named_with_its_line(old: str, new: str, key: str, expected: str) -> None:
-    assert old in EVERY_TABLE
-    text = EVERY_TABLE.replace(old, new, 1)
+    assert old in TEXT
+    text = TEXT.replace(old, new, 1)
     (found,) = problems(text)
     # The file is read from its first line, which is empty.
     assert found.startswith(f"line {line_of(text, key)}")
@@ -57,8 +59,12 @@ def test_one_mistake_is_named_with_its_line(old: str, new: str, key: str, expect
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ('[server]\nname = "cloud"\nendpoint = "localhost:1"\n', "", "there is no [server]. Add it: the cloud server."),
-        ('name = "bob"', 'name = "alice"', "parties are named 'alice' twice."),
+        (
+            '[server]\nname = "cloud"\nendpoint = "localhost:7400"\n',
+            "",
+            "there is no [server]. Add it: the cloud server.",
+        ),
+        ('name = "rita"', 'name = "rosa"', "parties are named 'rosa' twice."),
         (
             'owner = "alice"',
             'owner = "zoe"',
@@ -69,18 +75,18 @@ def test_one_mistake_is_named_with_its_line(old: str, new: str, key: str, expect
     ],
 )
 def test_what_is_wrong_with_the_file_as_a_whole(old: str, new: str, expected: str) -> None:
-    assert old in EVERY_TABLE
-    (found,) = problems(EVERY_TABLE.replace(old, new, 1))
+    assert old in TEXT
+    (found,) = problems(TEXT.replace(old, new, 1))
     assert expected in found
 
 
 def test_many_mistakes_are_named_in_the_order_of_their_lines() -> None:
-    text = EVERY_TABLE
+    text = TEXT
     for old, new in (
         ("title =", "tittle ="),
         ("id_columns =", "id_column ="),
         ('owner = "alice"', 'owner = "alice"\ncolour = "red"'),
-        ("integers = [1, 3]", "integers = [1, 3]\nbins = [0, 1]"),
+        ("integers = [1, 12]", "integers = [1, 12]\nbins = [0, 1]"),
     ):
         text = text.replace(old, new, 1)
     found = problems(text)
@@ -88,18 +94,18 @@ def test_many_mistakes_are_named_in_the_order_of_their_lines() -> None:
         f"line {line_of(text, 'tittle')}, [study]",
         f"line {line_of(text, 'id_column =')}, [[curator]] alice",
         f"line {line_of(text, 'colour')}, [[attribute]] sex",
-        f"line {line_of(text, 'integers')}, [[question]] age",
+        f"line {line_of(text, 'integers')}, [[attribute]] hours",
     ]
 
 
 def test_two_tables_of_a_kind_have_lines_of_their_own() -> None:
-    text = EVERY_TABLE.replace('endpoint = "localhost:3"', 'endpiont = "localhost:3"')
+    text = TEXT.replace('endpoint = "localhost:7402"', 'endpiont = "localhost:7402"')
     (found,) = problems(text)
     assert found.startswith(f"line {line_of(text, 'endpiont')}, [[curator]] bob: unknown key 'endpiont'")
 
 
 def test_a_byte_order_mark_moves_no_line() -> None:
-    text = f"[studio]\n{EVERY_TABLE}"
+    text = f"[studio]\n{TEXT}"
     assert [str(one) for one in study_problems(text.encode("utf-8-sig"))] == problems(text) != []
 
 
