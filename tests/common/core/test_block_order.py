@@ -30,17 +30,6 @@ def test_the_order_is_that_of_the_bytes(blocks: list[bytes], limit: int) -> None
         assert rows_in_order(array) == sorted(range(len(blocks)), key=blocks.__getitem__)
 
 
-@pytest.mark.long
-def test_more_rows_than_the_radix_sort_takes() -> None:
-    blocks = np.random.default_rng(3).integers(0, 256, (2**20 + 1, 16), dtype=np.uint8)
-    blocks[:, :2] = 0  # sixteen rows a word: nearly every row is tied
-    order = rows_in_order(blocks)
-    assert sorted(order) == list(range(len(blocks)))
-    parts = blocks[order].view(">u8")
-    later = (parts[1:, 0] > parts[:-1, 0]) | ((parts[1:, 0] == parts[:-1, 0]) & (parts[1:, 1] > parts[:-1, 1]))
-    assert later.all()
-
-
 def test_words_of_some_rows_order_those_rows() -> None:
     blocks = np.random.default_rng(4).integers(0, 256, (50, 16), dtype=np.uint8)
     some = np.array([3, 7, 20, 49])

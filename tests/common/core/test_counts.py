@@ -140,12 +140,6 @@ def test_of_many_places_it_accepts_what_the_exact_law_has_it_accept(c: int, k: i
         assert accepted(Runs(c, k), level, level / 2) == exact.accepted(level, level / 2)
 
 
-def test_the_law_of_runs_is_that_formula() -> None:
-    for c in range(1, 13):
-        for k in range(1, c + 1):
-            assert runs_law(c, k).law == hypergeometric(c, k).law
-
-
 def slow_lower_tail(law: Binomial, count: int) -> mpmath.mpf:
     """P(X <= count), from the count downwards until twenty digits no longer change."""
     n, p = law.trials, mpmath.mpf(law.p.numerator) / law.p.denominator
@@ -185,13 +179,6 @@ def test_of_very_many_trials_neither_end_is_one_off(law: Binomial) -> None:
                 assert end == 0 or slow_lower_tail(one, end - 1) <= mpmath.mpf(str(level))
 
 
-@pytest.mark.parametrize("law", [*LARGE[:2], LARGE[-1], Binomial(250, Fraction(1, 3))], ids=str)
-def test_tails_of_very_many_trials_have_eighteen_digits(law: Binomial) -> None:
-    fewest, _ = accepted(law, Decimal("1e-9"), Decimal("1e-9"))
-    with mpmath.workdps(40):
-        assert abs(mpmath.mpf(str(at_most(law, fewest))) / slow_lower_tail(law, fewest) - 1) < 1e-18
-
-
 NEAR = [Decimal(f"1e-{digits}") for digits in (2, 3, 4, 6, 9, 12, 16)]
 SMALLEST = Decimal("1e-40")
 SOME = [Binomial(40, Fraction(1, 3)), Binomial(100, Fraction(1, 50)), Binomial(90, 1 - TINY), Runs(12, 5), Runs(60, 30)]
@@ -224,16 +211,6 @@ def test_a_float_decides_nothing_otherwise_however_near_the_level_is(law: CountL
             assert is_upper_tail_within(law, count, level) == (exact.above(count) <= Fraction(level))
 
 
-@pytest.mark.parametrize("law", SOME, ids=str)
-def test_a_level_near_the_tail_of_a_count_accepts_it_or_not_as_the_exact_law_has_it(law: CountLaw) -> None:
-    exact = exact_of(law)
-    for count in exact.law:
-        for level in (*near(exact.below(count)), *near(exact.above(count)), *near(exact.law[count])):
-            if level <= Decimal("0.5"):
-                fewest, most = exact.accepted(level, level)
-                assert is_accepted(law, count, level, level) == (fewest <= count <= most)
-
-
 LARGE_COUNT = st.tuples(st.integers(10**6, 2**32), st.fractions(0, 1, max_denominator=10**9), st.floats(-7, 0))
 
 
@@ -247,16 +224,6 @@ def test_a_float_decides_nothing_otherwise_of_large_counts(
     count = min(max(floor(law.mean + Fraction(deviations) * Fraction(float(law.variance) ** 0.5)), law.least), law.most)
     tail = at_most(law, count)
     assert is_lower_tail_within(law, count, tail * (1 + sign * change)) == (sign > 0)
-
-
-@settings(max_examples=15, deadline=None)
-@given(LARGE_COUNT)
-def test_a_float_of_a_large_count_is_right_to_a_ten_thousandth(case: tuple[int, Fraction, float]) -> None:
-    n, p, deviations = case
-    for law in (Binomial(n, p), Runs(n, max(1, int(n * p)))):
-        count = floor(law.mean + Fraction(deviations) * Fraction(float(law.variance) ** 0.5))
-        if law.least <= count <= law.most:
-            assert law.ln_float(count) == pytest.approx(float(law.ln(count)), abs=1e-4)
 
 
 def convolved(laws: list[Binomial]) -> Exact:
@@ -324,13 +291,3 @@ def test_of_a_sum_it_accepts_what_the_sharpest_bound_does(laws: list[Binomial]) 
         fewest, most = accepted_sum(laws, level, level / 10)
         assert fewest == sharpest(laws, level)
         assert sum(law.trials for law in laws) - most == sharpest(mirrored, level / 10)
-
-
-def test_of_a_workload_the_bounds_of_a_sum_lie_little_further_out_than_those_of_one_count() -> None:
-    level = Decimal("1.25e-10")
-    laws = [Binomial(400 + 7 * table, Fraction(10 + table, 200)) for table in range(131)]
-    mean, variance = (sum(each, Fraction(0)) for each in zip(*((law.mean, law.variance) for law in laws), strict=True))
-    # One binomial count of that mean and about that variance.
-    like = Binomial(round(mean * mean / (mean - variance)), (mean - variance) / mean)
-    for end, exact in zip(accepted_sum(laws, level, level), accepted(like, level, level), strict=True):
-        assert 0 <= abs(end - mean) - abs(exact - mean) < 0.5 * float(variance) ** 0.5
