@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from tests.common.release.slow_noise_tests import columns_of
+from tests.common.release.changed_canaries import columns_of
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.release.receipts.canary_changes import CanaryChanges, ChangesCollector
 from veiltab.common.release.receipts.noise_tests import CanaryOrders
