@@ -13,8 +13,7 @@ import pytest
 from tests.common.privacy.precise import pairs_of
 from veiltab.common.core.mechanism import UNIT, TwoSidedNoise
 from veiltab.common.core.numbers.rounding import ln_above
-from veiltab.common.privacy.coalitions import PAIRS, Coalition, TwoSidedRelease, order_epsilon
-from veiltab.common.privacy.planning.planning import plan_release
+from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease, order_epsilon
 from veiltab.common.schemes import SCHEMES, scheme_of
 
 View = TypeVar("View", bound=Hashable)
@@ -285,29 +284,6 @@ def test_the_noise_of_both_sides_is_one_mechanism(sizes: tuple[int, ...], eighth
         for y, p in zip(cells, after, strict=True):
             found = (1 - Fraction(eighths[1], 8)) * p + Fraction(eighths[1], 8) / len(cells)
             assert found == retention * int(y == x) + (1 - retention) / len(cells)
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "server", "curators", "row"),
-    [("0.1", 0.1842, 0.2113, 4.284), ("0.5", 0.7691, 0.7828, 6.586), ("1", 1.7135, 1.7296, 7.692)],
-)
-def test_the_pairs_of_adult(epsilon: str, server: float, curators: float, row: float) -> None:
-    plan = plan_release(
-        population=45222, cells=24, epsilon=Decimal(epsilon), delta=Decimal("1e-6"), noise_split=Decimal("0.5")
-    )
-    found = pairs_of(plan.release, Decimal("1e-6"))
-    assert tuple(found) == PAIRS
-    assert float(found[Coalition.DESK_AND_SERVER] or 0) == pytest.approx(server, abs=1e-4)
-    assert float(found[Coalition.ANALYST_AND_CURATORS] or 0) == pytest.approx(curators, abs=1e-4)
-    assert float(plan.release.row_epsilon) == pytest.approx(row, abs=1e-3)
-
-
-def test_ten_million_rows_are_answered() -> None:
-    plan = plan_release(
-        population=10**7, cells=10**4, epsilon=Decimal("0.3"), delta=Decimal("1e-8"), noise_split=Decimal("0.5")
-    )
-    found = pairs_of(plan.release, Decimal("1e-8"))
-    assert all(each is not None and each > Decimal("0.3") for each in found.values())
 
 
 @pytest.mark.parametrize("name", SCHEMES)

@@ -101,38 +101,6 @@ def test_no_adversary_exceeds_the_budget_of_squares(most: tuple[int, ...], e: Fr
     assert found >= delta(together([KINDS[kind] for kind in most]), e)
 
 
-def test_the_exact_composition_is_no_ledger() -> None:
-    first, second = response(Fraction(2)), response(Fraction(3, 2))
-    e = Fraction(5, 2)
-    allowed = delta(together([first, second]), e)
-    kinds = (first, second, leak(allowed))
-
-    def keeps(ran: Sequence[Law]) -> bool:
-        return delta(together(ran), e) <= allowed
-
-    # Each pair keeps the budget if it is chosen beforehand. The adversary begins with the second; after a result that
-    # speaks for the first table, the first tells most, and after the other, of probability 2/5, the leak.
-    assert keeps([first, leak(allowed)])
-    assert keeps([first, second])
-    assert worst(kinds, keeps, e, 2) == allowed * Fraction(7, 5)
-
-
-def test_the_squares_hold_where_the_exact_composition_fails() -> None:
-    first, second = response(Fraction(2)), response(Fraction(3, 2))
-    e = Fraction(5, 2)
-    kinds = (first, second, leak(delta(together([first, second]), e)))
-    slack = float(delta(together([first, second]), e)) * 1.01
-    prices = {law: priced(law, slack) for law in kinds}
-    budget = composed_price([prices[first], prices[second]])
-
-    def fits(ran: Sequence[Law]) -> bool:
-        spent = composed_price([prices[law] for law in ran])
-        return spent.mu <= budget.mu and spent.slack <= budget.slack
-
-    found = worst(kinds, fits, e, 2)
-    assert delta(together([first, second]), e) < found <= Fraction(budget.delta(log(e)))
-
-
 def test_pure_epsilons_are_a_filter_beside_the_squares() -> None:
     # The lemma: a rule that admits nothing more once it refused may stand beside another at no cost.
     prices = {law: priced(law, SLACK) for law in KINDS[:3]}

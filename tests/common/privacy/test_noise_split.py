@@ -110,22 +110,6 @@ def test_a_cap_on_pairs_is_kept_and_used(sample: int | None, delta: str | None, 
     assert plan.pure_epsilon <= Decimal("0.8") or plan.description.delta(0.8) <= float(at)
 
 
-@pytest.mark.long
-def test_a_cap_that_does_not_bind_changes_nothing() -> None:
-    def planned(cap: Decimal | None) -> object:
-        return plan_release(
-            population=2000,
-            cells=6,
-            epsilon=Decimal("0.3"),
-            delta=Decimal("1e-6"),
-            noise_split=Decimal("0.5"),
-            max_pair_epsilon=cap,
-        ).mechanism
-
-    assert planned(Decimal(3)) == planned(None)
-    assert planned(Decimal("0.31")) != planned(None)
-
-
 def test_a_cap_on_a_row_is_about_the_servers_noise() -> None:
     plan = plan_release(
         population=2000,

@@ -97,19 +97,3 @@ def test_what_is_left_out_by_independent_coins_costs_theorem_a_at_the_noise_that
             cases += 1
     # 180 of them, over all parameters.
     assert cases == 10
-
-
-def test_without_an_order_of_its_own_the_bound_is_attained() -> None:
-    found = attained(3, [Fraction(1, 2)] * 3, nothing(3, 3))
-    assert all(delta == theorem(3, 3, Fraction(1, 2), e) for e, delta in found.items())
-
-
-def test_of_a_few_rows_what_is_left_out_of_fixed_ones_can_cost_more_than_its_mean() -> None:
-    exceeds = []
-    for rows, cells in product((2, 3), (2, 3)):
-        for first, others in product(BLANKETS, BLANKETS):
-            blankets = [first] + [others] * (rows - 1)
-            mean = sum(blankets, Fraction(0)) / rows
-            found = attained(cells, blankets, nothing(cells, rows))
-            exceeds += [delta - theorem(cells, rows, mean, e) for e, delta in found.items()]
-    assert max(exceeds) > Fraction(17, 100)

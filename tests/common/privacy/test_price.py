@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 from fractions import Fraction
-from math import exp, inf, log
+from math import inf, log
 
 import mpmath
 import numpy as np
@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.common.privacy.enumeration import enumerated
-from tests.common.privacy.verified_price import dominates, is_price
-from veiltab.common.core.numbers.elementary import Floats
+from tests.common.privacy.verified_price import is_price
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.domination import holds, least_mu
+from veiltab.common.privacy.domination import holds
 from veiltab.common.privacy.gaussian import delta_above
 from veiltab.common.privacy.pricing.price import (
     Price,
@@ -85,22 +84,6 @@ def test_a_price_is_worse_than_the_release_in_exact_rationals(
             assert mpmath.mpf(exact.numerator) / exact.denominator <= allowed
 
 
-def test_a_smaller_mu_would_not_be_a_price() -> None:
-    n, m, cells, gamma, slack = 9, 9, 3, Fraction(5, 2), Decimal("1e-7")
-    found = price(release(n, m, cells, "5/2"), slack)
-    with mpmath.workdps(40):
-        excesses = []
-        for step in range(60):
-            e = 1 + (gamma - 1) * Fraction(step, 60)
-            exact = enumerated(n, m, cells, gamma, e)
-            excesses.append(
-                mpmath.mpf(exact.numerator) / exact.denominator
-                - exact_gaussian(found.mu * Decimal("0.998"), e)
-                - mpmath.mpf("1e-7")
-            )
-    assert max(excesses) > 0
-
-
 ADULT = release(45222, 45222, 24, "356.8")
 
 
@@ -115,11 +98,6 @@ def test_the_price_of_adult(slack: str, mu: float) -> None:
     for epsilon in np.linspace(0, 0.6, 60):
         allowed = (1 - float(slack)) * delta_above(float(found.mu), epsilon) + float(slack)
         assert certificate.delta(float(epsilon)) <= allowed
-
-
-def test_a_price_says_hardly_more_than_the_exact_epsilon() -> None:
-    assert price(ADULT, Decimal("1e-7")).epsilon(1e-6) == pytest.approx(0.5015, rel=3e-3)
-    assert price(ADULT, Decimal("1e-7")).epsilon(1e-6) >= 0.5
 
 
 @pytest.mark.parametrize(
@@ -183,20 +161,6 @@ def test_the_pure_price_is_a_little_above_epsilon(epsilon: str, ratio: float | N
     assert float(found.mu) == pytest.approx(0 if ratio is None else float(epsilon) * ratio, rel=1e-3)
 
 
-@given(st.floats(0.05, 8))
-@settings(max_examples=40, deadline=None)
-def test_randomised_response_is_covered_by_its_pure_price(epsilon0: float) -> None:
-    # Up to the rounding of its end points, (*) of randomised response holds with the pure price, and not with less.
-    found = float(price_of_pure_epsilon(Decimal(epsilon0)).mu)
-
-    def profile(epsilons: Floats) -> Floats:
-        return np.maximum(exp(epsilon0) - np.exp(epsilons), 0) / (1 + exp(epsilon0))
-
-    assert dominates(found * (1 + 1e-3), 1e-12, profile, pure_epsilon=epsilon0)
-    assert not dominates(found * (1 - 1e-3), 1e-12, profile, pure_epsilon=epsilon0)
-    assert least_mu(profile, slack=lambda _: 1e-12, pure_epsilon=epsilon0) == pytest.approx(found, rel=1e-3)
-
-
 @pytest.mark.parametrize("epsilon0", [0.05, 0.7, 3.0, 12.0])
 def test_rho_bounds_the_renyi_divergence_of_randomised_response(epsilon0: float) -> None:
     of = price_of_pure_epsilon(Decimal(str(epsilon0)))
@@ -234,17 +198,7 @@ def test_between_two_points_the_chord_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "mu"),
-    [
-        ("0.1", "1e-6", 0.02736),
-        ("0.3", "1e-6", 0.07652),
-        ("0.5", "1e-6", 0.12342),
-        ("1", "1e-6", 0.23550),
-        ("2", "1e-6", 0.44626),
-        ("3", "1e-6", 0.64492),
-        ("1", "1e-9", 0.18140),
-        ("3", "1e-9", 0.51301),
-    ],
+    ("epsilon", "delta", "mu"), [("0.1", "1e-6", 0.02736), ("1", "1e-6", 0.23550), ("3", "1e-9", 0.51301)]
 )
 def test_budgets(epsilon: str, delta: str, mu: float) -> None:
     budget = price_budget(Decimal(epsilon), Decimal(delta))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from veiltab.common.collection.oracles import ORACLE_NAMES, Oracle, oracle_for, oracle_of
+from veiltab.common.collection.oracles import Oracle, oracle_for, oracle_of
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.shuffle import OrderCertificate
 from veiltab.common.privacy.shuffle_two_level import Blanket, CrowdCertificate, _largest
@@ -210,8 +210,7 @@ def check_attained(oracle: Oracle, nodes: int, reports: int, ratio: float, other
 
 @pytest.mark.parametrize("name", ["oue", "olh", "ss"])
 @pytest.mark.parametrize(
-    ("nodes", "reports", "size", "epsilon"),
-    [(400, 400, 20, "1"), (2000, 2000, 20, "0.5"), (10_000, 2000, 100, "2")],
+    ("nodes", "reports", "size", "epsilon"), [(400, 400, 20, "1"), (2000, 2000, 20, "0.5"), (10_000, 2000, 100, "2")]
 )
 def test_a_pair_of_tables_attains_nearly_what_is_certified(
     name: str, nodes: int, reports: int, size: int, epsilon: str
@@ -228,15 +227,6 @@ def test_two_values_are_certified_nearly_as_they_are_attained(nodes: int, epsilo
     assert certified < 0.95 * OrderCertificate(population=nodes, sample=nodes, cells=2, gamma=oracle.gamma).epsilon(
         1e-6
     )
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("epsilon", ["0.25", "0.5", "1", "1.5", "2", "3", "4"])
-@pytest.mark.parametrize("nodes", [1000, 10_000, 1_000_000])
-def test_the_certificate_is_near_what_is_attained_in_all_of_the_range(nodes: int, epsilon: str) -> None:
-    for name in ("oue", "olh", "ss"):
-        oracle = oracle_for(name, 50, Decimal(epsilon))
-        check_attained(oracle, nodes, nodes, 1.05)
 
 
 def test_the_largest_law_is_larger_in_convex_order_than_all() -> None:
@@ -256,14 +246,6 @@ def test_k_ary_randomised_response_and_subsets_of_one_value_have_the_exact_certi
         assert certificate_of(oracle, 400, 100) == own
         crowd = CrowdCertificate(population=400, sample=100, blanket=oracle.blanket)
         assert own.delta(0.1) <= crowd.delta(0.1)
-
-
-@pytest.mark.parametrize("name", ORACLE_NAMES)
-def test_more_noise_and_more_nodes_guarantee_more(name: str) -> None:
-    weak, strong = (oracle_for(name, 20, Decimal(epsilon)) for epsilon in ("1", "2"))
-    assert certificate_of(weak, 250, 250).epsilon(1e-6) < certificate_of(strong, 250, 250).epsilon(1e-6)
-    assert certificate_of(weak, 1000, 250).epsilon(1e-6) < certificate_of(weak, 250, 250).epsilon(1e-6)
-    assert certificate_of(weak, 1000, 1000).epsilon(1e-6) < certificate_of(weak, 250, 250).epsilon(1e-6)
 
 
 @pytest.mark.parametrize("name", ["oue", "olh"])

@@ -23,9 +23,7 @@ def dominates(mu: float, slack: float, profile: domination.Profile, *, pure_epsi
     if not domination._is_within_floats(profile, slack, pure_epsilon):
         return False
     epsilons = np.linspace(
-        0,
-        domination._top(profile, slack, mu, min(pure_epsilon, LARGEST_EPSILON)),
-        4 * domination._INTERVALS + 1,
+        0, domination._top(profile, slack, mu, min(pure_epsilon, LARGEST_EPSILON)), 4 * domination._INTERVALS + 1
     )
     deltas = domination._convex(epsilons, profile(epsilons))
     for _ in range(domination._ROUNDS):
