@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.common.linkage.small_links import Row, hub_links, keys_of
+from tests.common.linkage.small_links import Row, hub_links
 from veiltab.common.linkage.hub_rule import accept
 from veiltab.play.linkage.open_rule import candidates, first_candidates, resolve
 
@@ -92,61 +92,6 @@ def test_of_three_passes_in_all_small_tables() -> None:
     assert most_changed(hub_links, alphabet(2, 2, 2, missing=False), 3, 4) == (1, 2)
 
 
-def tree(passes: int) -> tuple[list[Row], list[Row], Row]:
-    """Return (spoke, hub, added row) for which a rule by which linked rows leave both tables loses (3^p - 1)/2 links.
-
-    A row in one world and not in the other shares its key of the next pass with one pair of its side, which it keeps
-    apart or frees; each such pair is fresh, so what differs triples from pass to pass.
-    """
-    pairs: list[tuple[list[int | None], list[int | None]]] = []
-    fresh = iter(range(1, 10**6))
-
-    def grow(loose: list[list[int | None]], at: int) -> None:
-        """`loose` are rows left in one world alone when the pass begins."""
-        if at == passes:
-            return
-        more: list[list[int | None]] = []
-        for row in loose:
-            value = next(fresh)
-            row[at] = value
-            spoke: list[int | None] = [None] * passes
-            hub: list[int | None] = [None] * passes
-            spoke[at] = hub[at] = value
-            pairs.append((spoke, hub))
-            # The pair links in one world alone, so its rows are left in the other.
-            more += [row, spoke, hub]
-        grow(more, at + 1)
-
-    added: list[int | None] = [None] * passes
-    grow([added], 0)
-    return [tuple(one) for one, _ in pairs], [tuple(other) for _, other in pairs], tuple(added)
-
-
-def wide_keys(rows: Sequence[Row], number: int) -> list[tuple[bytes, ...]]:
-    return [() if row[number] is None else (f"{number} {row[number]}".encode(),) for row in rows]
-
-
-def linked(spoke: Sequence[Row], hub: Sequence[Row]) -> set[tuple[int, int]]:
-    steps = [(n, wide_keys(hub, n), wide_keys(spoke, n)) for n in range(len(hub[0]))]
-    return set(resolve(first_candidates(steps, len(spoke))).items())
-
-
-@pytest.mark.parametrize(("passes", "rows"), [(1, 1), (2, 4), (3, 13), (4, 40)])
-def test_of_a_tree_of_links_one_row_changes_one(passes: int, rows: int) -> None:
-    spoke, hub, added = tree(passes)
-    assert len(spoke) == rows
-    assert rows_changed(linked(spoke, hub), linked([*spoke, added], hub)) == 1
-
-
-def test_a_row_of_the_hub_changes_as_many_links_as_there_are_passes() -> None:
-    passes = 10
-    rows: list[Row] = [tuple(place if n == place else None for n in range(passes)) for place in range(passes)]
-    everywhere: Row = tuple(range(passes))
-    assert len(linked(rows, rows)) == passes
-    assert len(linked(rows, [*rows, everywhere])) == 0
-    assert rows_changed(linked(rows, rows), linked([*rows, everywhere], rows)) == 1
-
-
 def test_the_earliest_pass_wins_and_a_tie_links_nobody() -> None:
     assert resolve([(2, 7), (1, 7), None, (3, 7)]) == {7: 1}
     assert resolve([(1, 7), (1, 7), (2, 7), (2, 8)]) == {8: 3}
@@ -179,13 +124,3 @@ def test_the_order_of_rows_does_not_count() -> None:
         places, hub_places = (chance.permutation(12).tolist() for _ in range(2))
         shuffled = hub_links([spoke[place] for place in places], [hub[place] for place in hub_places])
         assert {places[row]: hub_places[hub_row] for row, hub_row in shuffled.items()} == hub_links(spoke, hub)
-
-
-def test_one_more_row_asks_for_the_same_candidates_and_its_own() -> None:
-    chance = np.random.default_rng(8)
-    rows = alphabet(3, 3, missing=True)
-    for _ in range(50):
-        hub, spoke = ([rows[place] for place in chance.integers(len(rows), size=9)] for _ in range(2))
-        steps = [(n, keys_of(hub, n), keys_of([*spoke, rows[0]], n)) for n in range(2)]
-        fewer = [(n, hub_keys, keys[:-1]) for n, hub_keys, keys in steps]
-        assert first_candidates(steps, 10)[:-1] == first_candidates(fewer, 9)

@@ -121,13 +121,6 @@ def test_people_of_both_tables_are_exact_where_errors_are_independent() -> None:
     assert recall(links, wrong, None) is None
 
 
-def test_nothing_is_said_of_people_where_no_pair_agrees() -> None:
-    nobody = Agreement(
-        all_four=0, without_postcode=0, without_birth=0, family_differs=0, given_differs=0, names_swapped=0, dated=1
-    )
-    assert common_people(nobody) is None
-
-
 def tail(wrong: int, tested: int, p: Fraction) -> Fraction:
     """P(Bin(tested, p) >= wrong), exactly."""
     top, bottom = p.numerator, p.denominator
