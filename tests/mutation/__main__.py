@@ -5,7 +5,6 @@ it, and, if these notice nothing, all tests of the mirror's folder. A survivor i
 nothing that anybody can see: who reads the list decides.
 """
 
-import json
 import os
 import random
 import re
@@ -18,7 +17,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
 
@@ -81,15 +79,6 @@ _MEMORY = 8 * 2**30
 """Bytes of address space that a mutant may take before it counts as noticed."""
 
 _ENDING_SECONDS = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Survivor:
-    """A mutant that no test noticed."""
-
-    place: str
-    before: str
-    after: str
 
 
 class Copy:
@@ -199,21 +188,20 @@ def sampled(root: Path, names: Sequence[str], most: int, seed: int) -> list[tupl
     return [one for one in turns if one is not None][:most]
 
 
-def survivors_of(copy: Copy, sample: Sequence[tuple[str, Mutant]]) -> list[Survivor]:
-    """Return the mutants of a sample that no test of their modules notices.
+def survivors_of(copy: Copy, sample: Sequence[tuple[str, Mutant]]) -> list[str]:
+    """Return the mutants of a sample that no test of their modules notices: where, what stood there, what stands now.
 
     Raises:
         click.ClickException: the tests of an unchanged module fail.
     """
-    survivors: list[Survivor] = []
+    survivors: list[str] = []
     for number, (module, mutant) in enumerate(sorted(sample, key=lambda one: (one[0], one[1].line)), 1):
         steps = nearest_tests(copy.root, module)
         noticed = any(copy.notices(module, mutant, tests) for tests in steps)
-        place = f"{module}:{mutant.line}"
-        outcome = "noticed" if noticed else "SURVIVED"
-        click.echo(f"{number}/{len(sample)} {place}  {mutant.before}  ->  {mutant.after}  {outcome}", err=True)
+        change = f"{module}:{mutant.line}  {mutant.before}  ->  {mutant.after}"
+        click.echo(f"{number}/{len(sample)} {change}  {'noticed' if noticed else 'SURVIVED'}", err=True)
         if not noticed:
-            survivors.append(Survivor(place=place, before=mutant.before, after=mutant.after))
+            survivors.append(change)
     return survivors
 
 
@@ -223,8 +211,7 @@ def survivors_of(copy: Copy, sample: Sequence[tuple[str, Mutant]]) -> list[Survi
 )
 @click.option("--most", type=click.IntRange(min=1), default=150, show_default=True, help="Mutants to try.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Which of all mutants are tried.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def main(patterns: tuple[str, ...], most: int, seed: int, *, as_json: bool) -> None:
+def main(patterns: tuple[str, ...], most: int, seed: int) -> None:
     """Try mutants of the core and print those that no test notices."""
     # A shell that runs this in the background has both ignore the interrupt with which tests are ended.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -234,12 +221,8 @@ def main(patterns: tuple[str, ...], most: int, seed: int, *, as_json: bool) -> N
         sample = sampled(copy.root, modules(copy.root, patterns or CORE), most, seed)
         survivors = survivors_of(copy, sample)
     tried, noticed = len(sample), len(sample) - len(survivors)
-    if as_json:
-        facts = {"seed": seed, "tried": tried, "noticed": noticed, "survivors": [asdict(one) for one in survivors]}
-        click.echo(json.dumps(facts, indent=2))
-        return
     for one in survivors:
-        click.echo(f"{one.place}  {one.before}  ->  {one.after}")
+        click.echo(one)
     click.echo(f"{noticed} of {tried} mutants noticed ({noticed / tried:.1%})")
 
 

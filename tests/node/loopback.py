@@ -112,11 +112,7 @@ async def serving(study: Study, folder: Path, faults: Iterable[str] = ()) -> Asy
 
 
 def enrol(
-    rounds: RoundKeeper,
-    spec: Round,
-    tokens: Iterable[bytes],
-    stratum: str = "everyone",
-    pki: Path | None = None,
+    rounds: RoundKeeper, spec: Round, tokens: Iterable[bytes], stratum: str = "everyone", pki: Path | None = None
 ) -> None:
     """Open a round that its researcher signs, by the certificate of a folder or one of the tests, and enrol tokens."""
     party = Party(study="poll", role=Role.RESEARCHER, name=spec.researcher)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.common.collection.rounds import EVERYBODY, ID, OTHER_ID, PLAIN, STUDY, plain_round, round_with, study
-from tests.node.loopback import ANSWER_LOST, INCIDENT_AFTER, REQUEST_LOST, Loopback, ended, enrol
+from tests.node.loopback import ANSWER_LOST, REQUEST_LOST, Loopback, ended, enrol
 from tests.protocol.relays import proxied
 from veiltab.common.collection.oracles import Category
 from veiltab.common.collection.round import Round, Stratum
@@ -24,7 +24,6 @@ from veiltab.common.errors import (
     NotFoundError,
     SpentTokenError,
     UnavailableError,
-    VeiltabError,
 )
 from veiltab.common.storage.files import OwnedFolder
 from veiltab.deploy.pki.certificates import init_pki
@@ -173,14 +172,6 @@ def test_rounds_that_take_nothing_decide_nothing(device: Device) -> None:
         assert journal.decisions(ID) == {}
 
 
-def test_an_answer_that_was_lost_is_asked_for_again(device: Device) -> None:
-    device.open(plain_round())
-    device.stub.faults = iter([ANSWER_LOST])
-    assert device.report() is State.COUNTED
-    assert len(device.stub.sent) == 2
-    assert counted_as_sent(device)
-
-
 @pytest.mark.parametrize("fault", [REQUEST_LOST, ANSWER_LOST])
 def test_without_an_answer_the_same_report_is_handed_in_later(device: Device, fault: str) -> None:
     device.open(plain_round())
@@ -192,16 +183,6 @@ def test_without_an_answer_the_same_report_is_handed_in_later(device: Device, fa
     # The token of the first call goes with it, whatever the second one is given.
     assert device.report("9", TOKENS[1]) is State.COUNTED
     assert {request.token for request in device.stub.sent} == {TOKENS[0]}
-    assert counted_as_sent(device)
-
-
-def test_a_failure_of_the_servers_own_is_told_and_settled_later(device: Device) -> None:
-    device.open(plain_round())
-    device.stub.faults = iter([INCIDENT_AFTER])
-    with pytest.raises(VeiltabError, match="incident"):
-        device.report()
-    assert device.kept() is State.WAITING
-    assert device.report(token=TOKENS[1]) is State.COUNTED
     assert counted_as_sent(device)
 
 

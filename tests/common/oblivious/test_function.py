@@ -1,7 +1,6 @@
 """Rows and values of both sides: by definition, by known answers, and with one person more or less."""
 
 import hashlib
-import random
 from itertools import pairwise
 
 import numpy as np
@@ -129,29 +128,3 @@ def test_one_person_more_or_less_changes_no_match_but_its_own() -> None:
         assert [one == other for one, other in zip(own, there, strict=False)] == [
             place != gone for place in range(9300)
         ]
-
-
-def bins_of(ids: tuple[int, ...], bins: int) -> dict[int, int]:
-    """Place ids by cuckoo hashing: the bin of each, of the three that it has."""
-    coins, places, owners = random.Random(5), dict[int, int](), dict[int, int]()  # noqa: S311 - a simulation
-    for each in ids:
-        waits = each
-        while True:
-            choices = random.Random(waits).sample(range(bins), 3)  # noqa: S311 - as above
-            free = [one for one in choices if one not in owners]
-            place = free[0] if free else coins.choice(choices)
-            owners[place], waits = waits, owners.get(place, -1)
-            places[owners[place]] = place
-            if waits < 0:
-                break
-    return places
-
-
-def test_in_bins_one_person_would_change_those_of_others() -> None:
-    """A hub that has a person in three rows, a bin each, sees its bin: so this store is no cuckoo table."""
-    whole = bins_of(tuple(range(300)), 390)
-    moved = [
-        sum(place != whole[one] for one, place in bins_of((*range(gone), *range(gone + 1, 300)), 390).items())
-        for gone in range(0, 300, 10)
-    ]
-    assert sum(moved) > 10 * len(moved)

@@ -217,9 +217,6 @@ def test_a_package_that_is_not_installed_is_named(
 
 
 def test_what_was_opened_is_closed_when_another_sink_cannot_be(identity: Identity) -> None:
-    with (
-        pytest.raises(InvalidInputError, match="PORT or HOST:PORT"),
-        observing(identity, lambda: SEEN, metrics="x"),
-    ):
+    with pytest.raises(InvalidInputError, match="PORT or HOST:PORT"), observing(identity, lambda: SEEN, metrics="x"):
         pass
     assert not logging.getLogger("veiltab.common.observe.steps").handlers

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from veiltab.common.errors import BudgetExceededError, NotReadyError, UnavailableError, VeiltabError
+from veiltab.common.errors import BudgetExceededError, NotReadyError, UnavailableError
 from veiltab.common.observe.sinks import HEARD, listening
 from veiltab.common.observe.steps import release_ended, state_left, step
 from veiltab.common.process.logs import JsonFormatter, log_to_stderr
@@ -132,10 +132,3 @@ def test_each_call_has_an_id_of_its_own_and_what_it_starts_has_it_too(heard: lis
     assert all(len(one) == 16 and int(one, 16) >= 0 for one in ids)
     assert sorted(line["request"] for line in heard) == sorted(ids)
     assert current_request() == ""
-
-
-def test_a_veiltab_error_passes_unchanged() -> None:
-    error = VeiltabError("gone")
-    with pytest.raises(VeiltabError) as caught, step("plan"):
-        raise error
-    assert caught.value is error

@@ -31,36 +31,3 @@ def test_temporary_arrays_do_not_fault_again() -> None:
     without, kept = faults(keep=False), faults(keep=True)
     assert without > 10_000  # 50 turns, 8 MiB, 4 KiB a page: about 100,000
     assert kept < without / 10
-
-
-THREADS = """
-import threading
-import numpy as np
-from veiltab.common.process.memory import keep_freed_memory
-if {keep}:
-    keep_freed_memory()
-kept, together = [], threading.Barrier(4)
-def work():
-    together.wait()
-    kept.extend(np.ones(2**20, np.uint8) for _ in range(10))
-    together.wait()
-threads = [threading.Thread(target=work) for _ in range(4)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-with open("/proc/self/smaps") as maps:
-    lines = maps.read().split("[heap]", 1)[1].splitlines()
-print(next(int(line.split()[1]) for line in lines if line.startswith("Anonymous:")))
-"""
-
-
-def heap_kibibytes(*, keep: bool) -> int:
-    run = subprocess.run([sys.executable, "-c", THREADS.format(keep=keep)], check=True, capture_output=True, text=True)
-    return int(run.stdout)
-
-
-@pytest.mark.long
-@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="malloc is not glibc's")
-def test_the_memory_of_all_threads_lies_in_one_place() -> None:
-    assert heap_kibibytes(keep=False) < 40 * 1024 <= heap_kibibytes(keep=True)

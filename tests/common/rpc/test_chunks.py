@@ -2,7 +2,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from hashlib import sha256
-from itertools import permutations
 from pathlib import Path
 
 import grpc
@@ -185,13 +184,6 @@ def test_nothing_past_the_total_is_handed_on() -> None:
         return seen
 
     assert asyncio.run(scenario()) == [b"first", b"second"]
-
-
-def test_only_the_right_order_is_accepted() -> None:
-    for order in permutations(range(3)):
-        if order != (0, 1, 2):
-            with pytest.raises(IntegrityError):
-                read([responses()[index] for index in order])
 
 
 def test_a_total_known_beforehand_must_be_met() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -86,15 +86,9 @@ def test_a_name_that_is_none_is_refused(name: str) -> None:
     [
         "",
         "veiltab://survey/curator",
-        "veiltab://survey/curator/alice/",
         "veiltab://survey/curator/alice#x",
-        "veiltab:survey/curator/alice",
         "VEILTAB://survey/curator/alice",
-        "https://survey/curator/alice",
-        " veiltab://survey/curator/alice",
         "veiltab://survey/curator/alice\n",
-        "veiltab://survey/CURATOR/alice",
-        "veiltab://survey/root/alice",
         "veiltab://user@survey/curator/alice",
         "veiltab://survey/curator/%61lice",
     ],
@@ -183,12 +177,6 @@ def rogue() -> Authority:
     return new_authority("survey", since=SINCE, until=UNTIL)
 
 
-def test_an_authority_with_the_same_name_and_another_key_does_not_vouch() -> None:
-    made = issued()
-    with pytest.raises(InvalidInputError, match="not issued"):
-        Identity(certificate=made.certificate_pem, key=made.key_pem, authority=authority_pem(rogue()))
-
-
 def test_a_bundle_may_hold_several_authorities() -> None:
     made = issued()
     bundle = authority_pem(rogue()) + authority_pem()
@@ -219,13 +207,6 @@ def test_a_missing_file_is_named(name: str, tmp_path: Path) -> None:
         load(tmp_path)
 
 
-def test_a_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
-    (written(tmp_path, issued()) / "ca.pem").unlink()
-    (tmp_path / "ca.pem").mkdir()
-    with pytest.raises(InvalidInputError):
-        load(tmp_path)
-
-
 def test_another_partys_certificate_is_refused(tmp_path: Path) -> None:
     for other in (replace(ALICE, name="bob"), replace(ALICE, role=Role.SERVER), replace(ALICE, study="other")):
         written(tmp_path, issued(other))
@@ -240,14 +221,6 @@ def test_an_expired_or_early_certificate_says_when(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="valid only from 2030-01-14 12:00:00 UTC"):
         load(tmp_path, SINCE - timedelta(seconds=1))
     load(tmp_path, UNTIL)
-
-
-def test_a_key_file_of_another_kind_is_refused(tmp_path: Path) -> None:
-    written(tmp_path, issued())
-    other = ec.generate_private_key(ec.SECP384R1())
-    (tmp_path / "alice.key").write_bytes(other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    with pytest.raises(InvalidInputError, match="not the certificate's"):
-        load(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["alice.pem", "ca.pem", "crl.pem", "."])

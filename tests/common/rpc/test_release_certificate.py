@@ -181,10 +181,7 @@ FORGERIES: dict[str, tuple[Callable[[], Forged], str]] = {
         lambda: with_receipts(beautified(FAILED_OWN), TOGETHER),
         NOT_RIGHT.format("alice's columns"),
     ),
-    "bounds of their own": (
-        lambda: both_with(beautified(FAILED_TOGETHER)),
-        NOT_RIGHT.format("all columns together"),
-    ),
+    "bounds of their own": (lambda: both_with(beautified(FAILED_TOGETHER)), NOT_RIGHT.format("all columns together")),
     "the amount alone": (
         lambda: both_with(replace(TOGETHER, counts=TOGETHER.counts[:1])),
         NOT_RIGHT.format("all columns together"),

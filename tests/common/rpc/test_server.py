@@ -1,13 +1,11 @@
 import asyncio
-import multiprocessing
 import os
 import resource
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from pathlib import Path
-from time import perf_counter, sleep
+from time import perf_counter
 from typing import Any
 
 import grpc
@@ -19,11 +17,9 @@ from tests.common.rpc.called_services import GET, Identities, called, raw, regis
 from tests.worlds.parties import BOB, RITA
 from veiltab.common.command.running import run_party
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.rpc.authorisation import Handler
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.chunks import MAX_MESSAGE
 from veiltab.common.rpc.health import wait_until_serving
-from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.rpc.server import Limits, PartyServer, Registration, build_server
 
 OK, TOO_LONG = grpc.StatusCode.OK, grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -72,67 +68,6 @@ async def test_the_server_refuses_a_message_that_a_client_should_not_send(
         call = raw(channel).unary_unary(GET)(bytes(length), timeout=5.0)
         assert await call.code() is expected
         assert await health(channel) == HealthCheckResponse.SERVING
-
-
-def _sends(identity: Identity, port: int) -> None:
-    """Send 300 MiB in two streams, from a process of its own."""
-
-    async def messages() -> AsyncIterator[bytes]:
-        for _ in range(150):
-            yield bytes(1 << 20)
-
-    async def scenario() -> None:
-        async with connect(identity, BOB, f"localhost:{port}") as channel:
-            await asyncio.gather(*(raw(channel).stream_unary(GET)(messages(), timeout=60.0) for _ in range(2)))
-
-    asyncio.run(scenario())
-
-
-@pytest.mark.long
-def test_what_comes_while_the_disk_is_slow_does_not_fill_memory(identity_of: Identities) -> None:
-    own = Path("/proc/self/status")
-    if not own.exists():
-        pytest.skip("this system does not say what memory a process has")
-    sizes: list[int] = []
-
-    async def write(requests: AsyncIterator[bytes], _context: object) -> bytes:
-        async for _ in requests:
-            sleep(0.005)  # noqa: ASYNC251 - as a write to a slow disk does
-            sizes.extend(int(line.split()[1]) for line in own.read_text().splitlines() if line.startswith("RssAnon"))
-        return b""
-
-    handler: Handler = grpc.stream_unary_rpc_method_handler(write)
-
-    async def scenario() -> None:
-        async with build_server(identity_of(BOB), [RITA], [registered(GET, handler)], "localhost:0") as server:
-            clients = [
-                multiprocessing.get_context("spawn").Process(target=_sends, args=(identity_of(RITA), server.port))
-                for _ in range(2)
-            ]
-            for client in clients:
-                client.start()
-            for client in clients:
-                await asyncio.to_thread(client.join)
-                assert client.exitcode == 0
-
-    asyncio.run(scenario())
-    assert len(sizes) == 600
-    assert max(sizes) - sizes[0] < 100 * 1024
-
-
-async def test_calls_past_the_deadline_are_ended_by_the_server(identity_of: Identities) -> None:
-    ended = asyncio.Event()
-
-    async def endless(_request: bytes, _context: object) -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.set()
-
-    async with called(identity_of, answering(endless)) as channel:
-        call = raw(channel).unary_unary(GET)(b"", timeout=0.2)
-        assert await call.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-        await asyncio.wait_for(ended.wait(), 2.0)
 
 
 async def test_too_many_calls_are_shed_and_then_served_again(identity_of: Identities) -> None:

@@ -61,15 +61,6 @@ def test_nobody_else_may_put_another_database_in_its_place(tmp_path: Path) -> No
         open_database(tmp_path / "state" / "party.db", ())
 
 
-def test_a_second_opening_finds_what_the_first_wrote(path: Path) -> None:
-    db = open_database(path, SCRIPTS)
-    db.execute("INSERT INTO note (text) VALUES ('kept')")
-    db.close()
-    again = open_database(path, SCRIPTS)
-    assert texts(again) == ["kept"]
-    again.close()
-
-
 def test_migrations_run_once_each_and_in_order(path: Path) -> None:
     open_database(path, SCRIPTS).close()
     later = (*SCRIPTS, "ALTER TABLE note ADD COLUMN more TEXT; INSERT INTO note (text) VALUES ('migrated')")
@@ -124,17 +115,6 @@ def test_damage_anywhere_in_its_tables_is_found_when_it_is_opened(path: Path, tm
             file.write(source.randbytes(4096))
         with pytest.raises(IntegrityError, match="not a sound veiltab database"):
             open_database(damaged, SCRIPTS)
-
-
-def test_a_cut_database_is_refused(path: Path) -> None:
-    db = open_database(path, SCRIPTS)
-    with transaction(db):
-        for _ in range(300):
-            db.execute("INSERT INTO note (text) VALUES (?)", ["x" * 100])
-    db.close()
-    os.truncate(path, path.stat().st_size - 3 * 4096)
-    with pytest.raises(IntegrityError):
-        open_database(path, SCRIPTS)
 
 
 def test_a_transaction_is_undone_when_its_block_raises(path: Path) -> None:
@@ -245,23 +225,6 @@ def test_what_another_thread_runs_waits_for_the_end_of_a_transaction(path: Path)
         raise ValueError("undo")
     thread.join(10)
     assert texts(db) == ["alone", "in a transaction"]
-    db.close()
-
-
-def test_threads_that_share_a_connection_lose_nothing(path: Path) -> None:
-    db = open_database(path, SCRIPTS)
-
-    def write(name: int) -> None:
-        for number in range(20):
-            with transaction(db):
-                db.execute("INSERT INTO note (text) VALUES (?)", [f"{name} {number}"])
-
-    threads = [threading.Thread(target=write, args=[name]) for name in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert len(set(texts(db))) == 160
     db.close()
 
 

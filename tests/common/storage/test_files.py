@@ -1,5 +1,4 @@
 import grp
-import hashlib
 import os
 import pwd
 import stat
@@ -12,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from veiltab.common.errors import ConflictError, InvalidInputError
-from veiltab.common.storage.files import OwnedFolder, check_writers, file_digest, sync_folder, written_whole
+from veiltab.common.storage.files import OwnedFolder, check_writers, written_whole
 
 
 def test_a_file_is_written_whole(tmp_path: Path) -> None:
@@ -96,13 +95,6 @@ def test_what_a_crash_left_behind_is_overwritten(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_bytes() == b"new"
 
 
-def test_the_digest_of_a_file(tmp_path: Path) -> None:
-    data = os.urandom(300_000)
-    (tmp_path / "file").write_bytes(data)
-    assert file_digest(tmp_path / "file") == hashlib.sha256(data).digest()
-    sync_folder(tmp_path)
-
-
 SECOND = """
 import sys
 from pathlib import Path
@@ -132,12 +124,6 @@ def test_a_folder_has_one_owner(tmp_path: Path) -> None:
     folder.release()
     assert not second_process(folder.path)
     OwnedFolder(folder.path, "a").release()
-
-
-def test_two_folders_have_two_owners(tmp_path: Path) -> None:
-    first, second = OwnedFolder(tmp_path / "a", "a"), OwnedFolder(tmp_path / "b", "b")
-    first.release()
-    second.release()
 
 
 def test_a_folder_stays_with_its_first_party(tmp_path: Path) -> None:

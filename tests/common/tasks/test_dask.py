@@ -2,11 +2,10 @@
 
 import os
 import secrets
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,8 +28,7 @@ from veiltab.common.tasks.cluster_identity import ClusterIdentity, load_cluster_
 from veiltab.common.tasks.crew import AHEAD
 from veiltab.common.tasks.dask import QUEUED, Dask
 from veiltab.common.tasks.dask_worker import VERSION
-from veiltab.common.tasks.engine import InProcess, Task, in_order
-from veiltab.common.tasks.pool import Pool
+from veiltab.common.tasks.engine import Task, in_order
 from veiltab.common.tasks.seal import Seal
 from veiltab.curator.progress.progress import outcome_of
 from veiltab.curator.progress.release_record import Wait
@@ -142,13 +140,6 @@ def test_an_identity_for_what_does_not_encrypt_is_refused_and_so_is_tls_without_
         Dask("ws://localhost:8786")
 
 
-def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(InvalidInputError, match="distributed") as caught:
-        Dask("localhost:8786")
-    assert "'veiltab[dask]'" in caught.value.remedy
-
-
 @pytest.fixture(scope="module")
 def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with cluster(tmp_path_factory.mktemp("secure"), workers=2, tls=True) as running:
@@ -158,17 +149,6 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def engine_of(running: Cluster, **options: float) -> Dask:
     identity = None if running.client is None else load_cluster_identity(running.client)
     return Dask(running.address, identity, **{"wait": WAIT, **options})
-
-
-@pytest.mark.long
-def test_every_engine_gives_the_same_results(secure: Cluster) -> None:
-    tasks = [Square(base=base) for base in range(300)]
-    here = list(in_order(InProcess().perform(tasks)))
-    with ExitStack() as engines:
-        pool = Pool(2)
-        engines.callback(pool.close)
-        assert list(in_order(pool.perform(tasks))) == here
-    assert list(in_order(engine_of(secure).perform(iter(tasks)))) == here
 
 
 @pytest.mark.long
@@ -298,29 +278,6 @@ def test_results_are_fetched_by_no_thread_that_other_calls_need(
     monkeypatch.setattr(future, "result", watched)
     assert list(in_order(engine_of(secure).perform([Square(base=base) for base in range(20)])))[-1] == 361
     assert fetching == {threading.get_ident()}
-
-
-@pytest.mark.long
-def test_a_scheduler_that_does_not_answer_or_has_no_worker_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (port,) = free_ports(1)
-    with pytest.raises(UnavailableError, match="no Dask scheduler answers"):
-        list(Dask(f"127.0.0.1:{port}", wait=1).perform([Square(base=1)]))
-    client, waits = dask_module._distributed().Client, list[float]()
-    wait_for_workers = client.wait_for_workers
-
-    def watched(self: object, workers: int, timeout: float) -> None:
-        waits.append(timeout)
-        wait_for_workers(self, workers, timeout)
-
-    monkeypatch.setattr(client, "wait_for_workers", watched)
-    with cluster(tmp_path, workers=0) as running:
-        engine = engine_of(running, wait=3)
-        for _ in range(2):
-            with pytest.raises(UnavailableError, match="has no worker"):
-                list(engine.perform([Square(base=1)]))
-    assert waits == [3, dask_module.STILL]
 
 
 @pytest.mark.long

@@ -56,13 +56,6 @@ def test_a_party_reaches_its_cluster_over_tls_only(tmp_path: Path) -> None:
     assert isinstance(engine, Dask)
 
 
-def test_the_studys_authority_is_none_for_a_cluster(tmp_path: Path) -> None:
-    client = init_cluster(tmp_path)["client"]
-    options = EngineOptions(dask="tls://localhost:8786", dask_identity=client)
-    with pytest.raises(InvalidInputError, match="every party of the study"):
-        options.engine(study_authority=STUDY + (client / "ca.pem").read_bytes())
-
-
 def test_what_contradicts_itself_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="own workers"):
         EngineOptions(dask="tls://localhost:8786", workers=2)
@@ -77,8 +70,5 @@ def test_a_command_gets_what_was_chosen_behind_one_option() -> None:
     chosen = EngineOptions(dask="tls://a:1", dask_identity=Path("client"))
     assert [CliRunner().invoke(command, one).output for one in ("", both)] == [f"{EngineOptions()}\n", f"{chosen}\n"]
     assert CliRunner().invoke(command, both, default_map={"dask": "tls://b:2"}).output == f"{chosen}\n"
-    for words, said in (
-        ("workers=-1", "x>=0"),
-        ("wokers=1", "No such key 'wokers'. Did you mean 'workers'?"),
-    ):
+    for words, said in (("workers=-1", "x>=0"), ("wokers=1", "No such key 'wokers'. Did you mean 'workers'?")):
         assert said in CliRunner().invoke(command, ["--advanced", words]).output

@@ -214,10 +214,3 @@ def test_workers_that_are_idle_for_a_while_end(pool: Pool, monkeypatch: pytest.M
     ((_, worker),) = pool.perform([Myself()])
     wait_for(lambda: None if psutil.pid_exists(worker) else True)
     assert list(pool.perform([Square(base=3)])) == [(0, 9)]
-
-
-def test_workers_that_are_idle_for_less_are_used_again(pool: Pool) -> None:
-    first, second = (dict(pool.perform([Myself()]))[0] for _ in range(2))
-    assert first == second
-    pool.close()
-    assert not psutil.pid_exists(first)

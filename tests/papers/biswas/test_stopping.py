@@ -7,11 +7,7 @@ import pytest
 from veiltab.common.collection.choosing import choose
 from veiltab.papers.biswas.distance_figures import exact_distance
 from veiltab.papers.biswas.populations import EPSILONS, NODES
-from veiltab.papers.biswas.stopping import (
-    best_oracle,
-    distance,
-    relative_error,
-)
+from veiltab.papers.biswas.stopping import best_oracle, distance, relative_error
 from veiltab.researcher.frequency.estimators import Estimator
 
 

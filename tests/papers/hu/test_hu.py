@@ -9,13 +9,7 @@ from scipy.stats import laplace
 
 from veiltab.papers.experiment import Findings, Settings, Task
 from veiltab.papers.hu import EXPERIMENT
-from veiltab.papers.hu.formulas import (
-    FIGURE_5_RATES,
-    largest_rounded_up,
-    noise_bound,
-    ratio_as_written,
-    rounding_limit,
-)
+from veiltab.papers.hu.formulas import FIGURE_5_RATES, largest_rounded_up, noise_bound, ratio_as_written, rounding_limit
 from veiltab.papers.hu.medians import sampling_error
 from veiltab.papers.hu.populations import SIZE, population
 from veiltab.papers.hu.simulation import medians

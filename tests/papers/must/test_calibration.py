@@ -7,12 +7,7 @@ from veiltab.common.privacy.amplification import base_epsilon
 from veiltab.common.privacy.profiles import Gaussian
 from veiltab.common.schemes import SCHEMES
 from veiltab.papers.must.bootstrap import BOUND, widths
-from veiltab.papers.must.calibration import (
-    analytic_ratio,
-    corrected_ratio,
-    paper_ratio,
-    target_delta,
-)
+from veiltab.papers.must.calibration import analytic_ratio, corrected_ratio, paper_ratio, target_delta
 from veiltab.papers.must.designs import BOOTSTRAP, REGRESSION
 from veiltab.papers.privacy.amplification import amplify
 

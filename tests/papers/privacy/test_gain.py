@@ -9,12 +9,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.papers.privacy.gain import Gain, Variance, mean_gain, mean_noise_ratio, sample_epsilon
-from veiltab.papers.privacy.median_gain import (
-    MedianMechanism,
-    best_sample,
-    exponential_median_error,
-    median_gain,
-)
+from veiltab.papers.privacy.median_gain import MedianMechanism, best_sample, exponential_median_error, median_gain
 from veiltab.papers.privacy.sensitivity import median_smooth_sensitivity, smooth_decay
 
 
