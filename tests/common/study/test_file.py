@@ -38,7 +38,7 @@ def test_every_key_is_read() -> None:
     assert (read.id, read.title, read.minimum_population, read.maximum_cells) == ("survey", "A survey", 2, 1000)
     assert (read.maximum_tables, read.maximum_respondents) == (9, 8000)
     assert (read.sampling, read.pad, read.server.endpoint) == ("seed", "chacha20", "localhost:7400")
-    assert (read.budget_epsilon, read.noise_split, read.canaries) == (1, Decimal("0.25"), 50)
+    assert (read.budget_epsilon, read.noise_split, read.canaries) == (Decimal(1), Decimal("0.25"), 50)
     assert read.digest == hashlib.sha256(FULL).hexdigest()
     assert [c.name for c in read.curators] == ["alice", "bob"]
     assert (read.curator("alice").normalise, read.curator("bob").normalise) == (("strip",), NORMALISE_STEPS)
@@ -52,7 +52,7 @@ def test_every_key_is_read() -> None:
     assert [salary.coding.code(raw) for raw in ("high", "NA", "?")] == [1, DROP, UNKNOWN]
     assert hours.attribute.categories == tuple(map(str, range(1, 13)))
     assert read.nodes is not None
-    assert (read.nodes.name, read.nodes.budget_epsilon, read.nodes.strata) == ("fleet", 4, ("north", "south"))
+    assert (read.nodes.name, read.nodes.budget_epsilon, read.nodes.strata) == ("fleet", Decimal(4), ("north", "south"))
 
 
 def test_defaults() -> None:
@@ -282,7 +282,7 @@ def test_a_study_file_that_others_may_write_is_refused(tmp_path: Path) -> None:
 
 def test_a_study_of_nodes_needs_no_curators_and_no_strata() -> None:
     read = study(POLL.replace('strata = ["north", "south"]\n', ""))
-    assert (read.curators, read.attributes, read.budget_epsilon) == ((), (), 0)
+    assert (read.curators, read.attributes, read.budget_epsilon) == ((), (), Decimal(0))
     assert [question.name for question in read.questions] == ["commute"]
     assert read.nodes is not None
     assert read.nodes.strata == ()
