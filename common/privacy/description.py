@@ -13,7 +13,7 @@ from typing import Any
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.numbers.rounding import ln_above
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.amplification import amplified_delta, base_epsilon
+from veiltab.common.privacy.amplification import sampled_delta
 from veiltab.common.privacy.profiles import LARGEST_BASE, GammaDiagonalProfile
 from veiltab.common.privacy.shuffle import OrderCertificate
 from veiltab.common.schemes import Relation, Scheme, scheme_of
@@ -87,8 +87,7 @@ class ReleaseDescription:
         if self.scheme.relation is not Relation.SUBSTITUTION:
             raise InvalidInputError("no delta is known under substitution", where=f"scheme {self.scheme.name}")
         profile = GammaDiagonalProfile(gamma=float(self.gamma), cells=self.cells)
-        base = base_epsilon(self.scheme, min(epsilon, LARGEST_BASE)) * (1 - 1e-13)
-        return amplified_delta(self.scheme, profile, min(base, LARGEST_BASE))
+        return sampled_delta(self.scheme, profile, min(epsilon, LARGEST_BASE) * (1 - 1e-13))
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for a ledger or a file."""

@@ -4,6 +4,7 @@ delta_j(epsilon) is the hockey-stick divergence of order e^epsilon between the o
 value and with j copies of another. Relation: substitution of the respondent (all its copies change together).
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import erfc, exp, log, sqrt
@@ -20,6 +21,9 @@ LARGEST_BASE = 700.0
 ENLARGEMENT = 1 + 1e-11
 """Relative enlargement that covers the rounding errors."""
 
+_SLOPES, _REACH = 256, 40.0
+"""Points of a grid of slopes, to where a normal tail is below all floats."""
+
 
 class GroupProfile(Protocol):
     """The privacy profile of a mechanism for groups of copies."""
@@ -30,6 +34,13 @@ class GroupProfile(Protocol):
     def mean_delta(self, epsilon: float, law: Floats) -> float:
         """Return an upper bound of sum_{j>=1} P(j) delta_j(epsilon) for a law P of copies, shape (most + 1,)."""
         return float(law[1:] @ np.array([self.delta(epsilon, copies) for copies in range(1, len(law))]))
+
+
+class SlopedProfile(GroupProfile, Hashable, Protocol):
+    """A profile whose slopes are known: delta_j falls, and is convex, as e^epsilon rises."""
+
+    def slopes(self, copies: int) -> tuple[Floats, Floats]:
+        """Return (epsilons above 0, ascending; minus the slope of delta_j in e^epsilon before each), about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +67,12 @@ class Gaussian(GroupProfile):
         lower = _normal_below(-shift / 2 - epsilon / shift)
         # The error of the difference is that of its terms, not of the result.
         return min(1.0, max(0.0, upper - exp(epsilon) * lower) + 4e-15 * upper)
+
+    def slopes(self, copies: int) -> tuple[Floats, Floats]:
+        """Return minus the slopes, Phi(-j r/2 - epsilon/(j r)), on a grid as far as there are floats."""
+        shift = copies * self.ratio
+        epsilons = np.linspace(0, min(_REACH * shift, LARGEST_BASE), _SLOPES + 1)[1:]
+        return epsilons, np.array([_normal_below(-shift / 2 - float(epsilon) / shift) for epsilon in epsilons])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +105,13 @@ class GammaDiagonalProfile(GroupProfile):
         gain = -np.expm1(np.minimum(epsilon - np.arange(-most, most + 1) * log(self.gamma), 0.0))
         return min(1.0, ENLARGEMENT * float(_difference_law(self.gamma, self.cells, law.tobytes()) @ gain))
 
+    def slopes(self, copies: int) -> tuple[Floats, Floats]:
+        """Return minus the slopes before gamma^d, P_x1(h0 - h1 >= d), d = 1, ..., j: it bends nowhere else."""
+        below = np.cumsum(_difference_law(self.gamma, self.cells, np.eye(copies + 1)[copies].tobytes()))
+        return np.arange(1.0, copies + 1) * log(self.gamma), below[copies - 1 :: -1]
 
-@lru_cache(maxsize=4)
+
+@lru_cache(maxsize=128)
 def _difference_law(gamma: float, cells: int, copies: bytes) -> Floats:
     """Return sum_{j>=1} P(j) L^(*j), the law of h0 - h1 from -most to most; each epsilon needs it.
 

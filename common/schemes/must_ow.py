@@ -37,6 +37,11 @@ class MustOW(TwoStage):
         """(b/n) (1 - (1 - 1/b)^m)."""
         return self.stage / self.population * at_least_once(self.sample, 1 / self.stage)
 
+    @property
+    def pool(self) -> float:
+        """b/n."""
+        return self.stage / self.population
+
     def multiplicities(self) -> Floats:
         """With probability b/n: Bin(m, 1/b); else 0."""
         law = self.stage / self.population * binomial_law(self.sample, 1 / self.stage)

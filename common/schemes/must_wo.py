@@ -37,6 +37,11 @@ class MustWO(TwoStage):
         """1 - (1 - 1/n)^m."""
         return self._same_law.eta
 
+    @property
+    def pool(self) -> float:
+        """1, as with replacement."""
+        return 1.0
+
     def multiplicities(self) -> Floats:
         """Bin(m, 1/n)."""
         return self._same_law.multiplicities()

@@ -94,6 +94,11 @@ class Scheme(ABC):
     def eta(self) -> float:
         """P(a respondent is drawn at least once)."""
 
+    @property
+    def pool(self) -> float:
+        """P(a respondent is among the rows of which the last stage draws each row anew), or eta where none does so."""
+        return self.eta
+
     @abstractmethod
     def multiplicities(self) -> Floats:
         """Return P(a respondent is drawn j times), j = 0, 1, ...; the omitted mass is below 1e-17."""

@@ -35,6 +35,11 @@ class WithReplacement(Scheme):
         """1 - (1 - 1/n)^m."""
         return at_least_once(self.sample, 1 / self.population)
 
+    @property
+    def pool(self) -> float:
+        """1."""
+        return 1.0
+
     def multiplicities(self) -> Floats:
         """Bin(m, 1/n)."""
         return binomial_law(self.sample, 1 / self.population)

@@ -36,12 +36,14 @@ class Tabulated:
 
     Args:
         eta: P(a respondent is drawn at least once).
+        pool: as in Scheme.
         law: P(a respondent is drawn j times), j = 0, 1, ...
     """
 
     relation: ClassVar[Relation] = Relation.SUBSTITUTION
 
     eta: float
+    pool: float
     law: tuple[float, ...]
 
     @classmethod
@@ -49,7 +51,7 @@ class Tabulated:
         """Tabulate a scheme whose relation is substitution."""
         if scheme.relation is not Relation.SUBSTITUTION:
             raise InvalidInputError("only schemes of a fixed size are tabulated", where=f"scheme {scheme.name}")
-        return cls(eta=scheme.eta, law=tuple(scheme.multiplicities().tolist()))
+        return cls(eta=scheme.eta, pool=scheme.pool, law=tuple(scheme.multiplicities().tolist()))
 
     def multiplicities(self) -> NDArray[np.float64]:
         """Return the law."""

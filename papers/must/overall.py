@@ -1,7 +1,7 @@
 """The privacy loss of many steps together: by a sound bound, by the paper's pair, and by a pair that can occur.
 
-The sound bound composes the profile of the paper's Theorem 5. Between it and the pair that can occur lies the truth;
-the paper's own pair lies below both, so its delta is not a guarantee.
+The sound bound composes a profile that is sharper than that of the paper's Theorem 5 (docs/accounting.md). Between it
+and the pair that can occur lies the truth; the paper's own pair lies below both, so its delta is not a guarantee.
 """
 
 from collections.abc import Mapping, Sequence

@@ -12,7 +12,7 @@ import numpy as np
 
 from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.amplification import MultiplicityLaw, amplified_delta, base_epsilon
+from veiltab.common.privacy.amplification import MultiplicityLaw, sampled_delta
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.domination import Profile
 from veiltab.common.privacy.pricing.composition import (
@@ -24,7 +24,7 @@ from veiltab.common.privacy.pricing.composition import (
 )
 from veiltab.common.privacy.pricing.losses import TRANSFORM_ERROR, composed
 from veiltab.common.privacy.pricing.price import Price, certified_profile, composed_price, price
-from veiltab.common.privacy.profiles import Gaussian, GroupProfile
+from veiltab.common.privacy.profiles import Gaussian, SlopedProfile
 from veiltab.common.privacy.shuffle import check_delta
 from veiltab.common.schemes import Relation
 from veiltab.common.schemes.poisson import Poisson
@@ -158,18 +158,15 @@ def subsampled_delta(  # noqa: PLR0913 - one argument a quantity
                 "steps of this scheme are not composed here", where=f"relation {scheme.relation.value}"
             )
 
-    def delta(epsilon_after: float) -> float:
-        return amplified_delta(scheme, profile, base_epsilon(scheme, epsilon_after))
-
     def deltas(epsilons: Floats) -> Floats:
-        return np.array([delta(float(x)) for x in epsilons])
+        return np.array([sampled_delta(scheme, profile, float(epsilon)) for epsilon in epsilons])
 
     top = top_loss(deltas, LARGEST_GRID)
     one = loss_distribution(deltas, top / _POINTS, _POINTS)
     return min(1.0, delta_of(composed([(one, steps)]), epsilon) * (1 + 1e-9) + TRANSFORM_ERROR)
 
 
-def _noise_profile(mechanism: str, ratio: float) -> GroupProfile:
+def _noise_profile(mechanism: str, ratio: float) -> SlopedProfile:
     match mechanism:
         case "gaussian":
             return Gaussian(ratio=ratio)

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from math import exp, expm1, inf
 
+import numpy as np
+
+from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.profiles import ENLARGEMENT, LARGEST_BASE, GroupProfile, check_positive
 
@@ -50,6 +53,11 @@ class Laplace(GroupProfile):
     def delta(self, epsilon: float, copies: int) -> float:
         """Return delta_j(epsilon)."""
         return max(0.0, min(1.0, ENLARGEMENT * -expm1((epsilon - copies * self.ratio) / 2)))
+
+    def slopes(self, copies: int) -> tuple[Floats, Floats]:
+        """Return minus the slopes, e^{-(epsilon + j Delta/s)/2}/2, on a grid to where delta_j is 0."""
+        epsilons = np.linspace(0, min(copies * self.ratio, LARGEST_BASE), 257)[1:]
+        return epsilons, np.exp(-(epsilons + copies * self.ratio) / 2) / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

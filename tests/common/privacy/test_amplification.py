@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 from fractions import Fraction
-from itertools import permutations, product
+from itertools import combinations, combinations_with_replacement, permutations, product
 from math import exp, log
 
 import numpy as np
@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.profiles import GammaDiagonalProfile
+from veiltab.common.privacy.amplification import amplified_delta, base_epsilon, sampled_delta
+from veiltab.common.privacy.profiles import GammaDiagonalProfile, Gaussian
+from veiltab.common.schemes import scheme_of
+from veiltab.common.schemes.must_ow import MustOW
+from veiltab.common.schemes.scheme import Scheme
 from veiltab.common.schemes.simple_random import gamma_for_pure_epsilon, pure_epsilon
 
 Law = dict[tuple[int, ...], Fraction]
@@ -114,3 +118,51 @@ def test_the_mean_over_the_law_of_copies_is_that_of_every_output(gamma: Fraction
         exact = sum(weight * _delta_of_copies(gamma, cells, j, e) for j, weight in enumerate(law) if j)
         found = profile.mean_delta(log(float(e)), np.array(law, dtype=float))
         assert float(exact) * (1 - 1e-12) <= found <= float(exact) * (1 + 1e-9)
+
+
+def _sampled_law(table: tuple[int, ...], scheme: Scheme, cells: int, gamma: Fraction) -> Law:
+    """Return the law of the histogram of rows that the last stage draws each anew, whichever rows the first took."""
+    q = gamma + cells - 1
+    groups = list(combinations(table, scheme.stage)) if isinstance(scheme, MustOW) else [table]
+    result: Law = {}
+    for group in groups:
+        row = [sum(gamma if value == cell else 1 for value in group) / q / len(group) for cell in range(cells)]
+        for output in product(range(cells), repeat=scheme.sample):
+            key = tuple(sorted(output))
+            chance = Fraction(1, len(groups))
+            for cell in output:
+                chance *= row[cell]
+            result[key] = result.get(key, Fraction(0)) + chance
+    return result
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [("wr", {}), ("must.wo", {"stage": 5}), *(("must.ow", {"stage": stage}) for stage in (1, 2))],
+)
+@pytest.mark.parametrize(("n", "m", "cells"), [(2, 3, 3), (3, 4, 2), (4, 3, 3)])
+def test_a_sample_with_repeats_keeps_its_delta_for_every_pair_of_tables(
+    name: str, sizes: dict[str, int], n: int, m: int, cells: int
+) -> None:
+    scheme = scheme_of(name, population=n, sample=m, **sizes)
+    for gamma in (Fraction(3), Fraction(30)):
+        profile = GammaDiagonalProfile(gamma=float(gamma), cells=cells)
+        pairs = [
+            (one, other)
+            for rest in combinations_with_replacement(range(cells), n - 1)
+            for one, other in permutations([_sampled_law((x, *rest), scheme, cells, gamma) for x in range(cells)], 2)
+        ]
+        for e in (Fraction(1), Fraction(5, 4), Fraction(2), Fraction(10), Fraction(20)):
+            exact = max(sum(max(one[y] - e * other[y], Fraction(0)) for y in one) for one, other in pairs)
+            found = sampled_delta(scheme, profile, log(float(e)))
+            assert float(exact) * (1 - 1e-12) <= found
+            alike = amplified_delta(scheme, profile, base_epsilon(scheme, log(float(e))))
+            assert found <= alike * (1 + 1e-9) + 1e-14
+
+
+def test_copies_that_are_rare_do_not_decide_the_delta_of_a_sample() -> None:
+    profile = Gaussian(ratio=0.5)
+    without = sampled_delta(scheme_of("wor", population=6000, sample=60), profile, 0.1)
+    scheme = scheme_of("wr", population=6000, sample=60)
+    assert without < sampled_delta(scheme, profile, 0.1) < 2 * without
+    assert amplified_delta(scheme, profile, base_epsilon(scheme, 0.1)) > 200 * without

@@ -11,8 +11,8 @@ from veiltab.common.privacy.description import description_of
 from veiltab.common.privacy.profiles import Gaussian, GroupProfile
 from veiltab.common.schemes import scheme_of
 from veiltab.papers.privacy.amplification import amplify
-from veiltab.papers.privacy.attained import attained_by_releases, attained_by_sample
-from veiltab.papers.privacy.composition import compose
+from veiltab.papers.privacy.attained import attained_by_releases, attained_by_sample, attained_by_steps
+from veiltab.papers.privacy.composition import compose, subsampled_delta
 from veiltab.papers.privacy.profiles import Laplace, Pure
 
 Law = dict[tuple[int, ...], Fraction]
@@ -91,6 +91,17 @@ def test_guarantees_of_several_releases_are_hardly_above_what_a_pair_attains(
     attained = attained_by_releases(read, delta)
     assert attained is not None
     assert attained <= compose(read, delta).epsilon <= ratio * attained
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+@pytest.mark.parametrize(("name", "sizes"), [("wor", {}), ("wr", {}), ("must.ow", {"stage": 500})])
+def test_steps_attain_less_than_is_guaranteed(mechanism: str, name: str, sizes: dict[str, int]) -> None:
+    scheme = scheme_of(name, population=6000, sample=60, **sizes)
+    upper = subsampled_delta(scheme, mechanism=mechanism, noise_multiplier=4, steps=200, epsilon=0.5)
+    found = attained_by_steps(scheme, mechanism=mechanism, ratio=0.5, steps=200, delta=upper)
+    # The bound takes the worse of both directions at every step, a pair one of them.
+    assert 0.44 < found <= 0.5
 
 
 @pytest.mark.parametrize("name", ["wor", "poisson"])
