@@ -5,12 +5,12 @@ count is likely, with room to spare; it never shows that one is not.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from math import exp, factorial, isfinite, lgamma, log, log1p
+from math import exp, factorial, isfinite, lgamma, log, log1p, pi, sqrt
 
 _PRECISION = 30
 _NEGLIGIBLE = Decimal("1e-25")
@@ -20,6 +20,7 @@ _ROOM = 1.001
 """A float of a probability is right to this factor: its logarithm errs by less than 1e-4 for counts below 2^32."""
 
 _MOST_OF_FLOAT = 2**32
+_SMALLEST_FLOAT = 5e-324
 
 _TILTS = 40
 """Steps of the search for the sharpest of the bounds that hold."""
@@ -86,12 +87,13 @@ class Binomial(CountLaw):
     @property
     def mean(self) -> Fraction:
         """The expected count, n p."""
-        return self.trials * self.p
+        return Fraction(self.trials * self.p.numerator, self.p.denominator)
 
     @property
     def variance(self) -> Fraction:
         """The variance of the count, n p (1 - p)."""
-        return self.trials * self.p * (1 - self.p)
+        hits, trials = self.p.numerator, self.p.denominator
+        return Fraction(self.trials * hits * (trials - hits), trials**2)
 
     def ln(self, count: int) -> Decimal:
         """Return ln P(X = count)."""
@@ -255,14 +257,21 @@ def is_upper_tail_within(law: CountLaw, count: int, bound: Decimal) -> bool:
 
 def _is_below(law: CountLaw, count: int, bound: Decimal, step: int) -> bool | None:
     """Return whether the tail that begins with a count is below a bound; None where a float is too close to it."""
+    first, limit = exp(law.ln_float(count)), float(bound)
     total = term = 1.0
     for j in range(count, law.least if step < 0 else law.most, step):
-        numerator, denominator = law.ratio(max(j, j + step))
-        term *= numerator / denominator if step < 0 else denominator / numerator
+        if first * total > limit * _ROOM:
+            return False
+        numerator, denominator = law.ratio(j) if step < 0 else reversed(law.ratio(j + 1))
+        share = numerator / denominator
+        # Every further term is at most this share of the one before it.
+        if share < 1 and first * (total + term * share / (1 - share)) < limit / _ROOM:
+            return True
+        term *= share
         total += term
         if term < _NEGLIGIBLE_FLOAT * total:
             break
-    tail, limit = total * exp(law.ln_float(count)), float(bound)
+    tail = total * first
     return None if not isfinite(total) or limit / _ROOM < tail < limit * _ROOM else tail < limit
 
 
@@ -271,10 +280,8 @@ def _fewest(law: CountLaw, below: Decimal) -> int:
     low, high = law.least, min(law.most, int(law.mean) + 1)
     if below == 0 or not is_lower_tail_within(law, low, below):
         return low
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if is_lower_tail_within(law, middle, below) else (low, middle)
-    return high
+    guess = int(law.mean - _normal_distance(law, below))
+    return _first_beyond(lambda count: is_lower_tail_within(law, count, below), low, high, guess)
 
 
 def _most(law: CountLaw, above: Decimal) -> int:
@@ -282,10 +289,33 @@ def _most(law: CountLaw, above: Decimal) -> int:
     low, high = max(law.least, int(law.mean)), law.most
     if above == 0 or not is_upper_tail_within(law, high, above):
         return high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_upper_tail_within(law, middle, above) else (middle, high)
-    return low
+    guess = int(law.mean + _normal_distance(law, above))
+    return _first_beyond(lambda count: is_upper_tail_within(law, count, above), high, low, guess)
+
+
+def _normal_distance(law: CountLaw, bound: Decimal) -> int:
+    """Return how far from the mean a normal law of the same variance has about this tail."""
+    twice = -2 * log(float(bound) or _SMALLEST_FLOAT)
+    return int(sqrt(law.variance * max(0.0, twice - log(max(twice, 1.0)) - log(2 * pi))))
+
+
+def _first_beyond(is_within: Callable[[int], bool], within: int, beyond: int, guess: int) -> int:
+    """Return the count next to the last one that is within, which is found soon from a good guess.
+
+    Args:
+        within: one that is, as are all on its side.
+        beyond: one that is not, as are all on its side.
+    """
+    outwards, step = (1 if beyond > within else -1), 1
+    while abs(beyond - within) > 1:
+        if not min(within, beyond) < guess < max(within, beyond):
+            guess = (within + beyond) // 2
+        if is_within(guess):
+            within, guess = guess, guess + outwards * step
+        else:
+            beyond, guess = guess, guess - outwards * step
+        step *= 2
+    return beyond
 
 
 def accepted_sum(laws: Sequence[Binomial], below: Decimal, above: Decimal) -> tuple[int, int]:

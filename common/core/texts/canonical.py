@@ -6,12 +6,13 @@ text is one JSON object with sorted keys and without white space. A field that i
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from types import UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 Record = TypeVar("Record")
 
@@ -51,16 +52,16 @@ def read_canonical(kind: type[Record], text: str) -> Record:
 
 
 def _plain_fields(record: Any) -> dict[str, object]:  # noqa: ANN401 - any dataclass
-    values = {field.name: getattr(record, field.name) for field in fields(record)}
-    return {name: _plain(value) for name, value in values.items() if value is not None}
+    values = ((name, getattr(record, name)) for name in _field_names(record.__class__))
+    return {name: _plain(value) for name, value in values if value is not None}
 
 
 def _plain(value: object) -> object:
     match value:
+        case _ if type(value) in {bool, int, str}:
+            return value
         case Enum():
             return value.value
-        case bool() | int() | str():
-            return value
         case Decimal():
             return str(value)
         case tuple():
@@ -71,32 +72,40 @@ def _plain(value: object) -> object:
             raise TypeError(f"a {type(value).__name__} has no canonical text")
 
 
-def _value(kind: Any, plain: Any) -> Any:  # noqa: ANN401 - a type, and a value of it
+@cache
+def _field_names(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - any dataclass
+    return tuple(field.name for field in fields(kind))
+
+
+@cache
+def _reader(kind: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - a type
+    """Return the function that makes a value of a kind of plain data."""
     if get_origin(kind) is UnionType:
         (kind,) = (member for member in get_args(kind) if member is not type(None))
     if get_origin(kind) is tuple:
-        element, _ = get_args(kind)
-        _check_type(plain, list)
-        return tuple(_value(element, one) for one in plain)
+        return partial(_tuple, _reader(get_args(kind)[0]))
     if kind in {bool, int, str}:
-        _check_type(plain, kind)
-        return plain
+        return partial(_checked, kind)
     if issubclass(kind, Decimal | Enum):
-        return kind(plain)
+        return cast("Callable[[Any], Any]", kind)
     if is_dataclass(kind):
-        return _record(kind, plain)
+        return partial(_record, kind)
     raise TypeError(f"a {kind.__name__} has no canonical text")
+
+
+def _tuple(read: Callable[[Any], Any], plain: list[Any]) -> tuple[Any, ...]:
+    return tuple(map(read, _checked(list, plain)))
 
 
 def _record(kind: Any, plain: dict[str, Any]) -> Any:  # noqa: ANN401 - a dataclass, and one of its kind
     types = _field_types(kind)
-    _check_type(plain, dict)
-    return kind(**{name: _value(types[name], one) for name, one in plain.items()})
+    return kind(**{name: _reader(types[name])(one) for name, one in _checked(dict, plain).items()})
 
 
-def _check_type(plain: object, kind: type) -> None:
+def _checked(kind: type, plain: Any) -> Any:  # noqa: ANN401 - plain data, of that kind
     if type(plain) is not kind:
         raise TypeError(f"a {type(plain).__name__} stands where a {kind.__name__} belongs")
+    return plain
 
 
 @cache

@@ -69,10 +69,14 @@ class NoiseTest:
     @property
     def surprise(self) -> float:
         """Squared distance from the mean in standard deviations; 0 on the side that speaks for the server."""
-        distance, variance = self.count - self.law.mean, self.law.variance
+        mean, variance = self.law.mean, self.law.variance
+        distance = self.count * mean.denominator - mean.numerator
         if distance == 0 or (self.family.is_one_sided and distance < 0):
             return 0.0
-        return float(distance * distance / variance) if variance else float("inf")
+        if not variance:
+            return float("inf")
+        # Whole numbers: fractions would be reduced at every step.
+        return distance**2 * variance.denominator / (mean.denominator**2 * variance.numerator)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,21 +103,21 @@ class CanaryOrders:
 
     def classes(self, places: NDArray[np.int64]) -> dict[str, int]:
         """Return how many of some places lie in each class: blocks of rows, residues, parts of a period."""
-        blocks, residues = np.zeros(_BLOCKS[-1], np.int64), np.zeros(_PERIOD, np.int64)
+        blocks, residues, quarters = (np.zeros(n, np.int64) for n in (_BLOCKS[-1], _RESIDUES[-1], _QUARTERS))
         for part in row_slices(len(places)):
             some = np.asarray(places[part])
             blocks += np.bincount(some * _BLOCKS[-1] // self.rows, minlength=_BLOCKS[-1])
-            residues += np.bincount(some % _PERIOD, minlength=_PERIOD)
-        counts = {}
+            residues += np.bincount(some % _RESIDUES[-1], minlength=_RESIDUES[-1])
+            quarters += np.bincount(some % _PERIOD * _QUARTERS // _PERIOD, minlength=_QUARTERS)
+        counts = dict[str, int]()
         for number in _BLOCKS:
-            for block, count in enumerate(blocks.reshape(number, -1).sum(axis=1)):
-                counts[f"block {block + 1} of {number}"] = int(count)
+            sums = blocks.reshape(number, -1).sum(axis=1).tolist()
+            counts |= {f"block {block} of {number}": count for block, count in enumerate(sums, 1)}
         for modulus in _RESIDUES:
-            for residue, count in enumerate(residues.reshape(-1, modulus).sum(axis=0)):
-                counts[f"place mod {modulus} = {residue}"] = int(count)
-        for quarter, count in enumerate(residues.reshape(_QUARTERS, -1).sum(axis=1)):
-            counts[f"quarter {quarter + 1} of every {_PERIOD} places"] = int(count)
-        return counts
+            sums = residues.reshape(-1, modulus).sum(axis=0).tolist()
+            counts |= {f"place mod {modulus} = {residue}": count for residue, count in enumerate(sums)}
+        sums = quarters.tolist()
+        return counts | {f"quarter {number} of every {_PERIOD} places": count for number, count in enumerate(sums, 1)}
 
     @cached_property
     def all_classes(self) -> dict[str, int]:
@@ -189,6 +193,11 @@ def noise_tests(changes: CanaryChanges, orders: CanaryOrders, replacement: Fract
 
 def members(sizes: Sequence[int]) -> dict[Family, int]:
     """Return how many tests each family has, of columns of these sizes."""
+    return _members(tuple(sizes))
+
+
+@lru_cache(maxsize=256)
+def _members(sizes: tuple[int, ...]) -> dict[Family, int]:
     wide = sum(size > 2 for size in sizes)
     pairs = len(sizes) * (len(sizes) - 1) // 2
     arcs = sum(_arcs(size) * (2 + (size > 2)) for size in sizes)

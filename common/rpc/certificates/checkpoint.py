@@ -12,6 +12,7 @@ import re
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
@@ -168,6 +169,7 @@ def _line(name: str, certificate: str, does: bytes, signature: bytes) -> str:
     return f"\u2014 {name} {b64encode(key_id + signature).decode()}\n"
 
 
+@lru_cache(maxsize=256)
 def _key_id(name: str, certificate: str, does: bytes) -> bytes:
     public = x509.load_pem_x509_certificate(certificate.encode()).public_key()
     plain = public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)

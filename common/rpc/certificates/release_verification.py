@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
 
 from veiltab.common.core.texts.canonical import canonical_json, read_canonical
@@ -51,6 +52,7 @@ class Finding:
     table: int | None = None
 
 
+@lru_cache(maxsize=64)
 def statement_of(one: SignedText) -> Statement:
     """Read what was signed.
 

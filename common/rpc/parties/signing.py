@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -10,7 +11,13 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
 from veiltab.common.errors import IntegrityError, InvalidInputError
-from veiltab.common.rpc.parties.identity import Identity, Party, check_issuer, party_of_certificate
+from veiltab.common.rpc.parties.identity import (
+    Identity,
+    Party,
+    PartyCertificate,
+    check_issuer,
+    party_of_certificate,
+)
 from veiltab.v1.release_pb2 import SignedStatement
 
 _PURPOSE = b"veiltab statement\n"
@@ -18,6 +25,7 @@ _PURPOSE = b"veiltab statement\n"
 
 _LONGEST = 2**17
 _PSS = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=32)
+_read_key = lru_cache(maxsize=4)(load_pem_private_key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +53,14 @@ def signed(identity: Identity, text: str, now: datetime) -> SignedText:
 
 def signed_bytes(identity: Identity, text: str, data: bytes, now: datetime) -> SignedText:
     """Return a text with a party's signature over the bytes that stand for it; raises as `signed`."""
-    plain = x509.load_pem_x509_certificate(identity.certificate).public_bytes(Encoding.PEM)
-    return SignedText(text=text, signature=signature_of(identity, data, now).hex(), certificate=plain.decode())
+    plain = _plain_pem(identity.certificate)
+    return SignedText(text=text, signature=signature_of(identity, data, now).hex(), certificate=plain)
 
 
 def signature_of(identity: Identity, data: bytes, now: datetime) -> bytes:
     """Return a party's signature over bytes that name their purpose at their beginning; raises as `signed`."""
     identity.check_lifetime(now)
-    key = load_pem_private_key(identity.key, password=None)
-    match key:
+    match key := _read_key(identity.key, None):
         case ec.EllipticCurvePrivateKey():
             return key.sign(data, ec.ECDSA(hashes.SHA256()))
         case rsa.RSAPrivateKey():
@@ -87,12 +94,10 @@ def signer_of(one: SignedText, authority: bytes, at: datetime) -> Party:
 def signer_of_bytes(data: bytes, signature: bytes, pem: str, authority: bytes, at: datetime) -> Party:
     """Return who signed bytes that name their purpose at their beginning; raises as `signer_of`."""
     try:
-        certificate = x509.load_pem_x509_certificate(pem.encode())
-        stated = party_of_certificate(pem.encode())
-        check_issuer(certificate, authority)
+        certificate, stated = _issued(pem, authority)
         stated.check_lifetime(at)
         # PEM has more than one spelling, too.
-        plain = pem.encode() == certificate.public_bytes(Encoding.PEM)
+        plain = pem == _plain_pem(pem.encode())
     except (ValueError, x509.InvalidVersion, UnsupportedAlgorithm):
         raise IntegrityError("a signature or its certificate cannot be read", where="signature") from None
     except InvalidInputError as error:
@@ -100,6 +105,20 @@ def signer_of_bytes(data: bytes, signature: bytes, pem: str, authority: bytes, a
     if not plain or not _is_signature(certificate, data, signature):
         raise IntegrityError(f"the signature of {stated.party} does not fit what it signed", where="signature")
     return stated.party
+
+
+@lru_cache(maxsize=256)
+def _issued(pem: str, authority: bytes) -> tuple[x509.Certificate, PartyCertificate]:
+    """Return a certificate that an authority issued, and what it says; raises what reading it raises."""
+    certificate = x509.load_pem_x509_certificate(pem.encode())
+    stated = party_of_certificate(pem.encode())
+    check_issuer(certificate, authority)
+    return certificate, stated
+
+
+@lru_cache(maxsize=256)
+def _plain_pem(pem: bytes) -> str:
+    return x509.load_pem_x509_certificate(pem).public_bytes(Encoding.PEM).decode()
 
 
 def signed_to_proto(one: SignedText) -> SignedStatement:
