@@ -30,7 +30,7 @@ class StatusServicer(status_pb2_grpc.StatusServiceServicer):
     async def GetStatus(self, request: status_pb2.GetStatusRequest, context: Context) -> status_pb2.GetStatusResponse:
         del request
         if caller(context) != self._stated.party:
-            raise DeniedError("a party tells its status to itself alone")
+            raise DeniedError("the caller is not the party whose status it asked for")
         status = PartyStatus(
             party=self._stated.party,
             version=version("veiltab"),

@@ -100,7 +100,7 @@ class Blanket:
 
     def __post_init__(self) -> None:
         if self.gamma <= 1 or not self.one > self.two or min(self.supports.values()) < 0:
-            raise InvalidInputError("these are no probabilities of a report", where="blanket")
+            raise InvalidInputError("the probabilities of a report do not fit one another", where="blanket")
 
     @property
     def probability(self) -> Fraction:
@@ -134,7 +134,7 @@ class CrowdCertificate:
     def __post_init__(self) -> None:
         if not 1 <= self.sample <= min(self.population, MAX_SAMPLE):
             raise InvalidInputError(
-                f"{self.sample} reports of {self.population} nodes are not 1 to {MAX_SAMPLE:,}, or more than nodes",
+                f"{self.sample} reports are not from 1 to the {self.population} nodes, or above {MAX_SAMPLE:,}",
                 where="crowd certificate",
             )
 

@@ -136,7 +136,7 @@ def _check_tables(request: ReleaseRequest) -> None:
     """Refuse tables that are no workload of the request's attributes, and what several tables cannot be asked with."""
     if not request.tables:
         if request.repeats:
-            raise InvalidInputError("only tables of a release of several can be repeated", where="repeats")
+            raise InvalidInputError("repeats were asked for of a release of one table", where="repeats")
         return
     if len(request.attributes) < 2 or len(request.tables) < 2:
         raise InvalidInputError(
@@ -163,7 +163,9 @@ def _check_fits_tables(request: ReleaseRequest) -> None:
     if request.delta is None:
         raise InvalidInputError("several tables need a delta", where="delta", remedy="1e-6 is usual.")
     if request.scheme != "wor" or request.stage is not None:
-        raise InvalidInputError("several tables are sampled without replacement, in one stage", where="scheme")
+        raise InvalidInputError(
+            "several tables were asked for with another scheme than without replacement", where="scheme"
+        )
     for name in ("max_local_epsilon", "max_pair_epsilon"):
         if getattr(request, name) is not None:
             raise InvalidInputError(

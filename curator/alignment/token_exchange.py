@@ -67,7 +67,7 @@ class TokenExchange(Exchange):
             DeniedError: this is no hub.
         """
         if not self._is_hub:
-            raise DeniedError("only the hub sends tokens", where=f"hub {self._hub}")
+            raise DeniedError("the curator that was asked for tokens is not the hub", where=f"hub {self._hub}")
 
     async def _fetch(self, name: str, table: Table, folder: Path, peers: Peers) -> Path:
         """Fetch the hub's tokens; where a connection broke, the next attempt goes on."""

@@ -43,7 +43,7 @@ def write_sample(  # noqa: PLR0913, PLR0917 - where to, which rows, of which tab
         raise InvalidInputError(
             "this is not the table that was linked, or it was changed since",
             where=table.shown,
-            remedy="Give it by --table with the options of `veiltab curator serve`. If it was changed, start the"
+            remedy="Name it by --config, with the file of `veiltab curator serve`. If it was changed, start the"
             " curator again: it links the table as it is now.",
         )
     rows, start, people = sample.rows[chosen], 0, dict[int, list[str]]()

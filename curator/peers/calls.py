@@ -241,7 +241,7 @@ def _said_from_proto(
     curator: str, own: frozenset[str], answer: curator_peer_pb2.FollowProgressResponse
 ) -> dict[str, PeerAnswer]:
     if len(answer.releases) + len(answer.unknown) > MOST_ASKED:
-        raise InvalidInputError(f"one answer is about at most {MOST_ASKED} releases", where=f"curator {curator}")
+        raise InvalidInputError(f"the answer is about more than {MOST_ASKED} releases", where=f"curator {curator}")
     unknown = NotReadyError("has not received the request yet", where=f"curator {curator}")
     answers = {one.release_id: _progress_or_error(curator, own, one) for one in answer.releases}
     return dict[str, PeerAnswer](dict.fromkeys(answer.unknown, unknown)) | answers

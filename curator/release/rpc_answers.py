@@ -239,7 +239,9 @@ class Answers:
         stored = self.store.releases.release(release_id)
         check_asker(stored, researcher)
         if stored.request.pad is not Pad.OTP:
-            raise InvalidInputError("the keys of a curator are asked for together", where=f"release {release_id}")
+            raise InvalidInputError(
+                "a pad was asked for, and the release has keys instead", where=f"release {release_id}"
+            )
         self._given(stored, {attribute: claimed})
         return self.parts.encryption(release_id).pad_file(attribute)
 
@@ -257,7 +259,7 @@ class Answers:
         stored = self.store.releases.release(release_id)
         check_asker(stored, researcher)
         if stored.request.pad is not Pad.CHACHA20:
-            raise InvalidInputError("one-time pads are fetched one by one", where=f"release {release_id}")
+            raise InvalidInputError("several one-time pads were asked for at once", where=f"release {release_id}")
         return self._given(stored, claimed)
 
     def _given(self, stored: CuratorRelease, claimed: Mapping[str, ColumnDigests]) -> dict[str, bytes]:

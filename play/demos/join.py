@@ -60,7 +60,9 @@ class JoinOptions:
         if not 0 <= self.holders <= _MOST_HOLDERS:
             raise InvalidInputError(f"0 to {_MOST_HOLDERS} hospitals hold one attribute", where="holders")
         if not 1000 <= self.people <= _MOST_ROWS:
-            raise InvalidInputError(f"a table has 1,000 to {_MOST_ROWS:,} people", where="people")
+            raise InvalidInputError(
+                f"a table of other than 1,000 to {_MOST_ROWS:,} people was asked for", where="people"
+            )
 
     @property
     def attributes(self) -> Mapping[str, tuple[str, ...]]:

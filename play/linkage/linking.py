@@ -56,7 +56,9 @@ class LinkOptions:
 
     def __post_init__(self) -> None:
         if not 1000 <= self.people <= _MOST_ROWS:
-            raise InvalidInputError(f"a register has 1,000 to {_MOST_ROWS:,} people", where="people")
+            raise InvalidInputError(
+                f"a register of other than 1,000 to {_MOST_ROWS:,} people was asked for", where="people"
+            )
         if not 0 <= self.misfiled <= 0.3:
             raise InvalidInputError("the share of misfiled rows is not from 0 to 0.3", where="misfiled")
         if not 0 <= self.errors <= 5:

@@ -91,7 +91,7 @@ def total_contrasts(table: Table, kind: Contrast, subgroups: Sequence[Subgroup])
             value, low, high = (np.where(is_sayable, _odds(share), np.nan) for share in ends)
             value = np.where(np.isfinite(value), value, np.nan)
         case Contrast.ODDS_RATIO:
-            raise InvalidInputError("an odds ratio compares shares, not totals", where="subgroup")
+            raise InvalidInputError("an odds ratio of totals was asked for; it compares shares", where="subgroup")
         case _:
             assert_never(kind)
     title = f"{kind.value} of totals, against {_text(subgroups[0])}"

@@ -110,7 +110,7 @@ class Handlers:
             after: the id that the page before names as `next`.
         """
         if not 1 <= limit <= MOST_RELEASES:
-            raise InvalidInputError(f"a page has 1 to {MOST_RELEASES} releases", where="limit")
+            raise InvalidInputError(f"a page of other than 1 to {MOST_RELEASES} releases was asked for", where="limit")
         every = tuple(reversed(self._client.releases()))
         ids = [one.release_id for one in every]
         if after and after not in ids:
@@ -139,7 +139,7 @@ class Handlers:
             wait: seconds to wait until it is over, 0 to 30.
         """
         if not 0 <= wait <= MOST_WAIT:
-            raise InvalidInputError(f"an answer waits 0 to {MOST_WAIT} seconds", where="wait")
+            raise InvalidInputError(f"a wait of other than 0 to {MOST_WAIT} seconds was asked for", where="wait")
         return json_answer(status_dict(self._client.status(release, seconds=wait)))
 
     @resource_at(f"{_ONE}/table", "Table", *MEDIA_TYPES.values())

@@ -84,7 +84,9 @@ def estimate(
         return
     if parsed.is_of_all_tables:
         if compare is not None:
-            raise InvalidInputError("only shares are compared between releases", where="--compare")
+            raise InvalidInputError(
+                "the question is about something else than shares, which alone are compared", where="--compare"
+            )
         _emit_analysis(client.study, release, None, release.ask(question, **choices), out, picture)
         return
     table = release.table(parsed.attributes, **choices)
@@ -101,7 +103,7 @@ def refuse_beside_test(options: Mapping[str, object]) -> None:
     """Refuse options that a test of independence does not take."""
     for name, value in options.items():
         if value is not None:
-            raise InvalidInputError("a test of independence takes the table as it was released", where=name)
+            raise InvalidInputError("this option does not go with a test of independence", where=name)
 
 
 def _emit_table(

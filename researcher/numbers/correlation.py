@@ -33,7 +33,7 @@ def correlation(tables: Sequence[Table], names: Sequence[str]) -> Analysis:
         InvalidInputError: not two attributes, one without numbers or with missing ones, or no table for a moment.
     """
     if len(set(names)) != 2 or len(names) != 2:
-        raise InvalidInputError("a correlation is that of two attributes", where="correlation")
+        raise InvalidInputError("a correlation was asked of other than two attributes", where="correlation")
     domain = domain_of(tables)
     x, y = (column for name in names for column in _columns(domain, name))
     estimates = moments(tables, [(x, None), (y, None), (x, x), (y, y), (x, y)])

@@ -129,7 +129,7 @@ class PartyLinks:
                 question = server_release_pb2.GetServerStatementRequest(release_id=release_id)
                 message = (await self._server.ask(self._server.stub.GetServerStatement, question)).statement
             case _:
-                raise InvalidInputError("only curators and the server state something about releases", where=str(party))
+                raise InvalidInputError("a statement was asked of a party that makes none", where=str(party))
         try:
             return signed_from_proto(message)
         except InvalidInputError as error:

@@ -39,7 +39,7 @@ def curators_test_from_proto(message: curator_pb2.GetReceiptResponse, spec: Tabl
     Raises:
         InvalidInputError: no tests of the release can have shown it.
     """
-    refusal = InvalidInputError("it states what no test of this release shows", where=f"curator {curator}")
+    refusal = InvalidInputError("its result of the tests does not fit this release", where=f"curator {curator}")
     try:
         own, together = map(receipt_from_proto, message.receipts)
     except (ValueError, InvalidInputError):

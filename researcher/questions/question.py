@@ -177,7 +177,7 @@ def test_of(question: Question, table: Table, level: float) -> IndependenceTest:
     """
     if not isinstance(table, Estimate | PresentEstimate) or not question.independence:
         raise InvalidInputError(
-            "independence is tested in a table that one release measured",
+            "no single release measured a table of these attributes, so independence cannot be tested",
             where="question",
             remedy="Ask for a release of these attributes as one table.",
         )

@@ -94,7 +94,7 @@ class ReportInput:
         """The table as it was released, with people who are absent."""
         estimate = self.estimate.observed if isinstance(self.estimate, PresentEstimate) else self.estimate
         if not isinstance(estimate, Estimate):
-            raise InvalidInputError("a report is of a table that one release measured")
+            raise InvalidInputError("the table comes from several releases, or from a model, and so has no report")
         return estimate
 
 

@@ -58,7 +58,7 @@ def report_from_json(body: bytes) -> JsonReport:
     message = parse_json(body, remedy="See docs/http-reports.md.")
     token, stratum, payload = _fields(message, "body", "token", "stratum", "report")
     if not isinstance(token, str) or not isinstance(stratum, str):
-        raise InvalidInputError("token and stratum are texts", where="body")
+        raise InvalidInputError("the token or the stratum is not a text", where="body")
     return JsonReport(token=token_of(token), stratum=stratum, report=_payload(payload))
 
 

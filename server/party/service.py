@@ -72,7 +72,7 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
     ) -> ingest_pb2.UploadColumnResponse:
         first = await anext(aiter(request_iterator), None)
         if first is None or not first.HasField("header"):
-            raise InvalidInputError("an upload begins with its header", where="UploadColumn")
+            raise InvalidInputError("the upload did not begin with its header", where="UploadColumn")
         header = first.header
         announced = Announced(
             curator=caller(context).name,
@@ -137,7 +137,9 @@ async def _pieces(requests: AsyncIterator[ingest_pb2.UploadColumnRequest]) -> As
     short = ShortChunks()
     async for request in requests:
         if not request.HasField("chunk"):
-            raise InvalidInputError("after its header an upload consists of chunks", where="UploadColumn")
+            raise InvalidInputError(
+                "something else than a chunk came after the header of the upload", where="UploadColumn"
+            )
         data = data_of(request.chunk)
         short.take(data)
         yield request.chunk.offset, data

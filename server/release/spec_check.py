@@ -40,7 +40,7 @@ def check_spec(spec: TableSpec, curator: str, study: Study) -> None:
     if spec.researcher not in {researcher.name for researcher in study.researchers}:
         raise InvalidInputError("the study has no such researcher", where="researcher")
     if spec.uploaded_rows > MAX_ROWS:
-        raise InvalidInputError(f"a release here has at most {MAX_ROWS} rows", where="population")
+        raise InvalidInputError(f"the release has more than {MAX_ROWS} rows", where="population")
     if spec.deadline > time.time() + _LONGEST_DAYS * _SECONDS_A_DAY:
         raise InvalidInputError(
             f"the deadline lies more than {_LONGEST_DAYS} days ahead",

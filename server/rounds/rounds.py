@@ -108,7 +108,7 @@ class RoundKeeper:
         if nodes is None:
             raise InvalidInputError("this study has no nodes", where="study file", remedy="Add [nodes] to it.")
         if spec.researcher != researcher:
-            raise DeniedError("a researcher opens rounds in its own name")
+            raise DeniedError("the round is in another researcher's name")
         if spec.study_digest != self._study.digest:
             raise InvalidInputError(
                 "the round is of another study file than the server's",

@@ -147,7 +147,7 @@ def test_an_answer_about_more_releases_than_one_has_is_refused(village: Village)
                 releases=[curator_peer_pb2.ReleaseProgress()] * releases, unknown=[ID] * unknown
             )
         )
-        with pytest.raises(InvalidInputError, match="curator bob: one answer is about at most 256 releases"):
+        with pytest.raises(InvalidInputError, match="curator bob: the answer is about more than 256 releases"):
             said_of(village, ID)
 
 

@@ -84,7 +84,7 @@ def test_what_a_curator_says_of_its_test_is_read_whole() -> None:
     ids=lambda changes: str(changes)[:60],
 )
 def test_what_no_test_shows_is_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInputError, match="curator alice: it states what no test of this release shows"):
+    with pytest.raises(InvalidInputError, match="curator alice: its result of the tests does not fit this release"):
         curators_test_from_proto(said(**changes), SPEC, "alice")
 
 
@@ -96,7 +96,7 @@ def test_what_no_test_shows_is_refused(changes: dict[str, Any]) -> None:
 def test_a_receipt_that_cannot_be_read_is_refused(text: str) -> None:
     whole = said()
     whole.receipts[0].text = text
-    with pytest.raises(InvalidInputError, match="it states what no test of this release shows"):
+    with pytest.raises(InvalidInputError, match="its result of the tests does not fit this release"):
         curators_test_from_proto(whole, SPEC, "alice")
 
 

@@ -252,7 +252,7 @@ class Legs:
 
     def _check_is_other(self, peer: str) -> None:
         if peer not in self.others:
-            raise DeniedError("a join is between the hub and a spoke", where=f"curator {peer}")
+            raise DeniedError("neither of the two curators is the hub", where=f"curator {peer}")
 
     def _check_size(self, peer: str, size: int, own: int) -> None:
         """Refuse a table that is larger than the study allows: each slot of a spoke may be a guess."""

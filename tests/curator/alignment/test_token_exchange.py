@@ -116,5 +116,5 @@ def test_a_hub_fetches_nothing_and_a_spoke_sends_nothing(tmp_path: Path) -> None
     hub, spoke = (TokenExchange(name, "alice", tmp_path, DiskReservations(tmp_path)) for name in ("alice", "bob"))
     assert asyncio.run(hub.run("a", people(1), tmp_path, cast("Peers", None))) is None
     hub.check_tokens_are_shared()
-    with pytest.raises(DeniedError, match="hub alice: only the hub sends tokens"):
+    with pytest.raises(DeniedError, match="hub alice: the curator that was asked for tokens is not the hub"):
         spoke.check_tokens_are_shared()
