@@ -114,40 +114,6 @@ def test_a_study_key_is_one_place(tree: Tree) -> None:
     assert len(tree.changed) == 1
 
 
-def test_an_oracle_is_a_file_and_a_line(tree: Tree) -> None:
-    tree.write(
-        "common/collection/oracles/quiet.py",
-        "from typing import ClassVar\n"
-        "from veiltab.common.collection.oracles.krr import KaryRandomisedResponse\n\n\n"
-        "class Quiet(KaryRandomisedResponse):\n"
-        '    name: ClassVar[str] = "quiet"\n',
-    )
-    registry = "common/collection/oracles/oracle_registry.py"
-    tree.put(registry, "    SubsetSelection,\n", "    Quiet,\n")
-    tree.put(registry, "import SubsetSelection\n", "from veiltab.common.collection.oracles.quiet import Quiet\n")
-    tree.check(
-        "from decimal import Decimal\n"
-        "from veiltab.common.collection.oracles.oracle_registry import ORACLE_NAMES, oracle_for\n"
-        'assert "quiet" in ORACLE_NAMES and oracle_for("quiet", 4, Decimal(1)).name == "quiet"\n'
-    )
-    assert len(tree.changed) == 2
-
-
-def test_a_scheme_is_a_file_a_line_and_an_enum(tree: Tree) -> None:
-    tree.write(
-        "common/schemes/late.py",
-        "from typing import ClassVar\n"
-        "from veiltab.common.schemes.without_replacement import WithoutReplacement\n\n\n"
-        "class Late(WithoutReplacement):\n"
-        '    name: ClassVar[str] = "late"\n',
-    )
-    tree.put("common/schemes/registry.py", "SCHEMES = {\n", '    "late": "veiltab.common.schemes.late:Late",\n')
-    tree.put("protos/veiltab/v1/release.proto", "  SCHEME_MUST_WW = 6;\n", "  // A copy.\n  SCHEME_LATE = 99;\n")
-    tree.generate()
-    tree.check(REQUEST.format(changes='scheme="late"'))
-    assert len(tree.changed) == 3
-
-
 def test_a_table_format_is_a_file_and_a_line(tree: Tree) -> None:
     tree.write(
         "curator/formats/files/ipc_file.py",

@@ -93,11 +93,7 @@ def test_a_token_may_be_its_whole_line(terminal: Terminal, line: str) -> None:
 
 @pytest.mark.parametrize(
     ("line", "stratum"),
-    [
-        (f"{ID},north,{TOKENS[0]}", "north"),
-        (f"south,{TOKENS[0]}", "south"),
-        (f"{ID},everyone,{TOKENS[0]}", None),
-    ],
+    [(f"{ID},north,{TOKENS[0]}", "north"), (f"south,{TOKENS[0]}", "south"), (f"{ID},everyone,{TOKENS[0]}", None)],
 )
 def test_the_stratum_of_a_tokens_line_is_the_nodes(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch, line: str, stratum: str | None
@@ -119,18 +115,6 @@ def test_the_environment_holds_what_no_list_of_processes_shows(
     monkeypatch.setenv("VEILTAB_TOKEN", TOKENS[3])
     monkeypatch.setenv("VEILTAB_VALUE", "7\r\n")
     assert terminal.json("report")[1]["state"] == "counted"
-
-
-def test_without_a_token_nothing_is_decided(terminal: Terminal) -> None:
-    for words, code, problem in (
-        ((), 2, "Missing option '--token'"),
-        (("--token", "secret"), 2, "the token is not 32 hexadecimal digits"),
-    ):
-        found, out, err = terminal.run("report", "--value", "7", *words)
-        assert (found, out) == (code, "")
-        assert problem in err
-        assert "secret" not in err
-    assert not (terminal.folder / "state" / "node.sqlite").exists()
 
 
 def test_a_refusal_is_one_object_with_its_reason(terminal: Terminal) -> None:
@@ -157,16 +141,6 @@ def test_a_fleet_says_what_came_of_it(terminal: Terminal) -> None:
     assert (code, err) == (0, "0 of 0 reports settled\n")
     assert out.startswith("30 nodes: 30 reports counted, 0 silent.\nReports: ")
     assert terminal.store.status(ID).reports == (30,)
-
-
-def test_bad_rows_are_named_up_to_a_number(terminal: Terminal) -> None:
-    words = terminal.files(*["1"] * 3, *["a-secret"] * 25)
-    code, out, err = terminal.run("fleet", *words)
-    assert code == 2
-    assert "25 lines were left out." in out
-    shown = ", ".join(str(line) for line in range(5, 25))
-    assert err.endswith(f"the value is outside the domain: 25 lines: {shown} and 5 more\n")
-    assert "a-secret" not in out + err
 
 
 def test_refused_and_unanswered_reports_have_their_exit_codes(terminal: Terminal) -> None:

@@ -36,12 +36,6 @@ def test_seed_experiment_and_key_decide_the_stream_and_nothing_else() -> None:
     assert json.loads(point(more=3).perform())["drawn"] == drawn[0]
 
 
-def test_names_cannot_run_into_each_other() -> None:
-    assert point("a/b", experiment="c").generator().integers(2**62) != point(
-        "b", experiment="c/a"
-    ).generator().integers(2**62)
-
-
 def test_everything_that_a_result_depends_on_is_in_its_identity() -> None:
     others = [point(), point(seed=2), point("b"), point(experiment="hu"), point(more=3)]
     assert len({one.identity for one in others}) == len(others)

@@ -60,12 +60,6 @@ def test_two_runs_write_the_same_bytes_and_another_seed_does_not(tmp_path: Path)
     assert all(a != b for a, b in zip(contents[0], contents[2], strict=True))
 
 
-def test_quick_and_full_points_live_side_by_side(tmp_path: Path) -> None:
-    quick, full = run(tmp_path), run(tmp_path, quick=False)
-    assert len(list((tmp_path / "points" / "walk").iterdir())) == 4
-    assert run(tmp_path).as_dict() == quick.as_dict() != full.as_dict()
-
-
 def test_names_that_meet_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="two tasks") as caught:
         reproduce([Walk(keys=("a", "a"))], Settings(), tmp_path, InProcess())

@@ -1,6 +1,4 @@
-import builtins
 import logging
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -189,31 +187,6 @@ def test_a_port_that_is_taken_is_refused(identity: Identity) -> None:
         serving_at(identity, str(port)),
     ):
         pass
-
-
-@pytest.mark.parametrize(
-    ("package", "metrics", "extra"), [("prometheus_client", "0", "metrics"), ("opentelemetry", None, "otel")]
-)
-def test_a_package_that_is_not_installed_is_named(
-    identity: Identity, monkeypatch: pytest.MonkeyPatch, package: str, metrics: str | None, extra: str
-) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - those of __import__
-        if name.partition(".")[0] == package:
-            raise ModuleNotFoundError(name, name=name)
-        return real(name, *args, **kwargs)
-
-    for name in ("veiltab.common.observe.metrics", "veiltab.common.observe.tracing"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "" if metrics else "http://127.0.0.1:1")
-    monkeypatch.setattr(builtins, "__import__", without)
-    with (
-        pytest.raises(InvalidInputError, match="package") as caught,
-        observing(identity, lambda: SEEN, metrics=metrics),
-    ):
-        pass
-    assert f"'veiltab[{extra}]'" in caught.value.remedy
 
 
 def test_what_was_opened_is_closed_when_another_sink_cannot_be(identity: Identity) -> None:

@@ -9,7 +9,7 @@ import pytest
 from veiltab.common.core.mechanism import UNIT, TwoSidedNoise
 from veiltab.common.core.numbers.rounding import ln_above, upward
 from veiltab.common.privacy.cards.card import advised_delta, card_of, delta_warning
-from veiltab.common.privacy.cards.guarantee_text import epsilon_text, odds_text
+from veiltab.common.privacy.cards.guarantee_text import epsilon_text
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease, order_epsilon
 from veiltab.common.privacy.shuffle import OrderCertificate
 from veiltab.common.schemes import scheme_of
@@ -98,26 +98,6 @@ def test_no_order_is_claimed_without_a_certificate(scheme: str, stage: int | Non
         assert (bound.person_epsilon > 1000) == several
         texts = f"{bound.guarantee}; {bound.limit_in_full}"
         assert [texts.count(f"{one} row, and a person may have several") for one in ("a", "per")] == 2 * [several]
-
-
-def test_the_rows_name_each_coalition_and_what_it_faces() -> None:
-    rows = dict(card_of(RELEASE, delta=Decimal("1e-4")).rows())
-    card = card_of(RELEASE, delta=Decimal("1e-4"))
-    found = card.bound(Coalition.DESK)
-    assert found.epsilon is not None
-    assert found.other is not None
-    assert rows["desk"].startswith(f"epsilon {epsilon_text(found.epsilon)} at delta 1e-4; {odds_text(found.epsilon)} (")
-    assert "pure" not in "".join(rows.values())
-    row = ln_above(Fraction(19))
-    assert rows["desk with curators"].startswith(f"epsilon {epsilon_text(row)} a row; {odds_text(row)} (")
-    assert rows["server with curators"].startswith("nothing")
-    assert rows["desk, server and curator"].startswith("no protection")
-    assert set(rows) >= {"analyst", "desk with server", "analyst with curators"}
-    full = dict(card.rows_in_full())
-    both = f"({upward(found.epsilon)}, 1e-4), and epsilon = {upward(found.other[0])} (pure) (both hold)"
-    assert full["desk"].startswith(f"(epsilon, delta) = {both}: rows")
-    assert full["desk with curators"].startswith(f"epsilon = {upward(row)} (pure) per row: ")
-    assert full["server with curators"] == rows["server with curators"]
 
 
 def test_a_card_as_plain_data_has_no_epsilon_where_nothing_protects_and_zero_where_nothing_is_seen() -> None:

@@ -105,7 +105,6 @@ FORGERIES: dict[str, Callable[[Receipt], Receipt]] = {
     **{f"without {family.value}": lambda receipt, family=family: without(receipt, family) for family in Family},  # type: ignore[misc]
     "no counts": lambda receipt: replace(receipt, counts=()),
     "the amount alone": lambda receipt: replace(receipt, counts=receipt.counts[:1]),
-    "without a column": lambda receipt: replace(receipt, counts=(receipt.counts[0], *receipt.counts[2:])),
     "in another order": lambda receipt: replace(receipt, counts=receipt.counts[::-1]),
     "columns in another order": lambda receipt: replace(
         receipt, counts=(receipt.counts[0], receipt.counts[2], receipt.counts[1], *receipt.counts[3:])
@@ -114,7 +113,6 @@ FORGERIES: dict[str, Callable[[Receipt], Receipt]] = {
     "a lower bound": lambda receipt: with_first(receipt, low=receipt.counts[0].low - 1),
     "a higher bound": lambda receipt: with_first(receipt, high=receipt.counts[0].high + 1),
     "another law": lambda receipt: with_first(receipt, share="1/2"),
-    "a share that is not reduced": lambda receipt: with_first(receipt, share="2/4"),
     "no fraction": lambda receipt: with_first(receipt, share="1/0"),
     "a share above 1": lambda receipt: with_first(receipt, share="3/2"),
     "two laws": lambda receipt: with_first(receipt, marks=3),
@@ -123,10 +121,8 @@ FORGERIES: dict[str, Callable[[Receipt], Receipt]] = {
     "more trials than canaries": lambda receipt: with_first(receipt, trials=10**12),
     "fewer canaries": lambda receipt: replace(receipt, canaries=999),
     "more canaries": lambda receipt: replace(receipt, canaries=10**15),
-    "less than no canaries": lambda receipt: replace(receipt, canaries=-1),
     "another mean": lambda receipt: replace(receipt, expected=receipt.expected + 1),
     "another deviation": lambda receipt: replace(receipt, sd=receipt.sd + 1),
-    "of nobody": lambda receipt: replace(receipt, tester="carol"),
     "of another": lambda receipt: replace(receipt, tester="bob"),
 }
 
@@ -143,9 +139,7 @@ def test_a_receipt_that_no_test_of_the_release_has_is_not_right(forgery: str, pl
         {"tester": "\x1b[2J"},
         {"tester": "x" * 10_000},
         {"changes": "none"},
-        {"changes": "A" * 64},
         {"expected": Decimal("NaN")},
-        {"expected": Decimal("sNaN")},
         {"expected": Decimal("Infinity")},
         {"expected": Decimal("1e999999")},
         {"sd": Decimal(-1)},
@@ -164,9 +158,7 @@ def test_a_receipt_has_plain_texts_and_numbers(changes: dict[str, object]) -> No
         {"of": "x" * 10_000},
         {"share": "1e999999999"},
         {"share": "0.5"},
-        {"share": " 1/2"},
         {"share": "1_0/20"},
-        {"share": "-1/2"},
         {"share": f"1/{'9' * 1000}"},
     ],
     ids=lambda changes: str(changes)[:40],

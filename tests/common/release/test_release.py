@@ -99,27 +99,14 @@ def test_a_malformed_spec_is_refused(make_spec: Make, changes: dict[str, object]
         make_spec(**changes)
 
 
-def test_the_largest_table() -> None:
+def test_the_largest_table(make_spec: Make) -> None:
     def sized(size: int) -> tuple[Column, ...]:
         return (Column(attribute="a", owner="b", size=2**11), Column(attribute="c", owner="b", size=size))
 
-    plain = {"release_id": "0" * 32, "study_digest": "0" * 64, "researcher": "rosa", "alignment": "0" * 32}
-    rest: dict[str, Any] = {
-        **plain,
-        "population": 10,
-        "sample": 10,
-        "server_replacement": 2**64,
-        "curator_replacement": 0,
-        "canaries": 0,
-        "epsilon": Decimal(1),
-        "scheme": "wor",
-        "sampling": Sampling.SEED,
-        "pad": Pad.OTP,
-        "deadline": 0,
-    }
-    assert TableSpec(columns=sized(2**11), **rest).cells == MAX_CELLS
+    whole = make_spec(columns=sized(2**11), population=10, sample=10, server_replacement=2**64)
+    assert whole.cells == MAX_CELLS
     with pytest.raises(InvalidInputError, match="cells"):
-        TableSpec(columns=sized(2**11 + 1), **rest)
+        replace(whole, columns=sized(2**11 + 1))
 
 
 def test_every_field_of_a_spec_is_in_its_digest(make_spec: Make) -> None:

@@ -8,14 +8,17 @@ from typing import Any
 import grpc
 import pytest
 
-from tests.common.rpc.called_services import GET, PEERS, Identities, answering, ask, called, raw, registered, who
+from tests.common.rpc.called_services import GET, PEERS, Identities, answering, ask, called, raw, who
 from tests.worlds.parties import BOB, FLEET, RITA
 from veiltab.common.errors import ConflictError, DeniedError, InvalidInputError, UnavailableError, VeiltabError
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.rpc.server import Limits, build_server
 from veiltab.common.rpc.statuses import error_from_rpc
-from veiltab.v1 import curator_pb2, ingest_pb2
+from veiltab.v1 import collection_pb2
+
+COLLECTION = collection_pb2.DESCRIPTOR.services_by_name["CollectionService"].full_name
+REPORT, ROUND = f"/{COLLECTION}/Report", f"/{COLLECTION}/GetRound"
 
 
 @pytest.mark.parametrize("seconds", [None, 3700.0, 10.0**8])
@@ -32,7 +35,7 @@ async def never(_request: object, _context: object) -> None:
 
 async def test_one_party_cannot_take_all_calls(identity_of: Identities) -> None:
     steve = Party(study="survey", role=Role.RESEARCHER, name="steve")
-    services = [*answering(never), *answering(who, "/veiltab.v1.ReleaseService/GetRelease")]
+    services = [*answering(never), *answering(who, ROUND)]
     limits = Limits(calls_each=3)
     async with (
         build_server(identity_of(BOB), [RITA, steve], services, "localhost:0", limits=limits) as server,
@@ -43,15 +46,12 @@ async def test_one_party_cannot_take_all_calls(identity_of: Identities) -> None:
         await asyncio.sleep(0.3)
         with pytest.raises(UnavailableError, match="3 calls under way"):
             await ask(greedy)
-        assert await ask(modest, "/veiltab.v1.ReleaseService/GetRelease") == steve.uri
+        assert await ask(modest, ROUND) == steve.uri
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
         await asyncio.sleep(0.3)
-        assert await ask(greedy, "/veiltab.v1.ReleaseService/GetRelease") == RITA.uri
-
-
-REPORT, ROUND = "/veiltab.v1.CollectionService/Report", "/veiltab.v1.CollectionService/GetRound"
+        assert await ask(greedy, ROUND) == RITA.uri
 
 
 @pytest.mark.parametrize("seconds", [None, 21.0, 60.0])
@@ -179,43 +179,3 @@ def test_a_refusal_is_logged_with_rpc_reason_and_caller(
     assert [record.getMessage() for record in caplog.records if record.name.startswith("veiltab.common")] == [
         f"{GET} refused to {PEERS[0].uri}: DENIED: a curator may not call this RPC"
     ]
-
-
-async def two_then_conflict(_request: object, _context: object) -> AsyncIterator[curator_pb2.FetchPadResponse]:
-    yield curator_pb2.FetchPadResponse(total=1)
-    yield curator_pb2.FetchPadResponse(total=2)
-    raise ConflictError("no more")
-
-
-async def count(requests: AsyncIterator[object], _context: object) -> ingest_pb2.UploadColumnResponse:
-    return ingest_pb2.UploadColumnResponse(received=len([request async for request in requests]))
-
-
-async def test_streams_carry_their_messages_and_their_refusal(identity_of: Identities) -> None:
-    fetch, upload = "/veiltab.v1.CuratorService/FetchPad", "/veiltab.v1.IngestService/UploadColumn"
-    services = [
-        registered(
-            fetch,
-            grpc.unary_stream_rpc_method_handler(
-                two_then_conflict,
-                curator_pb2.FetchPadRequest.FromString,
-                curator_pb2.FetchPadResponse.SerializeToString,
-            ),
-        ),
-        registered(
-            upload,
-            grpc.stream_unary_rpc_method_handler(
-                count, ingest_pb2.UploadColumnRequest.FromString, ingest_pb2.UploadColumnResponse.SerializeToString
-            ),
-        ),
-    ]
-    async with build_server(identity_of(BOB), PEERS, services, "localhost:0") as server:
-        async with connect(identity_of(PEERS[2]), BOB, f"localhost:{server.port}") as channel:
-            call = raw(channel).unary_stream(fetch, None, curator_pb2.FetchPadResponse.FromString)(b"", timeout=5.0)
-            assert [(await call.read()).total, (await call.read()).total] == [1, 2]
-            with pytest.raises(grpc.aio.AioRpcError) as refusal:
-                await call.read()
-            assert isinstance(error_from_rpc(refusal.value, "bob"), ConflictError)
-        async with connect(identity_of(PEERS[0]), BOB, f"localhost:{server.port}") as channel:
-            upload_call = raw(channel).stream_unary(upload, None, ingest_pb2.UploadColumnResponse.FromString)
-            assert (await upload_call(iter([b"", b"", b""]), timeout=5.0)).received == 3

@@ -38,7 +38,7 @@ AUTHORITY = new_authority("survey", since=NOW - 9 * DAY, until=NOW + 9 * DAY)
 OTHER_AUTHORITY = new_authority("survey", since=NOW - 9 * DAY, until=NOW + 9 * DAY)
 PEM = AUTHORITY.certificate.public_bytes(Encoding.PEM)
 SPEC = spec_with(server_replacement=2**63, epsilon=Decimal(1), canaries=2400)
-TESTS, FAILED = made_tests(SPEC), made_tests(SPEC, share=0.0)
+TESTS, FAILED, FEW = made_tests(SPEC), made_tests(SPEC, share=0.0), made_tests(replace(SPEC, canaries=12))
 OWN, TOGETHER = TESTS.receipts("alice")
 FAILED_OWN, FAILED_TOGETHER = FAILED.receipts("alice")
 DIGESTS = {"sex": bytes(32), "salary": bytes([1]) * 32}
@@ -135,10 +135,11 @@ def both_with(receipt: Receipt) -> Forged:
     return with_receipts(OWN, receipt) | {"bob": resigned(BOB, receipts=(TESTS.receipts("bob")[0], receipt))}
 
 
+STATED = statement(ALICE).to_json()
 LACKING = "receipts of curator alice: one of its columns and one of all together are not there"
-NOT_RIGHT = "receipts of curator alice: of {} it states what no test of this release has"
+NOT_RIGHT = "receipts of curator alice: of all columns together it states what no test of this release has"
 DIFFERENT = "test of the server: the owners state different results"
-OTHER_DIGESTS = DIGESTS | {"sex": bytes([7]) * 32}
+OTHER_COLUMNS = published_columns(SPEC, DIGESTS | {"sex": bytes([7]) * 32})
 
 FORGERIES: dict[str, tuple[Callable[[], Forged], str]] = {
     "a missing signature": (lambda: {"bob": None}, "curator bob: its signature is missing"),
@@ -150,7 +151,7 @@ FORGERIES: dict[str, tuple[Callable[[], Forged], str]] = {
     "signed at no time": (lambda: {"alice": resigned(ALICE, signed_at=10**30)}, "at no possible time"),
     "another release": (lambda: {"alice": resigned(ALICE, spec_digest="0" * 64)}, "about another release"),
     "other columns": (
-        lambda: {"cloud": resigned(CLOUD, published=published_columns(SPEC, OTHER_DIGESTS))},
+        lambda: {"cloud": resigned(CLOUD, published=OTHER_COLUMNS)},
         "the parties state different columns",
     ),
     "no receipts": (with_receipts, LACKING),
@@ -161,39 +162,33 @@ FORGERIES: dict[str, tuple[Callable[[], Forged], str]] = {
     "another's receipt": (lambda: with_receipts(TESTS.receipts("bob")[0], TOGETHER), LACKING),
     "a receipt of the server's": (
         lambda: {"cloud": resigned(CLOUD, receipts=(TOGETHER,))},
-        "receipts of server cloud: receipts of a party without columns",
+        "receipts of a party without columns",
     ),
     "no noise": (
         lambda: with_receipts(FAILED_OWN, FAILED_TOGETHER),
-        "receipts of curator alice: alice's columns fail: amount (all columns): 0 canaries changed",
+        "alice's columns fail: amount (all columns): 0 canaries",
     ),
     "no noise in all columns": (
         lambda: both_with(FAILED_TOGETHER),
-        "receipts of curator alice: all columns together fail: amount (all columns): 0 canaries changed",
+        "all columns together fail: amount (all columns): 0",
     ),
     "different results": (lambda: with_receipts(OWN, made_tests(SPEC, seed=2).together()), DIFFERENT),
     "results of different lists": (lambda: with_receipts(OWN, replace(TOGETHER, changes="0" * 64)), DIFFERENT),
-    "too few canaries": (
-        lambda: with_receipts(*made_tests(replace(SPEC, canaries=12)).receipts("alice")),
-        "not of the release's 2,400 canaries",
-    ),
+    "too few canaries": (lambda: with_receipts(*FEW.receipts("alice")), "not of the release's 2,400"),
     "a receipt with bounds of its own": (
         lambda: with_receipts(beautified(FAILED_OWN), TOGETHER),
-        NOT_RIGHT.format("alice's columns"),
+        "of alice's columns it states what no test",
     ),
-    "bounds of their own": (lambda: both_with(beautified(FAILED_TOGETHER)), NOT_RIGHT.format("all columns together")),
-    "the amount alone": (
-        lambda: both_with(replace(TOGETHER, counts=TOGETHER.counts[:1])),
-        NOT_RIGHT.format("all columns together"),
-    ),
+    "bounds of their own": (lambda: both_with(beautified(FAILED_TOGETHER)), NOT_RIGHT),
+    "the amount alone": (lambda: both_with(replace(TOGETHER, counts=TOGETHER.counts[:1])), NOT_RIGHT),
     "texts that move a cursor": (
-        lambda: {"alice": by(ALICE, text=statement(ALICE).to_json().replace("block", "\\u001b[2Jblock"))},
+        lambda: {"alice": by(ALICE, text=STATED.replace("block", "\\u001b[2Jblock"))},
         "curator alice: ",
     ),
     "no ledger": (lambda: {"alice": resigned(ALICE, ledger=None)}, "states its ledger"),
     "no statement": (lambda: {"alice": by(ALICE, text="{}")}, "curator alice: its signature is missing"),
     "a statement in another form": (
-        lambda: {"alice": by(ALICE, text=f"{statement(ALICE).to_json()} ")},
+        lambda: {"alice": by(ALICE, text=f"{STATED} ")},
         "curator alice: its signature is missing",
     ),
 }

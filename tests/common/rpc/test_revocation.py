@@ -89,9 +89,3 @@ def test_lists_of_two_authorities_stand_beside_each_other(tmp_path: Path) -> Non
     assert found.revokes(7)
     assert found.revokes(8)
     assert not RevocationList(path, pem(new)).revokes(7)
-
-
-def test_either_of_two_authorities_may_have_written_it(tmp_path: Path) -> None:
-    old, new, path = authority(), authority(), tmp_path / "crl.pem"
-    write(path, new, 7)
-    assert RevocationList(path, pem(old) + pem(new)).revokes(7)

@@ -1,5 +1,3 @@
-import asyncio
-
 import grpc
 import pytest
 from google.rpc.error_details_pb2 import ErrorInfo  # type: ignore[import-untyped]
@@ -7,16 +5,8 @@ from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veiltab.common.errors import (
-    DeniedError,
-    InvalidInputError,
-    NotFoundError,
-    UnavailableError,
-    VeiltabError,
-    error_class,
-    kinds,
-)
-from veiltab.common.rpc.statuses import CODES, DETAILS_KEY, DOMAIN, abort, error_from_rpc, incident, to_status
+from veiltab.common.errors import DeniedError, InvalidInputError, UnavailableError, VeiltabError, error_class, kinds
+from veiltab.common.rpc.statuses import CODES, DETAILS_KEY, DOMAIN, error_from_rpc, incident, to_status
 
 KINDS: list[type[VeiltabError]] = [kind for kind in kinds() if kind.__module__ == VeiltabError.__module__]
 """Every kind there is: a subclass that a room or a test defines for itself arrives as the kind it is of."""
@@ -35,33 +25,6 @@ def test_the_table_has_every_kind_of_error_and_reasons_differ() -> None:
     assert set(CODES) == set(KINDS)
     assert all(kind.reason in {known.reason for known in KINDS} for kind in kinds())
     assert len({kind.reason for kind in KINDS}) == len(KINDS)
-
-
-def test_abort_sends_code_message_and_detail_over_a_call() -> None:
-    async def refuse(_request: object, context: grpc.aio.ServicerContext[bytes, bytes]) -> None:
-        await abort(context, NotFoundError("no such release", where="release"))
-
-    async def scenario() -> grpc.aio.AioRpcError:
-        server = grpc.aio.server()
-        handler = grpc.method_handlers_generic_handler("s", {"m": grpc.unary_unary_rpc_method_handler(refuse)})
-        server.add_generic_rpc_handlers([handler])
-        port = server.add_insecure_port("localhost:0")
-        await server.start()
-        async with grpc.aio.insecure_channel(f"localhost:{port}") as channel:
-            try:
-                await channel.unary_unary("/s/m")(b"", timeout=5.0)  # type: ignore[arg-type] # bytes, without a type
-            except grpc.aio.AioRpcError as error:
-                return error
-            finally:
-                await server.stop(0)
-        raise AssertionError
-
-    error = asyncio.run(scenario())
-    assert error.code() is grpc.StatusCode.NOT_FOUND
-    assert error.details() == "no such release"
-    assert str(error_from_rpc(error, "server cloud")) == "server cloud, release: no such release"
-    # A peer that names itself is named once.
-    assert str(error_from_rpc(error, "release")) == "release: no such release"
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,22 +1,18 @@
 """A scheme is one file and its registration: a complete one works in every layer, an incomplete one in none."""
 
 import importlib
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from math import comb, log
 from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from tests.common.schemes import made_up
 from tests.common.schemes.made_up import OneRespondent
-from veiltab.common.command.cli import json_option
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.coalitions import Coalition
@@ -34,7 +30,6 @@ from veiltab.common.release.modes import Sampling
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.schemes import SCHEMES, Relation, Scheme, has_stage, scheme_class, scheme_of
 from veiltab.curator.planning.checks import foreseen_plan
-from veiltab.papers.privacy import privacy_cli
 from veiltab.researcher.estimates.uncertainty import ReleaseDesign
 
 Make = Callable[..., Any]
@@ -174,48 +169,6 @@ def test_a_scheme_without_a_number_does_not_travel(monkeypatch: pytest.MonkeyPat
         importlib.reload(wire)
     monkeypatch.undo()
     importlib.reload(wire)
-
-
-@pytest.fixture
-def cli() -> Iterator[Callable[..., Any]]:
-    """The command with the choices of the registry as it is now."""
-
-    def run(*args: str) -> Any:  # noqa: ANN401 - what JSON holds
-        answer = CliRunner().invoke(json_option(importlib.reload(privacy_cli).privacy), ["--json", *args])
-        return json.loads(answer.output) if answer.exit_code == 0 else answer.output
-
-    yield run
-    importlib.reload(privacy_cli)
-
-
-def test_the_command_line_knows_it(scheme: Scheme, cli: Callable[..., Any]) -> None:
-    sizes = ["--population", str(POPULATION), "--sample", str(SAMPLE), "--epsilon", "1"]
-    stage = stage_of(scheme.name)
-    found = cli("amplify", "--scheme", scheme.name, *sizes, *([] if stage is None else ["--stage", str(stage)]))
-    assert found["eta"] == scheme.eta
-    assert found["relation"] == scheme.relation.value
-
-
-def test_the_command_line_knows_no_other(cli: Callable[..., Any]) -> None:
-    sizes = ["--population", str(POPULATION), "--sample", str(SAMPLE), "--epsilon", "1"]
-    assert "is not one of" in cli("amplify", "--scheme", OneRespondent.name, *sizes)
-
-
-def test_one_respondent_repeated_faces_what_enumeration_says() -> None:
-    n, m, gamma = 20, 3, Fraction(6)
-    scheme = OneRespondent(population=n, sample=m)
-    q = gamma + 1
-
-    def law(value: int, others: int) -> list[Fraction]:
-        def of(symbol: int) -> list[Fraction]:
-            p = (gamma if symbol else Fraction(1)) / q
-            return [comb(m, h) * p**h * (1 - p) ** (m - h) for h in range(m + 1)]
-
-        return [(own + (n - 1) * rest) / n for own, rest in zip(of(value), of(others), strict=True)]
-
-    worst = max(a / b for others in (0, 1) for a, b in zip(law(1, others), law(0, others), strict=True))
-    worst = max(worst, *(b / a for a, b in zip(law(1, 1), law(0, 1), strict=True)))
-    assert float(scheme.pure_epsilon(gamma)) == pytest.approx(log(worst), abs=2e-12)
 
 
 def partial(missing: str) -> type[Scheme]:

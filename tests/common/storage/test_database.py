@@ -5,6 +5,8 @@ import sqlite3
 import stat
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,18 +22,22 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "state" / "party.sqlite"
 
 
+@pytest.fixture
+def db(path: Path) -> Iterator[Database]:
+    with closing(open_database(path, SCRIPTS)) as db:
+        yield db
+
+
 def texts(db: Database) -> list[str]:
     return [row["text"] for row in db.execute("SELECT text FROM note ORDER BY number").fetchall()]
 
 
-def test_the_pragmas_are_what_they_are_said_to_be(path: Path) -> None:
-    db = open_database(path, SCRIPTS)
+def test_the_pragmas_are_what_they_are_said_to_be(db: Database) -> None:
     found = {
         name: db.execute(f"PRAGMA {name}").fetchone()[0]
         for name in ("journal_mode", "synchronous", "foreign_keys", "secure_delete", "user_version")
     }
     assert found == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "secure_delete": 1, "user_version": 1}
-    db.close()
 
 
 def test_nobody_else_may_read_the_database_or_its_log(path: Path) -> None:
@@ -117,8 +123,7 @@ def test_damage_anywhere_in_its_tables_is_found_when_it_is_opened(path: Path, tm
             open_database(damaged, SCRIPTS)
 
 
-def test_a_transaction_is_undone_when_its_block_raises(path: Path) -> None:
-    db = open_database(path, SCRIPTS)
+def test_a_transaction_is_undone_when_its_block_raises(db: Database, path: Path) -> None:
     for error in (ValueError, KeyboardInterrupt):
         with pytest.raises(error), transaction(db):  # noqa: PT012 - what is undone
             db.execute("INSERT INTO note (text) VALUES ('half')")
@@ -130,11 +135,10 @@ def test_a_transaction_is_undone_when_its_block_raises(path: Path) -> None:
     other = open_database(path, SCRIPTS)
     assert texts(other) == ["whole"]
     other.close()
-    db.close()
 
 
-def test_what_is_not_synced_is_there_for_others_and_the_next_statement_is_synced(path: Path) -> None:
-    db, statements = open_database(path, SCRIPTS), list[str]()
+def test_what_is_not_synced_is_there_for_others_and_the_next_statement_is_synced(db: Database, path: Path) -> None:
+    statements = list[str]()
     db.set_trace_callback(statements.append)
     db.execute_unsynced("INSERT INTO note (text) VALUES ('soon')")
     db.set_trace_callback(None)
@@ -149,11 +153,10 @@ def test_what_is_not_synced_is_there_for_others_and_the_next_statement_is_synced
     with pytest.raises(sqlite3.OperationalError):
         db.execute_unsynced("INSERT INTO nothing VALUES (1)")
     assert db.execute("PRAGMA synchronous").fetchone()[0] == 2
-    db.close()
 
 
-def test_a_transaction_that_is_not_synced_holds_nothing_that_has_to_be(path: Path) -> None:
-    db, statements = open_database(path, SCRIPTS), list[str]()
+def test_a_transaction_that_is_not_synced_holds_nothing_that_has_to_be(db: Database) -> None:
+    statements = list[str]()
     db.set_trace_callback(statements.append)
     with transaction(db, is_synced=False), transaction(db, is_synced=False):
         db.execute("INSERT INTO note (text) VALUES ('soon')")
@@ -167,11 +170,9 @@ def test_a_transaction_that_is_not_synced_holds_nothing_that_has_to_be(path: Pat
         db.execute("INSERT INTO note (text) VALUES ('both')")
     assert texts(db) == ["soon", "both"]
     assert db.execute("PRAGMA synchronous").fetchone()[0] == 2
-    db.close()
 
 
-def test_in_a_transaction_what_is_not_synced_shares_its_fate(path: Path) -> None:
-    db = open_database(path, SCRIPTS)
+def test_in_a_transaction_what_is_not_synced_shares_its_fate(db: Database) -> None:
     with transaction(db):
         db.execute_unsynced("INSERT INTO note (text) VALUES (?)", ["kept"])
     with pytest.raises(KeyError), transaction(db):  # noqa: PT012 - what is undone
@@ -179,11 +180,10 @@ def test_in_a_transaction_what_is_not_synced_shares_its_fate(path: Path) -> None
         raise KeyError
     assert texts(db) == ["kept"]
     assert db.execute("PRAGMA synchronous").fetchone()[0] == 2
-    db.close()
 
 
-def test_a_snapshot_keeps_to_what_was_there_and_hides_no_error_behind_its_end(path: Path) -> None:
-    db, other = open_database(path, SCRIPTS), open_database(path, SCRIPTS)
+def test_a_snapshot_keeps_to_what_was_there_and_hides_no_error_behind_its_end(db: Database, path: Path) -> None:
+    other = open_database(path, SCRIPTS)
     with db.snapshot():
         assert texts(db) == []
         other.execute("INSERT INTO note (text) VALUES ('meanwhile')")
@@ -193,22 +193,19 @@ def test_a_snapshot_keeps_to_what_was_there_and_hides_no_error_behind_its_end(pa
         db.execute("ROLLBACK")
         raise KeyError
     other.close()
-    db.close()
 
 
-def test_a_transaction_holds_the_write_lock_from_its_beginning(path: Path) -> None:
-    db, other = open_database(path, SCRIPTS), open_database(path, SCRIPTS)
+def test_a_transaction_holds_the_write_lock_from_its_beginning(db: Database, path: Path) -> None:
+    other = open_database(path, SCRIPTS)
     other.execute("PRAGMA busy_timeout = 0")
     with transaction(db):
         assert db.in_transaction
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             other.execute("INSERT INTO note (text) VALUES ('between')")
     other.close()
-    db.close()
 
 
-def test_what_another_thread_runs_waits_for_the_end_of_a_transaction(path: Path) -> None:
-    db = open_database(path, SCRIPTS)
+def test_what_another_thread_runs_waits_for_the_end_of_a_transaction(db: Database) -> None:
     done = threading.Event()
 
     def write() -> None:
@@ -225,7 +222,6 @@ def test_what_another_thread_runs_waits_for_the_end_of_a_transaction(path: Path)
         raise ValueError("undo")
     thread.join(10)
     assert texts(db) == ["alone", "in a transaction"]
-    db.close()
 
 
 def test_threads_that_run_the_same_statement_read_their_own_rows(tmp_path: Path) -> None:
@@ -256,8 +252,7 @@ def test_threads_that_run_the_same_statement_read_their_own_rows(tmp_path: Path)
     assert wrong == []
 
 
-def test_a_transaction_within_another_is_part_of_it(path: Path) -> None:
-    db = open_database(path, SCRIPTS)
+def test_a_transaction_within_another_is_part_of_it(db: Database) -> None:
     with transaction(db):
         with transaction(db):
             db.execute("INSERT INTO note (text) VALUES ('kept')")
@@ -276,4 +271,3 @@ def test_a_transaction_within_another_is_part_of_it(path: Path) -> None:
     with transaction(db):
         db.execute("INSERT INTO note (text) VALUES ('later')")
     assert not db.in_transaction
-    db.close()

@@ -4,7 +4,6 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.common.tasks.cluster import WAIT, Cluster, cluster, wait_for
-from tests.common.tasks.samples import Death, Failure, Refusal, Reversal, Sleep, Square, Turn
+from tests.common.tasks.cluster import WAIT, Cluster, cluster
+from tests.common.tasks.samples import Death, Failure, Refusal, Reversal, Square, Turn
 from veiltab.common.errors import (
     ConflictError,
     InvalidInputError,
@@ -25,8 +24,7 @@ from veiltab.common.errors import (
 from veiltab.common.tasks import dask as dask_module
 from veiltab.common.tasks import dask_worker
 from veiltab.common.tasks.cluster_identity import ClusterIdentity, load_cluster_identity
-from veiltab.common.tasks.crew import AHEAD
-from veiltab.common.tasks.dask import QUEUED, Dask
+from veiltab.common.tasks.dask import Dask
 from veiltab.common.tasks.dask_worker import VERSION
 from veiltab.common.tasks.engine import Task, in_order
 from veiltab.common.tasks.seal import Seal
@@ -149,40 +147,6 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def engine_of(running: Cluster, **options: float) -> Dask:
     identity = None if running.client is None else load_cluster_identity(running.client)
     return Dask(running.address, identity, **{"wait": WAIT, **options})
-
-
-@pytest.mark.long
-def test_two_workers_work_at_once_and_few_tasks_are_begun_ahead(secure: Cluster, tmp_path: Path) -> None:
-    taken = 0
-
-    def tasks() -> Iterator[Task[int]]:
-        nonlocal taken
-        yield Turn(folder=tmp_path, number=0, together=2)
-        yield Turn(folder=tmp_path, number=1, together=2)
-        for base in range(100_000):
-            taken += 1
-            yield Square(base=base)
-
-    results = engine_of(secure).perform(tasks())
-    turns = dict(next(results) for _ in range(2))
-    assert len(set(turns.values())) == 2
-    assert taken < 2 * QUEUED * AHEAD
-    results.close()
-    assert list(engine_of(secure).perform([Square(base=7)])) == [(0, 49)]
-
-
-@pytest.mark.long
-def test_closing_the_engine_ends_calls_of_other_threads(tmp_path: Path) -> None:
-    with cluster(tmp_path, workers=1, tls=True) as running, ThreadPoolExecutor(1) as other:
-        engine = engine_of(running)
-        (tmp_path / "asleep").mkdir()
-        call = other.submit(lambda: list(engine.perform([Sleep(folder=tmp_path / "asleep")])))
-        wait_for(lambda: next((tmp_path / "asleep").iterdir(), None))
-        engine.close()
-        with pytest.raises(UnavailableError, match="ended in the middle"):
-            call.result()
-        with pytest.raises(UnavailableError, match="ended in the middle"):
-            list(engine.perform([Square(base=1)]))
 
 
 @pytest.mark.long

@@ -5,7 +5,6 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from scipy.stats import laplace
 
 from veiltab.papers.experiment import Findings, Settings, Task
 from veiltab.papers.hu import EXPERIMENT
@@ -13,7 +12,6 @@ from veiltab.papers.hu.formulas import FIGURE_5_RATES, largest_rounded_up, noise
 from veiltab.papers.hu.medians import sampling_error
 from veiltab.papers.hu.populations import SIZE, population
 from veiltab.papers.hu.simulation import medians
-from veiltab.papers.hu.violins import laplace_violin
 from veiltab.papers.privacy.gain import sample_epsilon
 from veiltab.papers.tables import series_of
 
@@ -86,14 +84,3 @@ def test_the_bound_is_that_of_the_paper() -> None:
     # q = .6 at 16.77% for epsilon 3 and at 61.4% for .1.
     assert noise_bound(3.0, population=10**6, sample=167_700) == pytest.approx(0.6, abs=5e-4)
     assert noise_bound(0.1, population=10**6, sample=614_000) == pytest.approx(0.6, abs=5e-4)
-
-
-def test_a_violin_is_the_density_of_its_noise() -> None:
-    curve = laplace_violin("v", 1, centre=5.0, scales=np.array([1.0, 3.0]), runs=1000)
-    half = len(curve.x) // 2
-    x, width = np.array(curve.x[:half]), np.array(curve.y[:half]) - 1
-    density = (laplace.pdf(x, 5, 1) + laplace.pdf(x, 5, 3)) / 2
-    assert width == pytest.approx(0.4 * density / density.max())
-    beyond = (laplace.sf(x[-1], 5, 1) + laplace.sf(x[-1], 5, 3)) / 2
-    assert beyond == pytest.approx(1 / 2000, rel=1e-6)
-    assert (curve.x[0], curve.y[0]) == (curve.x[-1], curve.y[-1])

@@ -10,7 +10,6 @@ from veiltab.common.privacy.pricing.price import central_limit_gamma
 from veiltab.common.schemes import scheme_of
 from veiltab.papers.lin.structured import (
     MU,
-    best_circulant,
     budget_of_circulant,
     budget_of_product,
     circulant,
@@ -79,14 +78,3 @@ def test_the_budget_is_the_product_s_own() -> None:
     assert budget_of_product(product_at(MU * MU, (3, 2, 2), 900), (3, 2, 2), 900) == pytest.approx(MU * MU)
     # Without decay a circulant is the gamma-diagonal.
     assert circulant(0.0, MU * MU, 24, 45_222)[0] == pytest.approx((a + 1) / (a + 24), rel=1e-9)
-
-
-def test_a_quarter_of_the_bins_beats_a_circulant_matrix() -> None:
-    for rows in (300, 2000, 45_222):
-        for bins in (32, 64):
-            many, few = (
-                best_circulant(bins, rows, MU * MU, below=True),
-                best_circulant(bins // 4, rows, MU * MU, below=True),
-            )
-            assert few[1] < many[0] <= many[1]
-    assert best_circulant(64, 300, MU * MU, below=True)[0] < 0.76 * best_circulant(64, 300, MU * MU, below=True)[1]
