@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -154,12 +155,9 @@ def spec_with(**changes: Any) -> TableSpec:  # noqa: ANN401 - any field of a spe
         "canaries": 0,
     } | changes
     if "server_replacement" not in fields:
-        cells = 1
-        for column in fields["columns"]:
-            cells *= column.size
         plan = plan_release(
             population=fields["population"],
-            cells=cells,
+            cells=prod(column.size for column in fields["columns"]),
             epsilon=fields["epsilon"],
             sample=fields["sample"],
             noise_split=Decimal(0),

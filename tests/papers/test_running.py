@@ -1,7 +1,6 @@
 """What is computed once is not computed again, and who computes it changes nothing."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +9,6 @@ import pytest
 from veiltab.common.errors import UnavailableError
 from veiltab.common.tasks import engine as tasks_engine
 from veiltab.common.tasks.engine import InProcess, Result, Results
-from veiltab.common.tasks.pool import Pool
-from veiltab.papers import smith
 from veiltab.papers.experiment import Plain, Task
 from veiltab.papers.point import Point
 from veiltab.papers.progress import Lines
@@ -70,28 +67,6 @@ def test_progress_is_said_at_the_start_now_and_then_and_at_the_end(capsys: pytes
         "4 of 6 points, about 0:06 left",
         "6 of 6 points, done",
     ]
-
-
-def simulated(count: int = 6, runs: int = 1000) -> list[Point]:
-    """Points that a new process can find: the functions of this file it cannot."""
-    rates = [(i + 1) / 10 for i in range(count)]
-    arguments = [{"rate": rate, "epsilon": 1.0, "runs": runs} for rate in rates]
-    tasks = [Task(key=f"rate={a['rate']}", function=smith.simulated, arguments=a) for a in arguments]
-    return [Point(experiment="smith", task=task, seed=1) for task in tasks]
-
-
-@pytest.fixture
-def pool() -> Iterator[Pool]:
-    with closing(Pool(2)) as pool:
-        yield pool
-
-
-@pytest.mark.long
-def test_processes_compute_what_one_computes(pool: Pool, tmp_path: Path) -> None:
-    here = compute(simulated(), Store(tmp_path / "here"), InProcess())
-    with closing(Pool(1)) as alone:
-        for number, engine in enumerate((alone, pool)):
-            assert compute(simulated(), Store(tmp_path / str(number)), engine) == here
 
 
 def test_what_ends_a_run_says_that_points_are_kept(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from math import inf, nan
 import pytest
 
 from veiltab.papers.experiment import Curve, Figure, Mark, Panel, Style
-from veiltab.papers.looks import Looks
 from veiltab.papers.style import draw, element
 
 STYLES: tuple[Style, ...] = ("line", "points", "dashed", "dotted", "bars")
@@ -47,14 +46,6 @@ def test_every_text_is_in_the_picture_as_text() -> None:
 def test_missing_and_infinite_numbers_leave_gaps(*, log: bool) -> None:
     odd = Curve(label="odd", x=X, y=(nan, inf, 1.0, 0.0))
     draw(figure(panel(odd, Curve(label="one", x=(1.0,), y=(2.0,), style="points"), log=log)))
-
-
-def test_groups_share_looks_and_others_do_not() -> None:
-    a, b, c = curve("a", group="g"), curve("b", group="g"), curve("c")
-    looks = Looks((panel(a, b, c),))
-    assert (looks.colour(a), looks.marker(a)) == (looks.colour(b), looks.marker(b))
-    assert looks.colour(a) != looks.colour(c)
-    assert looks.letters == {"first <mark>": "a", "second": "b"}
 
 
 def test_ids_are_the_figures_own_and_nothing_says_when() -> None:

@@ -2,11 +2,10 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from scipy.stats import beta, kstest
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.papers.hu.populations import SIZE, Population, population
-from veiltab.papers.hu.r_streams import betas, normals, uniforms
+from veiltab.papers.hu.r_streams import normals, uniforms
 
 
 def test_r_s_uniforms() -> None:
@@ -22,24 +21,12 @@ def test_r_s_normals() -> None:
     assert normals(uniforms(123), 3) == pytest.approx([-0.56047565, -0.23017749, 1.55870831], abs=5e-9)
 
 
-def test_betas_follow_their_law() -> None:
-    # Fixed draws, so no chance of failing; a wrong algorithm has a p-value below .001.
-    assert kstest(betas(uniforms(5), 4000, a=2, b=10), beta(2, 10).cdf).pvalue > 0.001
-    assert kstest(betas(uniforms(6), 4000, a=3, b=4), beta(3, 4).cdf).pvalue > 0.001
-
-
 def test_the_bimodal_population_is_the_paper_s() -> None:
     of = population("bimodal")
     # Figure 9 prints .21, and seeds 1, 2, 3 give .22, .19, .17: the stream is R's, not just the law.
     assert round(of.median, 2) == 0.21
     assert np.diff(of.values).max() == pytest.approx(of.values[5001] - of.median)
     assert (of.values[0], of.values[-1], len(of.values)) == (0, 1, SIZE)
-
-
-def test_the_others_follow_their_laws() -> None:
-    assert kstest(population("beta").values, beta(2, 10).cdf).pvalue > 0.001
-    assert kstest((np.log(population("lognormal").values) - 5) / 0.5, "norm").pvalue > 0.001
-    assert population("lognormal").low == 0
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.papers.must.adult import has_adult, read_split
-from veiltab.papers.must.classification import loss_of, metrics_of
+from veiltab.papers.must.classification import metrics_of
 
 KEPT = 41292
 IN_TEST = 13788
@@ -71,11 +71,3 @@ def test_metrics_are_those_of_the_confusion_table() -> None:
     assert metrics_of(said, true) == pytest.approx([0.6, 2 / 5, 4 / 5, 2 / 3, 4 / 7, 0.5])
     nothing = np.zeros(10, np.bool_)
     assert metrics_of(nothing, true) == pytest.approx([0.5, 0, 1, 0, 0.5, 0])
-
-
-def test_loss_is_the_cross_entropy() -> None:
-    scores, income = np.array([0.3, -2.0, 40.0]), np.array([1.0, 0.0, 1.0])
-    p = 1 / (1 + np.exp(-scores))
-    wanted = -np.mean(np.where(income > 0, np.log(p), np.log1p(-np.minimum(p, 0.999999))))
-    assert loss_of(scores, income) == pytest.approx(float(wanted), abs=1e-12)
-    assert loss_of(np.array([800.0]), np.array([0.0])) == pytest.approx(800.0)
