@@ -39,8 +39,8 @@ test: .venv/dev ## everything that is quick: 6 min
 test-all: .venv/dev ## the long tests too: 2 h
 	VEILTAB_EXAMPLES=searching $(BIN)/python -m pytest -m "not compose and not browser" -n 2 --dist loadfile
 
-mutants: .venv/dev ## what the tests notice of 150 small changes to the core, one or two a module: 1 h
-	$(BIN)/python -m tests.mutation
+mutants: .venv/dev ## what the tests notice of 150 small changes to the core, one or two a module: 1 h (MUTANTS=--idle: and which tests notice none)
+	$(BIN)/python -m tests.mutation $(MUTANTS)
 
 reliability: .venv/dev ## every promise of docs/reliability.md, with its figure: hours
 	$(BIN)/python -m tests.reliability

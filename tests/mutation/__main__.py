@@ -86,10 +86,13 @@ class Copy:
 
     Args:
         root: where it is.
+        keeps_on: whether tests go on after the first that fails, so that `noticing` says of each what it noticed.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, keeps_on: bool) -> None:
         self.root = root
+        self.keeps_on = keeps_on
+        self.noticing: dict[str, bool] = {}
         self._durations: dict[tuple[str, ...], float] = {}
         hidden = shutil.ignore_patterns(".*", "__pycache__", "build", "dist")
         shutil.copytree(ROOT, root, symlinks=True, ignore=hidden, dirs_exist_ok=True)
@@ -115,26 +118,38 @@ class Copy:
         return self._durations[tests]
 
     def _passes(self, tests: tuple[str, ...], limit: float | None) -> bool:
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not long", "-p", "no:cacheprovider", *tests]
+        how = ("-rA", "--tb=no") if self.keeps_on else ("-x",)
+        command = [sys.executable, "-m", "pytest", *how, "-q", "-m", "not long", "-p", "no:cacheprovider", *tests]
         # Byte code is known by its second and its size, which a mutant may share with the module.
         environment = {**os.environ, "PYTHONPATH": str(self.root / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
         with subprocess.Popen(
             command,
             cwd=self.root,
             env=environment,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if self.keeps_on else subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            text=True,
         ) as running:
             try:
-                return running.wait(limit) == 0
+                self._note(running.communicate(timeout=limit)[0] or "")
             except subprocess.TimeoutExpired:
                 return False
+            else:
+                return running.returncode == 0
             finally:
                 _end(running)
 
+    def _note(self, report: str) -> None:
+        """Keep which tests noticed something; all of a file do that cannot be read."""
+        for outcome, test in re.findall(r"^(PASSED|FAILED|ERROR) (\S+)", report, re.MULTILINE):
+            if outcome == "PASSED":
+                self.noticing.setdefault(test, False)
+            else:
+                self.noticing |= {test: True} | {one: True for one in self.noticing if one.startswith(f"{test}::")}
 
-def _end(running: "subprocess.Popen[bytes]") -> None:
+
+def _end(running: "subprocess.Popen[str]") -> None:
     """End tests that are still running: pytest first, which ends the databases that they started."""
     for number in (signal.SIGINT, signal.SIGKILL):
         if running.poll() is None:
@@ -211,17 +226,18 @@ def survivors_of(copy: Copy, sample: Sequence[tuple[str, Mutant]]) -> list[str]:
 )
 @click.option("--most", type=click.IntRange(min=1), default=150, show_default=True, help="Mutants to try.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Which of all mutants are tried.")
-def main(patterns: tuple[str, ...], most: int, seed: int) -> None:
+@click.option("--idle", is_flag=True, help="Print the tests that noticed no mutant, too; takes longer.")
+def main(patterns: tuple[str, ...], most: int, seed: int, idle: bool) -> None:  # noqa: FBT001 - an option
     """Try mutants of the core and print those that no test notices."""
     # A shell that runs this in the background has both ignore the interrupt with which tests are ended.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     with tempfile.TemporaryDirectory(prefix="veiltab-mutants-") as folder:
-        copy = Copy(Path(folder))
+        copy = Copy(Path(folder), keeps_on=idle)
         sample = sampled(copy.root, modules(copy.root, patterns or CORE), most, seed)
         survivors = survivors_of(copy, sample)
     tried, noticed = len(sample), len(sample) - len(survivors)
-    for one in survivors:
+    for one in (*survivors, *(f"idle: {test}" for test, noticed_any in copy.noticing.items() if not noticed_any)):
         click.echo(one)
     click.echo(f"{noticed} of {tried} mutants noticed ({noticed / tried:.1%})")
 
