@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from veiltab.common.core.numbers.rounding import parse_epsilon
 from veiltab.common.core.texts.canonical import canonical_text, read_canonical
@@ -20,7 +20,7 @@ _OF_ONE_CALL = frozenset({"release_id", "deadline"})
 _LONGEST_SHOWN = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ReleaseRequest:
     """A researcher's request to the curators; the release id is the idempotency key.
 
@@ -93,6 +93,10 @@ class ReleaseRequest:
 
     def to_json(self) -> str:
         """Return the canonical text."""
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         return canonical_text(self)
 
     def text_without_id(self) -> str:

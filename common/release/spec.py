@@ -109,6 +109,9 @@ class ReleaseSpec(Spec):
             NotFoundError: there is no table of this number.
         """
         plan = self.plan(number)
+        return self.only_table or self._table(number, plan)
+
+    def _table(self, number: int, plan: TablePlan) -> TableSpec:
         changes = {
             "release_id": self.table_id(number),
             "columns": tuple(self.columns[place] for place in plan.columns),
@@ -120,7 +123,7 @@ class ReleaseSpec(Spec):
     @cached_property
     def only_table(self) -> TableSpec | None:
         """The table of a release of one; None of several."""
-        return None if self.several else self.table(0)
+        return None if self.several else self._table(0, self.tables[0])
 
     def each_table(self) -> Iterator[TableSpec]:
         """Yield the tables as they run first, in order of their numbers."""

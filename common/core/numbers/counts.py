@@ -41,13 +41,20 @@ class CountLaw(ABC):
 
     @property
     @abstractmethod
-    def mean(self) -> Fraction:
-        """The expected count."""
+    def moments(self) -> tuple[int, int, int]:
+        """Mean, variance and unit: the expected count is mean / unit, and its variance is variance / unit^2."""
 
     @property
-    @abstractmethod
+    def mean(self) -> Fraction:
+        """The expected count."""
+        mean, _, unit = self.moments
+        return Fraction(mean, unit)
+
+    @property
     def variance(self) -> Fraction:
         """The variance of the count."""
+        _, variance, unit = self.moments
+        return Fraction(variance, unit**2)
 
     @abstractmethod
     def ln(self, count: int) -> Decimal:
@@ -77,23 +84,18 @@ class Binomial(CountLaw):
     @property
     def least(self) -> int:
         """The least count that can be."""
-        return self.trials if self.p == 1 else 0
+        return self.trials if self.p.numerator == self.p.denominator else 0
 
     @property
     def most(self) -> int:
         """The greatest count that can be."""
-        return 0 if self.p == 0 else self.trials
+        return self.trials if self.p.numerator else 0
 
     @property
-    def mean(self) -> Fraction:
-        """The expected count, n p."""
-        return Fraction(self.trials * self.p.numerator, self.p.denominator)
-
-    @property
-    def variance(self) -> Fraction:
-        """The variance of the count, n p (1 - p)."""
-        hits, trials = self.p.numerator, self.p.denominator
-        return Fraction(self.trials * hits * (trials - hits), trials**2)
+    def moments(self) -> tuple[int, int, int]:
+        """Those of n p and n p (1 - p)."""
+        hits, unit = self.p.as_integer_ratio()
+        return self.trials * hits, self.trials * hits * (unit - hits), unit
 
     def ln(self, count: int) -> Decimal:
         """Return ln P(X = count)."""
@@ -107,14 +109,15 @@ class Binomial(CountLaw):
         """Return ln P(X = count) as a float."""
         if self.trials > _MOST_OF_FLOAT:
             return float(self.ln(count))
-        rest, p = self.trials - count, float(self.p)
+        hits, trials = self.p.as_integer_ratio()
+        rest, p = self.trials - count, hits / trials
         logarithm = _ln_choose_float(self.trials, count) + (count * log(p) if count else 0.0)
         # 1 - p has digits of its own where p is near 1.
-        return logarithm + (rest * (log1p(-p) if p < 0.5 else log(1 - self.p)) if rest else 0.0)
+        return logarithm + (rest * (log1p(-p) if p < 0.5 else log((trials - hits) / trials)) if rest else 0.0)
 
     def ratio(self, count: int) -> tuple[int, int]:
         """Return P(X = count - 1) / P(X = count), numerator and denominator."""
-        hits, trials = self.p.numerator, self.p.denominator
+        hits, trials = self.p.as_integer_ratio()
         return count * (trials - hits), (self.trials - count + 1) * hits
 
 
@@ -145,15 +148,11 @@ class Runs(CountLaw):
         return min(self.marks, self.places - self.marks + 1)
 
     @property
-    def mean(self) -> Fraction:
-        """The expected count, k (c - k + 1) / c."""
-        return Fraction(self.marks * (self.places - self.marks + 1), max(self.places, 1))
-
-    @property
-    def variance(self) -> Fraction:
-        """The variance of the count, k (k - 1) (c - k) (c - k + 1) / (c^2 (c - 1))."""
+    def moments(self) -> tuple[int, int, int]:
+        """Those of k (c - k + 1) / c and k (k - 1) (c - k) (c - k + 1) / (c^2 (c - 1))."""
         c, k = self.places, self.marks
-        return Fraction(k * (k - 1) * (c - k) * (c - k + 1), max(c * c * (c - 1), 1))
+        others = max(c - 1, 1)
+        return k * (c - k + 1) * others, k * (k - 1) * (c - k) * (c - k + 1) * others, max(c, 1) * others
 
     def ln(self, count: int) -> Decimal:
         """Return ln P(R = count)."""

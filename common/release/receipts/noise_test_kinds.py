@@ -24,7 +24,7 @@ class Family(Enum):
     @property
     def is_one_sided(self) -> bool:
         """Whether only too great a number speaks against the server."""
-        return self in {Family.SEEN, Family.REPEATS}
+        return self is Family.SEEN or self is Family.REPEATS
 
     @property
     def meaning(self) -> str:

@@ -69,14 +69,11 @@ class NoiseTest:
     @property
     def surprise(self) -> float:
         """Squared distance from the mean in standard deviations; 0 on the side that speaks for the server."""
-        mean, variance = self.law.mean, self.law.variance
-        distance = self.count * mean.denominator - mean.numerator
+        mean, variance, unit = self.law.moments
+        distance = self.count * unit - mean
         if distance == 0 or (self.family.is_one_sided and distance < 0):
             return 0.0
-        if not variance:
-            return float("inf")
-        # Whole numbers: fractions would be reduced at every step.
-        return distance**2 * variance.denominator / (mean.denominator**2 * variance.numerator)
+        return distance**2 / variance if variance else float("inf")
 
 
 @dataclass(frozen=True, kw_only=True)

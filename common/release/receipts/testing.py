@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from itertools import combinations
 from math import prod
 
@@ -120,6 +120,12 @@ def is_right(receipt: Receipt, spec: TableSpec) -> bool:
     if not _has_all(receipt, columns) or any(one.trials > receipt.canaries for one in receipt.counts):
         # Bounds take as long to compute as the numbers are large.
         return False
+    return _has_right_bounds(receipt, spec)
+
+
+@lru_cache(maxsize=64)
+def _has_right_bounds(receipt: Receipt, spec: TableSpec) -> bool:
+    columns = tested_columns(spec, receipt.tester)
     sizes, level = [column.size for column in columns], level_of(spec, receipt.tester)
     try:
         laws = [one.law for one in receipt.counts]
@@ -153,16 +159,13 @@ def _has_all(receipt: Receipt, columns: Sequence[Column]) -> bool:
 def _receipt(spec: TableSpec, tester: str, canaries: int, tests: Iterable[NoiseTest], digest: str) -> Receipt:
     sizes, level = [column.size for column in tested_columns(spec, tester)], level_of(spec, tester)
     sides = {family: levels(family, sizes, level) for family, number in members(sizes).items() if number}
-    chosen: list[NoiseTest] = []
-    loudest: dict[Family, tuple[tuple[bool, float], NoiseTest]] = {}
-    for test in tests:
-        if test.family in _WHOLE:
-            chosen.append(test)
-            continue
-        rank = (not is_accepted(test.law, test.count, *sides[test.family]), test.surprise)
-        if test.family not in loudest or rank > loudest[test.family][0]:
-            loudest[test.family] = (rank, test)
-    chosen += [loudest[family][1] for family in Family if family in loudest]
+    made, chosen = list(tests), list[NoiseTest]()
+    for family, bounds in sides.items():
+        some = [test for test in made if test.family is family]
+        if family in _WHOLE:
+            chosen += some
+        elif some:
+            chosen.append(max(some, key=partial(_loudness, sides=bounds)))
     expected, sd = _expected(chosen[0].law)
     return Receipt(
         tester=tester,
@@ -173,6 +176,11 @@ def _receipt(spec: TableSpec, tester: str, canaries: int, tests: Iterable[NoiseT
         expected=expected,
         sd=sd,
     )
+
+
+def _loudness(test: NoiseTest, sides: tuple[Decimal, Decimal]) -> tuple[bool, float]:
+    """Return by what tests of a family are compared: one that is refused speaks louder than all that are not."""
+    return not is_accepted(test.law, test.count, *sides), test.surprise
 
 
 def _count_receipt(test: NoiseTest, sides: tuple[Decimal, Decimal]) -> CountReceipt:
