@@ -1,11 +1,7 @@
-"""Numbers on a grid: the law of their rounding, enumerated; what leaves a curator then; and hostile grids."""
+"""Numbers on a grid: the law of their rounding, enumerated; and hostile grids."""
 
-from collections import Counter
-from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
-from itertools import product
-from math import prod
 
 import numpy as np
 import pytest
@@ -70,60 +66,6 @@ def test_chunks_have_coins_of_their_own() -> None:
     assert abs(share - 0.5) < 5 * 0.5 / np.sqrt(len(positions))
     again = np.concatenate(list(rounded(positions, 2, CipherStream(bytes(32)))))
     assert (again == np.concatenate(chunks)).all()
-
-
-# What leaves: k-RR of the rounded symbols of a sample without replacement, in a secret order.
-
-RETENTION = Fraction(1, 2)
-SIZE = 3
-
-
-def released(symbols: tuple[int, ...], sample: int) -> Counter[tuple[int, ...]]:
-    """Return the exact law of the counts that a release shows of a table of symbols."""
-    found = Counter[tuple[int, ...]]()
-    samples = [rows for rows in product(range(len(symbols)), repeat=sample) if len(set(rows)) == sample]
-    for rows in samples:
-        for reports in product(range(SIZE), repeat=sample):
-            kept = [RETENTION * (symbols[r] == y) + (1 - RETENTION) / SIZE for r, y in zip(rows, reports, strict=True)]
-            counts = tuple(reports.count(symbol) for symbol in range(SIZE))
-            found[counts] += prod(kept, start=Fraction(1, len(samples)))  # type: ignore[assignment]
-    return found
-
-
-def released_of_numbers(numbers: tuple[str, ...], grid: Grid, sample: int) -> Counter[tuple[int, ...]]:
-    """Return that law if the symbols are rounded first, each by coins of its own."""
-    laws, found = [law(number, grid) for number in numbers], Counter[tuple[int, ...]]()
-    for symbols in product(*laws):
-        chance = prod((one[symbol] for one, symbol in zip(laws, symbols, strict=True)), start=Fraction(1))
-        for counts, probability in released(symbols, sample).items():
-            found[counts] += chance * probability  # type: ignore[assignment]
-    return found
-
-
-def ratio(one: Counter[tuple[int, ...]], other: Counter[tuple[int, ...]]) -> Fraction:
-    return max(Fraction(one[counts]) / other[counts] for counts in one)
-
-
-def neighbours(size: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    for table in product(range(SIZE), repeat=size):
-        for changed in range(SIZE):
-            yield table, (changed, *table[1:])
-
-
-@pytest.mark.parametrize(("size", "sample"), [(2, 1), (3, 1), (3, 2), (3, 3)])
-def test_neighbours_of_numbers_differ_no_more_than_neighbours_of_symbols(size: int, sample: int) -> None:
-    grid = Grid(points=tuple(map(Decimal, ("0", "1", "4"))))
-    laws = {table: released(table, sample) for table in product(range(SIZE), repeat=size)}
-    card = max(ratio(laws[one], laws[other]) for one, other in neighbours(size))
-    others = ("0.25", "3", "4")[: size - 1]
-    found = [released_of_numbers((changed, *others), grid, sample) for changed in ("0", "0.5", "1.75", "4")]
-    assert all(sum(one.values()) == 1 for one in found)
-    assert max(ratio(one, other) for one, other in product(found, repeat=2)) <= card
-
-
-def test_points_of_a_grid_have_the_law_of_their_symbols() -> None:
-    grid = Grid(points=tuple(map(Decimal, ("0", "1", "4"))))
-    assert released_of_numbers(("1", "0", "4"), grid, 2) == released((1, 0, 2), 2)
 
 
 # Grids as they are written.
