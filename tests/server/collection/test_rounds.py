@@ -105,7 +105,7 @@ def opened(rounds: RoundKeeper, spec: Round | None = None) -> Round:
 
 
 NOT_OF_THE_STUDY: dict[str, tuple[dict[str, Any], type[VeiltabError], str]] = {
-    "another's name": ({"researcher": "rita"}, DeniedError, "in its own name"),
+    "another's name": ({"researcher": "rita"}, DeniedError, "in another researcher"),
     "another study": ({"study_digest": "ab" * 32}, InvalidInputError, "another study file"),
     "another question": ({"question": "age"}, InvalidInputError, "no question 'age'"),
     "a larger domain": ({"size": 21}, InvalidInputError, "not as the study says"),
