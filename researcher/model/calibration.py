@@ -19,7 +19,7 @@ from math import prod
 import numpy as np
 
 from veiltab.researcher.model.junction import JunctionTree
-from veiltab.researcher.model.measurement import Floats
+from veiltab.researcher.model.measurement import Rounded
 
 
 def array_shapes(tree: JunctionTree) -> list[tuple[int, int]]:
@@ -42,29 +42,28 @@ class Calibration:
         within = tuple(self.tree.shape[axis] if axis in clique.separator else 1 for axis in parent)
         return self.tree.sizes(parent), dropped, within
 
-    def conditionals(self, potentials: Sequence[Floats]) -> list[Floats]:
+    def conditionals(self, potentials: Sequence[Rounded]) -> Sequence[Rounded]:
         """Return P(residual | separator) of each clique, shape (R, S); every column sums to 1.
 
         Args:
-            potentials: theta_C of each clique, finite, shape (R, S) (nats).
+            potentials: theta_C of each clique, finite, shape (R, S), C order (nats); the conditionals replace them.
         """
-        beliefs = list(potentials)
-        for number in reversed(range(len(beliefs))):
-            belief, parent = beliefs[number], self.tree.cliques[number].parent
+        for number in reversed(range(len(potentials))):
+            belief, parent = potentials[number], self.tree.cliques[number].parent
             largest = belief.max(axis=0)
-            beliefs[number] = belief = belief - largest
+            belief -= largest
             np.exp(belief, out=belief)
             total = belief.sum(axis=0)
             belief /= total
             if parent is not None:
                 shape, _, within = self._views[number]
-                above, message = beliefs[parent], (largest + np.log(total)).reshape(within)
-                beliefs[parent] = (above.reshape(shape) + message).reshape(above.shape)
-        return beliefs
+                above = potentials[parent].reshape(shape)
+                above += (largest + np.log(total)).reshape(within)
+        return potentials
 
-    def marginals(self, conditionals: Sequence[Floats]) -> list[Floats]:
+    def marginals(self, conditionals: Sequence[Rounded]) -> list[Rounded]:
         """Return P(residual, separator) of each clique, shape (R, S), from all the conditionals."""
-        marginals: list[Floats] = []
+        marginals: list[Rounded] = []
         for number, (clique, conditional) in enumerate(zip(self.tree.cliques, conditionals, strict=True)):
             if clique.parent is None:
                 marginals.append(conditional)

@@ -14,7 +14,7 @@ import numpy as np
 
 from veiltab.researcher.model.calibration import array_shapes
 from veiltab.researcher.model.junction import JunctionTree
-from veiltab.researcher.model.measurement import Floats, Table
+from veiltab.researcher.model.measurement import Floats, Rounded, Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -26,8 +26,7 @@ class _Target:
     """
 
     places: frozenset[int]
-    values: Floats
-    weight: float
+    shape: tuple[int, ...]
     cells: slice
 
 
@@ -35,24 +34,25 @@ class _Target:
 class _Sum:
     """A marginal of a clique, the tables that are compared with it, and the smaller marginals that are made from it."""
 
+    shape: tuple[int, ...]
     targets: Sequence[_Target]
     smaller: Sequence[tuple[tuple[int, ...], "_Sum"]]
 
-    def look(self, marginal: Floats, slopes: Floats) -> float:
-        """Return the loss of the tables here and below, and write its slope by their cells."""
-        loss = 0.0
+    def collect(self, marginal: Rounded, cells: Floats) -> None:
+        """Write the marginals of the tables here and below by their cells."""
         for target in self.targets:
-            error = (marginal - target.values).reshape(-1)
-            loss += target.weight * float(error @ error) / 2
-            np.multiply(error, target.weight, out=slopes[target.cells])
+            cells[target.cells] = marginal.reshape(-1)
         for places, below in self.smaller:
-            loss += below.look(marginal.sum(axis=places, keepdims=True), slopes)
-        return loss
+            below.collect(np.add.reduce(marginal, axis=places, keepdims=True), cells)
 
-    def spread(self, cells: Floats, start: Floats | float = 0.0) -> Floats | float:
-        """Return start and the sum of the tables here and below at each cell of this marginal."""
-        here = sum((cells[target.cells].reshape(target.values.shape) for target in self.targets), start=start)
-        return sum((below.spread(cells) for _, below in self.smaller), start=here)
+    def spread(self, cells: Rounded, over: Rounded) -> None:
+        """Add the tables here and below to each cell of this marginal."""
+        for target in self.targets:
+            over += cells[target.cells].reshape(target.shape)
+        for _, below in self.smaller:
+            part = np.zeros(below.shape, over.dtype)
+            below.spread(cells, part)
+            over += part
 
 
 def _sum(sizes: tuple[int, ...], kept: frozenset[int], targets: Collection[_Target]) -> _Sum:
@@ -66,7 +66,11 @@ def _sum(sizes: tuple[int, ...], kept: frozenset[int], targets: Collection[_Targ
         if without:
             smaller.append((places, _sum(sizes, kept.difference(places), without)))
             rest = [target for target in rest if not target.places.isdisjoint(places)]
-    return _Sum(targets=[target for target in targets if target.places == kept], smaller=smaller)
+    return _Sum(
+        shape=tuple(size if place in kept else 1 for place, size in enumerate(sizes)),
+        targets=[target for target in targets if target.places == kept],
+        smaller=smaller,
+    )
 
 
 def _groups(sizes: tuple[int, ...], kept: frozenset[int], count: int) -> list[tuple[int, ...]]:
@@ -93,40 +97,50 @@ class Loss:
 
     def __init__(self, tree: JunctionTree, tables: Sequence[Table]) -> None:
         targets: list[list[_Target]] = [[] for _ in tree.cliques]
-        self.cells = 0
+        values, weights, self.cells = list[Floats](), list[Floats](), 0
         for table in tables:
             number = tree.containing(table.axes)
             if number is None:
                 raise ValueError("a table fits in no clique")
             axes = tree.cliques[number].axes
             inside = [axis for axis in axes if axis in table.axes]
-            values = table.values.transpose([table.axes.index(axis) for axis in inside])
+            values.append(table.values.transpose([table.axes.index(axis) for axis in inside]).reshape(-1))
+            weights.append(np.full(table.values.size, table.weight))
             targets[number].append(
                 _Target(
                     places=frozenset(map(axes.index, inside)),
-                    values=values.reshape([tree.shape[axis] if axis in table.axes else 1 for axis in axes]),
-                    weight=table.weight,
-                    cells=slice(self.cells, self.cells + values.size),
+                    shape=tuple(tree.shape[axis] if axis in table.axes else 1 for axis in axes),
+                    cells=slice(self.cells, self.cells + table.values.size),
                 )
             )
-            self.cells += values.size
+            self.cells += table.values.size
+        self._values, self._weights = np.concatenate(values), np.concatenate(weights)
         self._tree = tree
-        self._shapes = [tree.sizes(clique.axes) for clique in tree.cliques]
+        shapes = [tree.sizes(clique.axes) for clique in tree.cliques]
         self._sums = [
-            _sum(shape, frozenset(range(len(shape))), some) for shape, some in zip(self._shapes, targets, strict=True)
+            _sum(shape, frozenset(range(len(shape))), some) for shape, some in zip(shapes, targets, strict=True)
         ]
 
-    def __call__(self, marginals: Sequence[Floats]) -> tuple[float, Floats]:
+    def __call__(self, marginals: Sequence[Rounded]) -> tuple[float, Floats]:
         """Return L and its slope by the cells of all tables side by side, shape (cells,)."""
-        slopes, looks = np.empty(self.cells), zip(marginals, self._shapes, self._sums, strict=True)
-        return sum(sums.look(marginal.reshape(shape), slopes) for marginal, shape, sums in looks), slopes
+        errors = np.empty(self.cells)
+        for marginal, sums in zip(marginals, self._sums, strict=True):
+            sums.collect(marginal.reshape(sums.shape), errors)
+        errors -= self._values
+        slopes = self._weights * errors
+        return float(slopes @ errors) / 2, slopes
 
-    def spread(self, start: Sequence[Floats], cells: Floats) -> list[Floats]:
+    def spread(self, start: Sequence[Rounded], cells: Rounded) -> list[Rounded]:
         """Return an array for each clique, shape (R, S): at each of its cells its start and the sum of its tables.
 
         Args:
             start: of each clique, one axis an attribute, of size 1 where it is the same for all categories.
             cells: of all tables side by side, shape (cells,).
         """
-        added = zip(start, self._shapes, self._sums, array_shapes(self._tree), strict=True)
-        return [np.broadcast_to(sums.spread(cells, one), full).reshape(shape) for one, full, sums, shape in added]
+        potentials = []
+        for one, sums, shape in zip(start, self._sums, array_shapes(self._tree), strict=True):
+            potential = np.empty(sums.shape, cells.dtype)
+            potential[...] = one
+            sums.spread(cells, potential)
+            potentials.append(potential.reshape(shape))
+        return potentials

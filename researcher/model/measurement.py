@@ -12,6 +12,7 @@ Values are never clipped or projected: an estimate that is negative in a cell is
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,9 @@ from veiltab.common.core.domain import Domain
 from veiltab.common.errors import InvalidInputError
 
 Floats = NDArray[np.float64]
+
+Rounded = NDArray[np.floating[Any]]
+"""float32 where speed matters, or float64."""
 
 Axes = tuple[int, ...]
 """Attributes as their numbers in the domain."""

@@ -17,14 +17,14 @@ and Salamon, Neural network ensembles (1990), who average fits from different st
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations, count
-from math import prod
+from itertools import accumulate, combinations, count
+from math import prod, sqrt
 
 import numpy as np
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.model.junction import Shape
-from veiltab.researcher.model.measurement import MOST_MARGINAL_CELLS, Axes, Floats, Table, pooled
+from veiltab.researcher.model.measurement import MOST_MARGINAL_CELLS, Axes, Floats, Rounded, Table, pooled
 from veiltab.researcher.model.row_drawing import Symbols, Uniforms, draw
 
 COMPONENTS = 100
@@ -39,6 +39,8 @@ EVERY = 25
 _RATE = 0.1
 _SPREAD = 0.3
 _FIRST, _SECOND, _TINY = 0.9, 0.999, 1e-12
+_FARTHEST = 80.0
+"""From 0, where a logit is taken to end: float32 has the exponential of 88."""
 _START = b"components of a mixture"
 
 
@@ -96,66 +98,59 @@ def mixture_path(shape: Shape, tables: Sequence[Table], margins: Sequence[Floats
     """
     loss = _PairLoss(shape, tables)
     start = np.concatenate([np.log(margin) for margin in margins] + [np.zeros(1)])
-    noise = Uniforms(_START).normals(STARTS * COMPONENTS * start.size).reshape(STARTS, COMPONENTS, -1)
-    # The last attribute has one category, so its column has room for the logits of the shares.
-    logits = start + _SPREAD * noise
-    logits[..., -1] = 0
+    noise = Uniforms(_START).normals(STARTS * start.size * COMPONENTS).reshape(STARTS, -1, COMPONENTS)
+    # The last attribute has one category, so its row has room for the logits of the shares.
+    logits = (start[:, None] + _SPREAD * noise).astype(np.float32)
+    logits[:, -1] = 0
     mean, square = np.zeros_like(logits), np.zeros_like(logits)
-    for step in count():
-        if step % EVERY == 0:
-            shares, factors = loss.parameters(logits)
-            side_by_side = factors.reshape(STARTS * COMPONENTS, -1)
+    for step in count(1):
+        if step % EVERY == 1:
+            shares, factors = (one.astype(np.float64) for one in loss.parameters(logits.astype(np.float64)))
+            side_by_side = factors.swapaxes(1, 2).reshape(STARTS * COMPONENTS, -1)
             yield Mixture(shares.reshape(-1) / STARTS, [side_by_side[:, place] for place in loss.places[:-1]])
         slope = loss.slope(logits)
         mean += (1 - _FIRST) * (slope - mean)
         square += (1 - _SECOND) * (slope**2 - square)
-        deviation = np.sqrt(square / (1 - _SECOND ** (step + 1))) + _TINY
-        logits -= _RATE / (1 - _FIRST ** (step + 1)) * mean / deviation
+        rate = _RATE * sqrt(1 - _SECOND**step) / (1 - _FIRST**step)
+        logits -= rate * mean / (np.sqrt(square) + _TINY)
 
 
 class _PairLoss:
     """The loss over all pairs, with a last attribute of one category: its pairs are the tables of single attributes.
 
-    Logits of shape (..., R, sum of K_a + 1) are those of several mixtures, each with a loss of its own.
+    Logits of shape (..., sum of K_a + 1, R) are those of several mixtures, each with a loss of its own.
     """
 
     def __init__(self, shape: Shape, tables: Sequence[Table]) -> None:
-        self._sizes = sizes = np.array([*shape, 1])
-        self._starts = np.cumsum(sizes) - sizes
-        self.places = [slice(start, start + size) for start, size in zip(self._starts, sizes, strict=True)]
-        self._values = np.zeros((sizes.sum(), sizes.sum()))
+        attributes = np.repeat(np.arange(len(shape) + 1), [*shape, 1])
+        self.places = [slice(end - size, end) for size, end in zip([*shape, 1], accumulate([*shape, 1]), strict=True)]
+        self._alike = (attributes[:, None] == attributes).astype(np.float32)
+        self._values = np.zeros(self._alike.shape, np.float32)
         self._weights = np.zeros_like(self._values)
         for table in _pairs(tables, len(shape)):
             one, other = (self.places[axis] for axis in table.axes)
             self._values[one, other], self._weights[one, other] = table.values, table.weight
             self._values[other, one], self._weights[other, one] = table.values.T, table.weight
 
-    def parameters(self, logits: Floats) -> tuple[Floats, Floats]:
-        """Return pi, shape (..., R), and theta of all attributes side by side, shape (..., R, sum of K_a + 1)."""
-        factors = np.exp(logits - self._spread(np.maximum.reduceat(logits, self._starts, axis=-1)))
-        factors /= self._totals(factors)
-        shares = np.exp(logits[..., -1] - logits[..., -1].max(axis=-1, keepdims=True))
+    def parameters(self, logits: Rounded) -> tuple[Rounded, Rounded]:
+        """Return pi, shape (..., R), and theta of all attributes, shape (..., sum of K_a + 1, R)."""
+        factors = np.exp(logits.clip(-_FARTHEST, _FARTHEST))
+        factors /= self._alike @ factors  # the sum over each attribute's categories, at each of them
+        shares = np.exp(logits[..., -1, :] - logits[..., -1, :].max(axis=-1, keepdims=True))
         return shares / shares.sum(axis=-1, keepdims=True), factors
 
-    def slope(self, logits: Floats) -> Floats:
+    def slope(self, logits: Rounded) -> Rounded:
         """Return the slope of the loss by the logits."""
         shares, factors = self.parameters(logits)
-        weighted = factors * shares[..., None]
-        error = weighted.swapaxes(-1, -2) @ factors
+        by_share = shares[..., None, :]
+        error = (factors * by_share) @ factors.swapaxes(-1, -2)
         error -= self._values
-        by_factors = factors @ np.multiply(error, self._weights, out=error)
-        by_shares = (by_factors * factors).sum(axis=-1) / 2
-        by_factors *= shares[..., None]
-        slope: Floats = factors * (by_factors - self._totals(by_factors * factors))
-        slope[..., -1] = shares * (by_shares - (shares * by_shares).sum(axis=-1, keepdims=True))
+        by_factors = np.multiply(error, self._weights, out=error) @ factors
+        by_shares = (by_factors * factors).sum(axis=-2) / 2
+        by_factors *= by_share
+        slope: Rounded = factors * (by_factors - self._alike @ (by_factors * factors))
+        slope[..., -1, :] = shares * (by_shares - (shares * by_shares).sum(axis=-1, keepdims=True))
         return slope
-
-    def _totals(self, values: Floats) -> Floats:
-        """Return the sum over each attribute's categories, at each of them."""
-        return self._spread(np.add.reduceat(values, self._starts, axis=-1))
-
-    def _spread(self, values: Floats) -> Floats:
-        return np.repeat(values, self._sizes, axis=-1)
 
 
 def _pairs(tables: Sequence[Table], constant: int) -> list[Table]:

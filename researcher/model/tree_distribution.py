@@ -1,6 +1,7 @@
 """A distribution that factorises on a junction tree: its marginals of any attributes, and rows drawn from it."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import chain
 from math import prod
 from string import ascii_letters
@@ -10,10 +11,10 @@ import numpy as np
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.model.calibration import Calibration
 from veiltab.researcher.model.junction import JunctionTree
-from veiltab.researcher.model.measurement import MOST_MARGINAL_CELLS, Axes, Floats
+from veiltab.researcher.model.measurement import MOST_MARGINAL_CELLS, Axes, Floats, Rounded
 from veiltab.researcher.model.row_drawing import Symbols, Uniforms, draw
 
-_Factor = tuple[Axes, Floats]
+_Factor = tuple[Axes, Rounded]
 """Attributes, and a table with one axis for each."""
 
 
@@ -21,13 +22,22 @@ class TreeDistribution:
     """P(x) = prod_C P(residual of C | separator of C).
 
     Args:
-        conditionals: P(residual | separator) of each clique, shape (R, S).
+        conditionals: of each clique, shape (R, S), float32 or float64: P(residual | separator), but for a factor that
+            a column shares.
     """
 
-    def __init__(self, tree: JunctionTree, conditionals: Sequence[Floats]) -> None:
+    def __init__(self, tree: JunctionTree, conditionals: Sequence[Rounded]) -> None:
         self.tree = tree
-        self._conditionals = list(conditionals)
-        self._marginals = Calibration(tree).marginals(conditionals)
+        self._rounded = list(conditionals)
+
+    @cached_property
+    def _conditionals(self) -> list[Floats]:
+        exact = [conditional.astype(np.float64) for conditional in self._rounded]
+        return [conditional / conditional.sum(axis=0) for conditional in exact]
+
+    @cached_property
+    def _marginals(self) -> list[Rounded]:
+        return Calibration(self.tree).marginals(self._conditionals)
 
     def marginal(self, axes: Axes) -> Floats:
         """Return P of some attributes, one axis each, in the order of `axes`.
@@ -52,7 +62,7 @@ class TreeDistribution:
                 (roots if clique.parent is None else pending[clique.parent]).append(message)
         return self._product(roots, axes)
 
-    def _factor(self, arrays: Sequence[Floats], number: int) -> _Factor:
+    def _factor(self, arrays: Sequence[Rounded], number: int) -> _Factor:
         """Return the array of a clique with one axis an attribute."""
         axes = self.tree.cliques[number].axes
         return axes, arrays[number].reshape(self.tree.sizes(axes))

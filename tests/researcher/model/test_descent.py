@@ -89,7 +89,7 @@ def test_inconsistent_tables_are_fitted_as_well_as_any_joint_table_fits_them(see
         slope += table.weight * error.reshape([2 if axis in table.axes else 1 for axis in range(4)])
     # The loss is convex in the 16 cells, so no joint table has a loss smaller by more than this (Frank, Wolfe 1956).
     gap = float((slope * joint).sum() - slope.min())
-    assert gap < 1e-3 * loss
+    assert gap < 5e-3 * loss
 
 
 def test_tables_count_by_their_weights() -> None:

@@ -38,11 +38,11 @@ def test_the_slope_is_that_of_the_loss() -> None:
     _, joint = two_products()
     measurements = [measured(DOMAIN, joint, names, weight=w) for names, w in (("ab", 3.0), ("bc", 5.0), ("a", 2.0))]
     loss = _PairLoss(SHAPE, list(tables_of(DOMAIN, measurements).values()))
-    logits = np.random.default_rng(1).normal(size=(4, sum(SHAPE) + 1))
+    logits = np.random.default_rng(1).normal(size=(sum(SHAPE) + 1, 4))
 
     def value(at: Floats) -> float:
         shares, factors = loss.parameters(at)
-        a, b, c = (factors[:, place] for place in loss.places[:-1])
+        a, b, c = (factors[place].T for place in loss.places[:-1])
         errors = (
             (3.0, np.einsum("r,ra,rb->ab", shares, a, b) - margin(joint, (0, 1))),
             (5.0, np.einsum("r,rb,rc->bc", shares, b, c) - margin(joint, (1, 2))),
