@@ -262,32 +262,3 @@ def test_of_a_sum_it_refuses_no_more_than_the_level_and_little_less(laws: list[B
         assert greatest <= most
         assert max(fewest, exact.least) >= least - spread
         assert min(most, exact.most) <= greatest + spread
-
-
-def sharpest(laws: list[Binomial], level: Decimal) -> int:
-    """The fewest that the sharpest of many bounds by an exponential accepts."""
-    found = 0
-    with mpmath.workdps(30):
-        logarithm = mpmath.log(mpmath.mpf(str(level)))
-        shares = [(law.trials, mpmath.mpf(law.p.numerator) / law.p.denominator) for law in laws]
-        for t in mpmath.arange(0.01, 4, 0.01):
-            transform = sum(n * mpmath.log(1 - p * (1 - mpmath.exp(-t))) for n, p in shares)
-            found = max(found, 1 + int(mpmath.floor((logarithm - transform) / t)))
-    return found
-
-
-@pytest.mark.parametrize(
-    "laws",
-    [
-        [Binomial(300, Fraction(1, 3))],
-        [Binomial(n, Fraction(1, 4)) for n in (50, 100, 200, 400)],
-        [Binomial(25, Fraction(14, 23)), Binomial(25, Fraction(21, 23)), Binomial(250, Fraction(1, 2))],
-    ],
-    ids=len,
-)
-def test_of_a_sum_it_accepts_what_the_sharpest_bound_does(laws: list[Binomial]) -> None:
-    mirrored = [Binomial(law.trials, 1 - law.p) for law in laws]
-    for level in LEVELS[:-1]:
-        fewest, most = accepted_sum(laws, level, level / 10)
-        assert fewest == sharpest(laws, level)
-        assert sum(law.trials for law in laws) - most == sharpest(mirrored, level / 10)

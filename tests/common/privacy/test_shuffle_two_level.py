@@ -248,14 +248,6 @@ def test_k_ary_randomised_response_and_subsets_of_one_value_have_the_exact_certi
         assert own.delta(0.1) <= crowd.delta(0.1)
 
 
-@pytest.mark.parametrize("name", ["oue", "olh"])
-def test_nothing_is_left_to_learn_from_the_pure_guarantee_on(name: str) -> None:
-    certificate = CrowdCertificate(population=500, sample=100, blanket=oracle_for(name, 20, Decimal(3)).blanket)
-    pure = log(certificate.pure_ratio)
-    assert certificate.delta(pure + 1e-9) == 0
-    assert 0 < certificate.delta(pure - 1e-3) < certificate.delta(pure / 2) < certificate.delta(0) <= 1
-
-
 def test_what_cannot_be_is_refused() -> None:
     fair = Fraction(1, 2)
     with pytest.raises(InvalidInputError, match="do not fit"):

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 from cryptography.hazmat.primitives.serialization import Encoding
 
@@ -27,7 +26,7 @@ from veiltab.common.rpc.certificates.release_certificate import ReleaseCertifica
 from veiltab.common.rpc.certificates.release_verification import signers, verified
 from veiltab.common.rpc.certificates.statement import LedgerHead, Statement, published_columns
 from veiltab.common.rpc.parties.identity import Identity, Party, Role, party_of_certificate
-from veiltab.common.rpc.parties.signing import SignedText, signed, signer_of
+from veiltab.common.rpc.parties.signing import SignedText, signed
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.deploy.cli import veiltab
 from veiltab.deploy.pki.authority import Authority, names_of, new_authority
@@ -242,17 +241,6 @@ def test_an_epsilon_of_another_version_may_differ_by_one_in_its_last_digit(
 def test_an_expired_party_signs_nothing() -> None:
     with pytest.raises(InvalidInputError, match="expired"):
         signed(identity(ALICE), "text", NOW + 2 * DAY)
-
-
-@pytest.mark.parametrize("kind", ["rsa", "ed25519"])
-def test_keys_of_an_authority_of_one_s_own_sign_too(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    key = rsa.generate_private_key(65537, 2048) if kind == "rsa" else ed25519.Ed25519PrivateKey.generate()
-    monkeypatch.setattr("veiltab.deploy.pki.authority.ec.generate_private_key", lambda _curve: key)
-    own = identity(ALICE)
-    one = signed(own, "text", NOW)
-    assert signer_of(one, PEM, NOW) == ALICE
-    with pytest.raises(IntegrityError, match="does not fit"):
-        signer_of(replace(one, text="texts"), PEM, NOW)
 
 
 def test_the_command_explains_each_line_and_fails_with_5(study: Study, study_bytes: bytes, tmp_path: Path) -> None:
