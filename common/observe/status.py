@@ -74,3 +74,17 @@ class Observation:
             queues={**self.queues, **other.queues},
             budgets=(*self.budgets, *other.budgets),
         )
+
+
+def waiting_lines(waits: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what parties wait for as lines, one a party; what it says of itself comes before what others say of it.
+
+    Args:
+        waits: party -> what it waits for, which names another party first where that one is to act.
+    """
+    lines: dict[str, str] = {}
+    for party, reason in sorted(waits.items(), key=lambda item: not item[1].startswith(item[0])):
+        names_another = reason.startswith(("curator ", "server "))
+        line = reason if names_another or reason.startswith(party) else f"{party}: {reason}"
+        lines.setdefault(line.split(":")[0], line.rstrip("."))
+    return tuple(lines[about] for about in sorted(lines))

@@ -6,8 +6,9 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from veiltab.common.errors import (
     DeniedError,
@@ -36,6 +37,9 @@ from veiltab.researcher.receiving.receiving import Receiver
 from veiltab.researcher.records.releases import ResearcherRelease
 from veiltab.researcher.records.store import ResearcherStore
 
+if TYPE_CHECKING:
+    from veiltab.researcher.desk.workload import Workloads
+
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 1.0
 _LONGEST_LIFETIME = 365 * 86_400
@@ -53,15 +57,14 @@ class ResearcherDriver:
     """
 
     def __init__(self, identity: Identity, study: Study, store: ResearcherStore) -> None:
-        from veiltab.researcher.desk.workload import Workloads  # noqa: PLC0415 - not for releases of one table
-
         self.name = identity.party.name
         self.study = study
         self.store = store
         self._identity = identity
         self.changes = Changes()
         self._polling = Polling(study, store)
-        self._workloads = Workloads(study, store, self._drive_table)
+        # Release of several tables -> ids of its tables that are under way.
+        self._under_way = dict[str, list[str]]()
         self._room = DiskReservations(store.files.folder)
         self._receiver = Receiver(self.name, study.server.name, store)
         self._stages = Stages()
@@ -116,7 +119,7 @@ class ResearcherDriver:
 
         It is a copy: other threads than the one that asks the parties may read it.
         """
-        name = self._workloads.first_under_way(release_id)
+        name = next(iter(self._under_way.get(release_id, ())), release_id)
         statuses, work = dict(self.statuses.get(name, {})), self._stages.texts.get(name)
         if work is None:
             return statuses
@@ -203,7 +206,8 @@ class ResearcherDriver:
 
     def _end(self, release_id: str, state: ReleaseState, failure: str) -> None:
         """Record how a release ended; when time runs out, the first results of several tables stand: they were paid."""
-        if state is ReleaseState.EXPIRED and self._workloads.has_first_results(release_id):
+        is_late = state is ReleaseState.EXPIRED and self.store.tables(release_id)
+        if is_late and self._workloads.has_first_results(release_id):
             self.store.finish(release_id, ReleaseState.READY)
         else:
             self.store.finish(release_id, state, failure)
@@ -219,6 +223,12 @@ class ResearcherDriver:
             await self._workloads.advance(stored, answers, parties)
             return
         await self._receive(stored, answers, partial(agreed_spec, stored.request, self.study), parties)
+
+    @cached_property
+    def _workloads(self) -> "Workloads":
+        from veiltab.researcher.desk.workload import Workloads  # noqa: PLC0415 - not for releases of one table
+
+        return Workloads(self.study, self.store, self._under_way, self._drive_table)
 
     async def _drive_table(self, table: TableSpec, parties: PartyLinks) -> None:
         """Bring a table of a release of several to its end."""

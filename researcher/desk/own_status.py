@@ -1,10 +1,9 @@
 """The observation of a researcher's service, for its status and its metrics."""
 
-from veiltab.common.observe.status import SHOWN, Activity, Observation
+from veiltab.common.observe.status import SHOWN, Activity, Observation, waiting_lines
 from veiltab.common.release.state import ReleaseState
 from veiltab.researcher.desk.driver import ResearcherDriver
 from veiltab.researcher.records.releases import ResearcherRelease
-from veiltab.researcher.status.release_status import waiting_lines
 
 
 def observe(driver: ResearcherDriver) -> Observation:

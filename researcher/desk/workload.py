@@ -40,20 +40,21 @@ class Workloads:
 
     Args:
         store: durable state.
+        under_way: release -> ids of its tables that are under way; kept up to date.
         drive: brings a table to its end.
     """
 
     def __init__(
-        self, study: Study, store: ResearcherStore, drive: Callable[[TableSpec, PartyLinks], Awaitable[None]]
+        self,
+        study: Study,
+        store: ResearcherStore,
+        under_way: dict[str, list[str]],
+        drive: Callable[[TableSpec, PartyLinks], Awaitable[None]],
     ) -> None:
         self._study = study
         self._store = store
         self._drive = drive
-        self._under_way: dict[str, list[str]] = {}
-
-    def first_under_way(self, release_id: str) -> str:
-        """Return the id of the first table of a release that is under way, or its own."""
-        return next(iter(self._under_way.get(release_id, ())), release_id)
+        self._under_way = under_way
 
     def has_first_results(self, release_id: str) -> bool:
         """Whether a release has several tables, each of which has run once, and the server passes over all of them."""

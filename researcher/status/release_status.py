@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from veiltab.common.core.texts.message_fields import text_from_proto, whole_from_proto, words_from_proto
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
+from veiltab.common.observe.status import waiting_lines
 from veiltab.common.release.messages.release_messages import receipt_from_proto, release_from_proto, state_from_proto
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.spec import ReleaseSpec
@@ -231,20 +232,6 @@ class ReleaseList(tuple[Status, ...]):
         from veiltab.common.web.document import table  # noqa: PLC0415 - not outside notebooks
 
         return table(_HEADINGS, self._rows)
-
-
-def waiting_lines(waits: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what parties wait for as lines, one a party; what it says of itself comes before what others say of it.
-
-    Args:
-        waits: party -> what it waits for, which names another party first where that one is to act.
-    """
-    lines: dict[str, str] = {}
-    for party, reason in sorted(waits.items(), key=lambda item: not item[1].startswith(item[0])):
-        names_another = reason.startswith(("curator ", "server "))
-        line = reason if names_another or reason.startswith(party) else f"{party}: {reason}"
-        lines.setdefault(line.split(":")[0], line.rstrip("."))
-    return tuple(lines[about] for about in sorted(lines))
 
 
 def release_status_from_proto(answer: researcher_pb2.GetResultResponse) -> Status:

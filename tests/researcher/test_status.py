@@ -8,13 +8,12 @@ import pytest
 
 from tests.researcher.desks import rosas_driver
 from veiltab.common.observe.progress import Stages
-from veiltab.common.observe.status import SHOWN
+from veiltab.common.observe.status import SHOWN, waiting_lines
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.researcher.desk.driver import ResearcherDriver
 from veiltab.researcher.desk.own_status import observe
 from veiltab.researcher.records.store import ResearcherStore
-from veiltab.researcher.status.release_status import waiting_lines
 
 Make = Callable[..., Any]
 IDS = [f"{number:032x}" for number in range(1, 40)]

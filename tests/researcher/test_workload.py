@@ -34,7 +34,7 @@ class Desk:
 
     def __init__(self, store: ResearcherStore, study: Study) -> None:
         self.store = store
-        self.workloads = Workloads(study, store, self.drive)
+        self.workloads = Workloads(study, store, {}, self.drive)
         self.ends: dict[int, ReleaseState] = {}
         self.begun: list[int] = []
         self.under_way = self.most = 0
@@ -190,7 +190,7 @@ def test_what_ran_is_not_run_again(desk: Desk, study: Study) -> None:
     desk.silent = True
     with pytest.raises(UnavailableError):
         desk.advance()
-    desk.workloads = Workloads(study, desk.store, desk.drive)
+    desk.workloads = Workloads(study, desk.store, {}, desk.drive)
     desk.silent = False
     desk.begun.clear()
     desk.advance()
