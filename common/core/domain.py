@@ -21,6 +21,12 @@ ABSENT = "absent"
 Symbols = NDArray[np.uint8] | NDArray[np.uint16]
 """A column of symbols 0..K_a-1, in the narrowest unsigned type that holds them."""
 
+PARTS = 2**16
+"""Parts of a step of a grid: position PARTS i + f lies f / PARTS of the way from the point of symbol i to the next."""
+
+POSITION = np.dtype("<u4")
+"""Type of positions; a column of this type is one of numbers."""
+
 Number = TypeVar("Number", np.int64, np.float64)
 
 

@@ -1,11 +1,14 @@
 """How a curator learns which rows of the hub are of its own people: what all ways have in common."""
 
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.table.execution import Execution
 from veiltab.curator.table.table import Table
+
+if TYPE_CHECKING:
+    from veiltab.curator.alignment.joining.legs import Legs
 
 
 class Exchange(Protocol):
@@ -17,6 +20,9 @@ class Exchange(Protocol):
     @property
     def progress(self) -> str:
         """What it is doing, for people; empty if that takes no time."""
+
+    legs: "Legs | None" = None
+    """This curator's sessions with the others; None without such."""
 
     matched: int = 0
     """How many rows of the hub are of people who are in one's own table, once they are prepared."""

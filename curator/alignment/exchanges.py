@@ -5,20 +5,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from veiltab.common.core.derivation import derive
+from veiltab.common.core.domain import PARTS
 from veiltab.common.storage.disk import DiskReservations
-from veiltab.common.study.coding.grids import PARTS
 from veiltab.common.study.file import Study
+from veiltab.curator.alignment.exchange import Exchange
 from veiltab.curator.alignment.intersection import Lacking
-from veiltab.curator.alignment.token_exchange import TokenExchange
 from veiltab.curator.records.store import CuratorStore
 
 if TYPE_CHECKING:
-    from veiltab.curator.alignment.joining.join_exchange import Join, JoinExchange
+    from veiltab.curator.alignment.joining.join_exchange import Join
 
 
-def exchange_of(
-    study: Study, name: str, folder: Path, store: CuratorStore, room: DiskReservations
-) -> "TokenExchange | JoinExchange":
+def exchange_of(study: Study, name: str, folder: Path, store: CuratorStore, room: DiskReservations) -> Exchange:
     """Return the exchange of a study: by tokens, oblivious, or a linkage.
 
     Args:
@@ -26,6 +24,8 @@ def exchange_of(
         room: what is left of its disk.
     """
     if study.alignment == "tokens" and study.identity is None:
+        from veiltab.curator.alignment.token_exchange import TokenExchange  # noqa: PLC0415 - not for oblivious joins
+
         return TokenExchange(name, study.hub, folder, room)
     # A study that joins by tokens needs neither these nor libsodium.
     from veiltab.curator.alignment.joining.join_exchange import JoinExchange  # noqa: PLC0415 - not for joins by tokens

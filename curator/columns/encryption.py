@@ -26,6 +26,7 @@ from veiltab.common.release.table_spec import PART
 from veiltab.common.storage.database import transaction
 from veiltab.common.storage.files import file_digest, sync_folder, written_whole
 from veiltab.curator.columns.noise_and_canaries import Column, CuratorsNoise, PlainColumn
+from veiltab.curator.columns.sample_rows import SampledColumn
 from veiltab.curator.records.store import CuratorStore
 
 _DISTINCT = 128
@@ -138,13 +139,11 @@ class ColumnEncryption:
         self, column: PlainColumn, pad: Pad, key: bytes, replacement_key: bytes, noise: CuratorsNoise
     ) -> Iterable[Symbols]:
         """Return the ciphertext of a column chunk by chunk."""
-        from veiltab.curator.columns.draw_tasks import DrawnColumn  # noqa: PLC0415 - not for tables that fit in memory
-        from veiltab.curator.columns.encryption_tasks import encrypted_in_tasks  # noqa: PLC0415 - not for tables that fit in memory
-
-        symbols = column.symbols
         source = CipherStream(key) if pad is Pad.CHACHA20 else None
-        if source is not None and isinstance(symbols, DrawnColumn):
-            return encrypted_in_tasks(column, symbols, key, replacement_key, noise)
+        if source is not None and not isinstance(column.symbols, SampledColumn | np.ndarray):
+            from veiltab.curator.columns.encryption_tasks import encrypted_in_tasks  # noqa: PLC0415 - not for tables that fit in memory
+
+            return encrypted_in_tasks(column, key, replacement_key, noise)
         rows = noise.with_noise_and_canaries(column, replacement_key)
         return (self._encrypted(column, chunk, source, number) for number, chunk in enumerate(rows))
 

@@ -7,6 +7,7 @@ same chunks under the same keys give the same ciphertext, however often a task r
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import numpy as np
 
@@ -59,16 +60,17 @@ class _Encrypt:
 
 
 def encrypted_in_tasks(
-    column: PlainColumn, drawn: DrawnColumn, key: bytes, replacement_key: bytes, noise: CuratorsNoise
+    column: PlainColumn, key: bytes, replacement_key: bytes, noise: CuratorsNoise
 ) -> Iterator[Symbols]:
     """Yield the ciphertext of a column chunk by chunk.
 
     Args:
-        drawn: its symbols, of the drawn rows.
+        column: its symbols are a DrawnColumn.
         key: of the pad; spent.
         replacement_key: of replaced symbols; spent.
         noise: the coins and the canaries.
     """
+    drawn = cast("DrawnColumn", column.symbols)
     run, name = drawn.symbols.run, f"{secrets.token_hex(8)}-encrypted"
     rows = len(drawn) + len(noise.places)
     tasks = (

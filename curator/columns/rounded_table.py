@@ -4,7 +4,6 @@ Rounding comes before the sample, so all copies of a row have one symbol; see do
 """
 
 import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,16 +15,8 @@ from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import row_slices
 from veiltab.common.release.table_spec import Column
-from veiltab.common.study.coding.grids import POSITION, rounded
+from veiltab.common.study.coding.grids import rounded
 from veiltab.curator.alignment.intersection import AlignedTable
-
-_PREFIX = "rounded-"
-
-
-def forget_rounded(folder: Path) -> None:
-    """Delete what an earlier process on this folder left behind."""
-    for place in folder.glob(f"{_PREFIX}*"):
-        shutil.rmtree(place, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +33,14 @@ class RoundedTable(AlignedTable):
         return AlignedTable.column_file(self, attribute)
 
 
-def rounded_table(table: AlignedTable, columns: Sequence[Column], folder: Path) -> AlignedTable:
-    """Return the table with symbols in every column, under coins that nobody can repeat.
+def rounded_table(table: AlignedTable, numbers: Sequence[Column], folder: Path, prefix: str) -> AlignedTable:
+    """Return the table with symbols in its columns of numbers, under coins that nobody can repeat.
 
     Args:
-        columns: those of its columns that are drawn from.
-        folder: on whose disk rounded columns lie.
+        folder: on whose disk rounded columns lie, in a folder whose name begins with the prefix.
     """
-    numbers = [column for column in columns if table.column(column.attribute).dtype == POSITION]
-    if not numbers:
-        return table
     folder.mkdir(parents=True, exist_ok=True)
-    place = TemporaryDirectory(dir=folder, prefix=_PREFIX)
+    place = TemporaryDirectory(dir=folder, prefix=prefix)
     made = RoundedTable(table.folder, frozenset(column.attribute for column in numbers), place)
     for column in numbers:
         positions = table.column(column.attribute)

@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 import secrets
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO, assert_never
 import numpy as np
 
 from veiltab.common.core.derivation import derive
+from veiltab.common.core.domain import POSITION
 from veiltab.common.core.sampling import Rows, index_pieces, sample_pieces
 from veiltab.common.core.symbols import CHUNK, row_slices
 from veiltab.common.errors import IntegrityError, NotReadyError
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
     from veiltab.curator.columns.draw_tasks import DrawnSample
 
 _INDEX_BYTES = 8
+
+_ROUNDED = "rounded-"
+"""How the names of folders begin that have rounded columns; what an earlier process left there is deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +68,8 @@ class Sampler:
     """
 
     def __init__(self, name: str, folder: Path, coins: Coins, store: CuratorStore, execution: Execution) -> None:
-        from veiltab.curator.columns.rounded_table import forget_rounded  # noqa: PLC0415 - not for tables without numbers
-
-        forget_rounded(folder)
+        for left in folder.glob(f"{_ROUNDED}*"):
+            shutil.rmtree(left, ignore_errors=True)
         self._name = name
         self._folder = folder
         self._grouping, self._gathering = grouping_on(folder), gathering_on(folder)
@@ -107,15 +111,16 @@ class Sampler:
             IntegrityError: the indices that a peer shares are no sample.
             ConflictError: another release has spent these coins or canaries.
         """
-        from veiltab.curator.columns.rounded_table import rounded_table  # noqa: PLC0415 - not for tables without numbers
-
         stage = stage or Stage()
         with step("toss", release_id=spec.release_id):
             seed = await self._coins.toss(release_coin(spec.release_id), peers, shown)
         with step("draw", release_id=spec.release_id), stage.of("drawing the sample", None):
             # Whether there are indices comes before the work: it may have to wait for them.
             pieces: Iterable[Rows] = await self._indices(spec, peers) if spec.sampling is Sampling.INDICES else ()
-            table = await asyncio.to_thread(rounded_table, table, spec.columns_of(self._name), self._folder)
+            if numbers := [c for c in spec.columns_of(self._name) if table.column(c.attribute).dtype == POSITION]:
+                from veiltab.curator.columns.rounded_table import rounded_table  # noqa: PLC0415 - not for tables without numbers
+
+                table = await asyncio.to_thread(rounded_table, table, numbers, self._folder, _ROUNDED)
             key = derive(seed, "sampling")
             draw: Callable[[], SampleRows | DrawnSample]
             match spec.sampling:

@@ -7,9 +7,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.core.domain import PARTS, POSITION, Symbols, symbol_dtype
 from veiltab.common.study.coding.coding import UNKNOWN
-from veiltab.common.study.coding.grids import PARTS, POSITION
 from veiltab.common.study.coding.rules import AttributeRule
 from veiltab.curator.formats.columns.numerals import Notation, Numerals
 

@@ -20,7 +20,6 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.rpc.parties.identity import Party
 from veiltab.common.rpc.parties.signing import SignedText
 from veiltab.common.storage.database import transaction
-from veiltab.curator.alignment.token_exchange import TokenExchange
 from veiltab.curator.peers.calls import check_study_digest
 from veiltab.curator.peers.witnesses import own_checkpoint
 from veiltab.curator.planning.checks import (
@@ -78,7 +77,7 @@ class Answers:
         Raises:
             DeniedError: the study joins by tokens.
         """
-        if isinstance(self.parts.exchange, TokenExchange):
+        if self.parts.exchange.legs is None:
             raise DeniedError("the study joins by tokens", where=f"curator {self.name}")
         return self.parts.exchange.legs
 

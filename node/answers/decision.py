@@ -7,9 +7,10 @@ import numpy as np
 from veiltab.common.collection.oracles import Report
 from veiltab.common.collection.oracles.draws import draw_word
 from veiltab.common.collection.round import EVERYONE, Round, Stratum
+from veiltab.common.core.domain import POSITION
 from veiltab.common.core.randomness import ByteSource, SystemSource
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.study.coding.grids import POSITION, rounded
+from veiltab.common.study.coding.grids import rounded
 from veiltab.common.study.file import NodeGroup, Study
 
 _SHOWN = 8

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.core.domain import PARTS
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.study.coding.coding import DROP, UNKNOWN, Coding
-from veiltab.common.study.coding.grids import PARTS
 from veiltab.common.study.coding.rules import AttributeRule
 from veiltab.common.study.file import CuratorMember, Study
 from veiltab.play.studies.dummy_identity import identity_row

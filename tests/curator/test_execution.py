@@ -193,7 +193,7 @@ def test_ciphertext_that_was_read_takes_no_room_any_more(tmp_path: Path) -> None
     noise = noise_with(population=5000, sample=5000, canaries=0)
     column = drawn.column(table, "sex")
     plain = PlainColumn(attribute="sex", symbols=column, size=2)
-    chunks = encrypted_in_tasks(plain, column, KEY, KEY, noise)
+    chunks = encrypted_in_tasks(plain, KEY, KEY, noise)
     found = [len(list(place.run.folder.glob("*-encrypted-*"))) for _ in chunks]
     assert found == [1] * 10
 

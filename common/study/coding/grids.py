@@ -13,16 +13,10 @@ from itertools import count, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.domain import MAX_CATEGORIES, Symbols, symbol_dtype
+from veiltab.common.core.domain import MAX_CATEGORIES, PARTS, Symbols, symbol_dtype
 from veiltab.common.core.randomness import ByteSource
 from veiltab.common.core.symbols import row_slices
 from veiltab.common.errors import InvalidInputError
-
-PARTS = 2**16
-"""Parts of a step: a position is PARTS i + f, i the symbol of the point below and f / PARTS the way to the next one."""
-
-POSITION = np.dtype("<u4")
-"""Type of positions; a column of this type is one of numbers."""
 
 _LEAST, _MOST = Decimal("1e-15"), Decimal("1e15")
 _LABEL = 0

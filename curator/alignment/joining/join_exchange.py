@@ -98,7 +98,8 @@ class JoinExchange(Exchange):
     """
 
     def __init__(self, legs: Legs, join: Join, folder: Path, state: Path, lacking: Mapping[str, Lacking]) -> None:
-        self.legs, self.join, self._lacking = legs, join, lacking
+        self.legs: Legs = legs
+        self.join, self._lacking = join, lacking
         self._folder = folder
         self._state = state
         # Of the alignment that was prepared last: its name, the table that led to it, and the numbered one.

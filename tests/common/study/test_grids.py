@@ -8,10 +8,11 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.conftest import STUDY
+from veiltab.common.core.domain import PARTS, POSITION
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import UNKNOWN, Coding
-from veiltab.common.study.coding.grids import PARTS, POSITION, Grid, decade_steps, equal_steps, rounded
+from veiltab.common.study.coding.grids import Grid, decade_steps, equal_steps, rounded
 from veiltab.common.study.file import study_from_bytes
 
 GRID = Grid(points=tuple(map(Decimal, ("0", "10", "25", "100"))))

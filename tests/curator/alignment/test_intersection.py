@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.curator.made_rows import types_of
-from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.core.domain import PARTS, POSITION, Symbols, symbol_dtype
 from veiltab.common.errors import IntegrityError
-from veiltab.common.study.coding.grids import PARTS, POSITION
 from veiltab.curator.alignment.intersection import (
     AlignedTable,
     HubRows,

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from tests.curator.made_rows import rows_of
 from tests.curator.watched_tasks import Watched
-from veiltab.common.core.domain import Symbols
+from veiltab.common.core.domain import PARTS, POSITION, Symbols
 from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.storage import partitions
 from veiltab.common.storage.run_files import RunFiles, new_run
-from veiltab.common.study.coding.grids import PARTS, POSITION
 from veiltab.common.tasks.engine import InProcess
 from veiltab.curator.alignment import intersection, token_order
 from veiltab.curator.alignment.intersection import HubRows, Joined, Lacking, Tokens

@@ -14,12 +14,12 @@ import pytest
 from numpy.typing import NDArray
 
 from veiltab.common.core.derivation import derive
-from veiltab.common.core.domain import Attribute, Domain, Symbols, symbol_dtype
+from veiltab.common.core.domain import POSITION, Attribute, Domain, Symbols, symbol_dtype
 from veiltab.common.core.mechanism import UNIT, GammaDiagonal, TwoSidedNoise, perturb
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.tabulation import tabulate
 from veiltab.common.schemes import scheme_class
-from veiltab.common.study.coding.grids import POSITION, Grid, decade_steps, rounded
+from veiltab.common.study.coding.grids import Grid, decade_steps, rounded
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign, TableEstimate
 from veiltab.researcher.estimates.pooling import pooled
