@@ -3,6 +3,7 @@
 import json
 from decimal import Decimal
 from functools import reduce
+from typing import TYPE_CHECKING
 
 from veiltab.common.privacy.cards.all_releases import price_for_desk
 from veiltab.common.privacy.description import ReleaseDescription
@@ -11,8 +12,10 @@ from veiltab.curator.budget.allowance import Charge, Sums
 from veiltab.curator.budget.chain import Chain
 from veiltab.curator.budget.charged_releases import releases_of
 from veiltab.curator.budget.entries import charge_of, described
-from veiltab.curator.budget.remaining import Kind, Left, kind_of, left_for
 from veiltab.curator.budget.view_prices import ViewPrices
+
+if TYPE_CHECKING:
+    from veiltab.curator.budget.remaining import Left
 
 _LAST_CHARGED = "SELECT entry FROM ledger ORDER BY number DESC LIMIT 1"
 _RESERVED = "SELECT entry FROM reservation LIMIT 1"
@@ -64,9 +67,13 @@ class Budget:
         return self.allowance.spent_share(self.sums(), self._only_release())
 
     @property
-    def left(self) -> Left:
+    def left(self) -> "Left":
         """What one more release of the last one's kind may have, beside all that is charged or reserved."""
-        return left_for(self.allowance, self.sums_beside(), self._last_kind())
+        from veiltab.curator.budget.remaining import kind_of, left_for  # noqa: PLC0415 - not for releases
+
+        rows = self._chain.rows(_LAST_CHARGED) or self._chain.rows(_RESERVED)
+        kind = kind_of(json.loads(rows[0]["entry"])) if rows else None
+        return left_for(self.allowance, self.sums_beside(), kind)
 
     @property
     def remaining(self) -> Decimal:
@@ -80,10 +87,6 @@ class Budget:
     def fits_what_is_charged(self, release_id: str, charge: Charge) -> bool:
         """Whether the budget would hold a release if nothing were reserved for others."""
         return self._chain.is_charged(release_id) or self.allowance.holds(charge, others=self.sums())
-
-    def left_after(self, charge: Charge, kind: Kind) -> Left:
-        """Return what one more release of the same kind could have after a release."""
-        return left_for(self.allowance, self.sums_beside().plus(charge), kind)
 
     def sums(self) -> Sums:
         """Return the sums of all charges; only those are read that have come since the last call."""
@@ -107,11 +110,6 @@ class Budget:
             sums = sums.plus(Charge(epsilon=Decimal(row["epsilon"]), price=price))
             self._for_desk = row["number"], sums
         return sums
-
-    def _last_kind(self) -> Kind | None:
-        """Return the kind of what was charged last, or else of what is reserved."""
-        rows = self._chain.rows(_LAST_CHARGED) or self._chain.rows(_RESERVED)
-        return kind_of(json.loads(rows[0]["entry"])) if rows else None
 
     def _only_release(self) -> ReleaseDescription | None:
         """Return the release that is charged, if it is the only one."""

@@ -31,7 +31,6 @@ from veiltab.curator.budget.allowance import Allowance, Charge, Sums
 from veiltab.curator.budget.budget import RESERVATION, Budget
 from veiltab.curator.budget.chain import Chain
 from veiltab.curator.budget.entries import chained, charge_of, described, facts_of, percent, prices_of
-from veiltab.curator.budget.remaining import left_for
 
 _UNPRICED = (
     "SELECT release_id, entry, epsilon FROM (SELECT release_id, entry, epsilon FROM ledger UNION ALL"
@@ -170,7 +169,7 @@ class Ledger:
     def _refusal(self, charge: Charge, delta: Decimal | None, others: Sums) -> BudgetExceededError:
         budget, allowance = self.budget, self.budget.allowance
         if budget.delta is None:
-            left = left_for(allowance, others, None).epsilon
+            left = max(allowance.pure_left(others), Decimal(0))
             return BudgetExceededError(
                 f"the release needs epsilon {upward(charge.epsilon)}; of the budget of {budget.epsilon} there is"
                 f" {left:.6f} left",

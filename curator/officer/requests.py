@@ -15,20 +15,20 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import requested_columns
 from veiltab.common.study.missing import presence_sentence
 from veiltab.curator.budget.allowance import Charge
+from veiltab.curator.budget.budget import Budget
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.budget.remaining import Kind, Left
+from veiltab.curator.budget.remaining import Kind, Left, left_for
 from veiltab.curator.officer.open_state import OpenedState
 from veiltab.curator.officer.verdicts import approvals_by_attribute
-from veiltab.curator.planning.checks import plan_of, plan_question
+from veiltab.curator.planning.checks import plan_question
 from veiltab.curator.planning.planner import (
-    card_bounds,
     charge_question,
     store_card,
     stored_card,
     stored_charge,
     stored_plan,
 )
-from veiltab.curator.planning.plans import most_bytes, planned_release, typical_error
+from veiltab.curator.planning.plans import card_bounds, charge_of, most_bytes, plan_of, planned_release, typical_error
 from veiltab.curator.progress.progress import HELD
 from veiltab.curator.progress.release_record import Approval, CuratorRelease, GrantDecision
 
@@ -229,20 +229,21 @@ def _facts(spec: ReleaseSpec, stored: CuratorRelease, own_state: OpenedState) ->
     if bounds is None:
         bounds = card_bounds(spec)
         store_card(store, spec, bounds)
-    question = charge_question(spec, ledger.budget.allowance)
-    charge = stored_charge(store, question) or question.charge()
+    allowance = ledger.budget.allowance
+    charge = stored_charge(store, charge_question(spec, allowance)) or charge_of(spec, allowance)
     is_open = stored.state is ReleaseState.REQUESTED
     return {
         "card": bounds,
         "unusual": tuple(f"{lack.gives}; a usual rule {lack.asked}" for lack in USUAL.lacks(spec)),
         "charge": ledger.budget.allowance.share(charge),
-        "left_after": ledger.budget.left_after(charge, _kind(spec)) if is_open else None,
+        "left_after": _left_after(ledger.budget, spec, charge) if is_open else None,
         "budget_note": _budget_note(ledger, charge) if is_open else None,
     }
 
 
-def _kind(spec: ReleaseSpec) -> Kind:
-    return Kind.of(spec.population, (table.cells for table in spec.each_table()))
+def _left_after(budget: Budget, spec: ReleaseSpec, charge: Charge) -> Left:
+    kind = Kind.of(spec.population, (table.cells for table in spec.each_table()))
+    return left_for(budget.allowance, budget.sums_beside().plus(charge), kind)
 
 
 def _budget_note(ledger: Ledger, charge: Charge) -> str | None:

@@ -12,9 +12,9 @@ from veiltab.common.release.table_spec import requested_columns
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.entries import percent
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.budget.remaining import Kind, Left
+from veiltab.curator.budget.remaining import Kind, Left, left_for
 from veiltab.curator.officer.policy import Outlook, Policy
-from veiltab.curator.planning.checks import canaries_of, foreseen_plan
+from veiltab.curator.planning.plans import canaries_of, foreseen_plan
 from veiltab.curator.progress.progress import HELD
 
 
@@ -124,12 +124,13 @@ def try_policy(  # noqa: PLR0913, PLR0917 - what a decision depends on
         ledger.check_budget(charge, plan.delta)
     except (BudgetExceededError, NotReadyError) as error:
         over_budget = str(error)
+    budget, kind = ledger.budget, Kind(population=population, cells=plan.mechanism.cells)
     return Trial(
         population=population,
         verdicts=verdicts,
         refusal=refusal,
         charge=outlook.charge,
         over_budget=over_budget,
-        left=ledger.budget.left,
-        left_after=ledger.budget.left_after(charge, Kind(population=population, cells=plan.mechanism.cells)),
+        left=budget.left,
+        left_after=left_for(budget.allowance, budget.sums_beside().plus(charge), kind),
     )

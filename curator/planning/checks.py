@@ -1,33 +1,22 @@
 """A curator's checks of a request, its granted columns, and its plan; pure functions."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import assert_never
 
-from veiltab.common.core.block_order import MAX_ROWS
-from veiltab.common.core.mechanism import TwoSidedNoise
 from veiltab.common.core.texts.canonical import canonical_digest, canonical_text
 from veiltab.common.errors import DeniedError, InvalidInputError
-from veiltab.common.privacy.planning.planning import Plan, plan_release
 from veiltab.common.release.floors import Floors
-from veiltab.common.release.limits import check_draws, check_limits
+from veiltab.common.release.limits import check_limits
 from veiltab.common.release.messages.witness import Witnessed, check_head
-from veiltab.common.release.receipts.canary_changes import most_canaries
-from veiltab.common.release.receipts.canary_plan import canaries_to_sample, most_planned, planned_canaries
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.table_spec import Column, TableSpec, requested_columns
-from veiltab.common.schemes import Scheme, SizeLaw, scheme_class
+from veiltab.common.release.table_spec import Column, requested_columns
 from veiltab.common.study.file import Study
 from veiltab.curator.progress.progress import denial_of
 from veiltab.curator.progress.release_record import CuratorRelease, Progress
 from veiltab.curator.records.coin_shares import CoinShares
-
-_MOST_DRAWS_EACH = 64
-"""Largest ratio of the rows of a sample or a first stage to the population, and of canaries to it."""
 
 MOST_OPEN_EACH = 32
 """Most requests of one researcher that are open at a curator."""
@@ -195,74 +184,6 @@ def plan_question(
         alignment=alignment,
         floors=Floors.of(study),
         asked=requested_columns(request, study) if request.tables else (),
-    )
-
-
-def canaries_of(request: ReleaseRequest, columns: tuple[Column, ...], scheme: Scheme, noise: TwoSidedNoise) -> int:
-    """Return the canaries of a table: what was asked for, or as many as test the server enough.
-
-    Raises:
-        InvalidInputError: many times more are asked for than there are respondents, which every curator would store, or
-            so many that the list of changed ones exceeds a message.
-    """
-    if request.canaries is not None:
-        most = max(most_planned(scheme.sample), _MOST_DRAWS_EACH * scheme.population)
-        most = min(most, most_canaries(columns, 1 - noise.server.retention))
-        if request.canaries > most:
-            raise InvalidInputError(f"at most {most} canaries can be hidden, not {request.canaries}", where="canaries")
-        return request.canaries
-    planned = planned_canaries(noise.server, tuple(column.size for column in columns), scheme.sample)
-    if request.sampling.is_by_server:
-        return canaries_to_sample(planned, population=scheme.population, sample=scheme.sample)
-    return planned
-
-
-def plan_of(spec: TableSpec) -> Plan:
-    """Return the plan that a spec was made of."""
-    return Plan(
-        scheme=spec.description.scheme,
-        mechanism=spec.mechanism,
-        epsilon=spec.epsilon,
-        delta=spec.delta,
-        is_sampled_by_server=spec.sampling.is_by_server,
-    )
-
-
-def foreseen_plan(request: ReleaseRequest, *, population: int, cells: int) -> Plan:
-    """Plan a request, before or after it is granted.
-
-    A Poisson sample's size is drawn here, from the release id: it is public, and given it the sample is one without
-    replacement.
-
-    Raises:
-        InvalidInputError: sizes out of range, or an epsilon too small for them.
-    """
-    check_draws(request, min(MAX_ROWS, _MOST_DRAWS_EACH * population))
-    match scheme_class(request.scheme).size_law:
-        case SizeLaw.FIXED:
-            size = request.sample
-        case SizeLaw.BINOMIAL:
-            expected = request.sample
-            if expected is None:
-                expected = plan_release(population=population, cells=cells, epsilon=request.epsilon).sample
-            from veiltab.common.schemes.poisson import poisson_size  # noqa: PLC0415 - not for samples of a given size
-
-            coin = hashlib.sha256(b"veiltab poisson size" + bytes.fromhex(request.release_id)).digest()
-            size = poisson_size(population, expected, coin)
-        case law:
-            assert_never(law)
-    return plan_release(
-        population=population,
-        cells=cells,
-        epsilon=request.epsilon,
-        delta=request.delta,
-        max_local_epsilon=request.max_local_epsilon,
-        sample=size,
-        scheme=request.scheme,
-        stage=request.stage,
-        noise_split=request.noise_split,
-        max_pair_epsilon=request.max_pair_epsilon,
-        is_sampled_by_server=request.sampling.is_by_server,
     )
 
 

@@ -7,8 +7,6 @@ answer is stored.
 """
 
 import asyncio
-import os
-import signal
 import sys
 from collections import defaultdict
 from contextlib import suppress
@@ -18,13 +16,12 @@ from functools import cached_property
 from typing import cast
 
 from veiltab.common.core.texts.canonical import canonical_digest, canonical_text, read_canonical
-from veiltab.common.errors import InvalidInputError, VeiltabError
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.card import Bound
-from veiltab.common.release.guarantees import guaranteed_epsilon, release_card, release_pure_epsilon
+from veiltab.common.release.guarantees import guaranteed_epsilon, release_pure_epsilon
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.curator.budget.allowance import Allowance, Charge
 from veiltab.curator.planning.checks import PlanInput
-from veiltab.curator.planning.plans import charge_of, planned_release
 from veiltab.curator.records.store import CuratorStore
 
 SECONDS = 10
@@ -36,7 +33,7 @@ SECONDS_A_TABLE = 0.5
 _MOST_KINDS = 256
 """Kinds of releases whose charges a process remembers; beyond, it forgets all."""
 
-_WORKER = (sys.executable, "-P", "-m", "veiltab.curator.planning.planner")
+_WORKER = (sys.executable, "-P", "-m", "veiltab.curator.planning.plans")
 _LONGEST_LINE = 2**20
 
 
@@ -108,10 +105,6 @@ class ChargeQuestion:
         """Return the SHA-256 of the question."""
         return canonical_digest(self.text)
 
-    def charge(self) -> Charge:
-        """Return the charge, after the work."""
-        return charge_of(self.spec, Allowance(epsilon=self.epsilon, delta=self.delta))
-
     def charge_at_once(self) -> Charge:
         """Return a charge that is never below it, without the work."""
         table = self.spec.only_table
@@ -149,37 +142,9 @@ def stored_charge(store: CuratorStore, question: ChargeQuestion) -> Charge | Non
     return None if charge is None else read_canonical(Charge, charge)
 
 
-def card_bounds(planned: ReleaseSpec) -> tuple[Bound, ...]:
-    """Return the bounds of a plan's card, after the work."""
-    return release_card(planned).bounds
-
-
 def store_card(store: CuratorStore, spec: ReleaseSpec, bounds: tuple[Bound, ...]) -> None:
     """Store the bounds of a plan's card."""
     store.answers.set_card(spec.release_id, spec.digest(), canonical_text(Card(bounds=bounds)))
-
-
-def answer_plan(question: str) -> str:
-    """Return the canonical text of the answer to a question's."""
-    try:
-        answer = PlanAnswer(spec=planned_release(read_canonical(PlanInput, question)))
-    except VeiltabError as error:
-        answer = PlanAnswer(problem=error.problem, where=error.where, remedy=error.remedy)
-    return canonical_text(answer)
-
-
-def answer_card(spec: str) -> str:
-    """Return the canonical text of the card of a spec's."""
-    return canonical_text(Card(bounds=card_bounds(ReleaseSpec.from_json(spec))))
-
-
-def answer_charge(question: str) -> str:
-    """Return the canonical text of the charge that answers a question's."""
-    return canonical_text(read_canonical(ChargeQuestion, question).charge())
-
-
-ANSWERS = {"plan": answer_plan, "card": answer_card, "charge": answer_charge}
-"""What each kind of question is answered with."""
 
 
 class Planner:
@@ -333,23 +298,3 @@ async def _answer_of(worker: asyncio.subprocess.Process, line: bytes) -> str:
         await to_worker.drain()
     answer = await from_worker.readline()
     return answer.decode().rstrip("\n") if answer.endswith(b"\n") else ""
-
-
-def serve_questions() -> None:
-    """Answer each line of standard input with one of standard output, until it ends; a process of its own."""
-    for line in sys.stdin:
-        kind, tables, text = line.rstrip("\n").split(" ", 2)
-        # When it has run out, the kernel ends the process, whatever it does.
-        signal.setitimer(signal.ITIMER_PROF, seconds_for(int(tables)))
-        answer = ANSWERS[kind](text)
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        try:
-            sys.stdout.write(answer + "\n")
-            sys.stdout.flush()
-        except BrokenPipeError:  # who asked was killed; nothing is left to flush at the end
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return
-
-
-if __name__ == "__main__":
-    serve_questions()

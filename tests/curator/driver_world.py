@@ -34,7 +34,7 @@ from veiltab.curator.columns.shared_sample import check_indices, index_pieces_of
 from veiltab.curator.officer.policy import Policy, Rule
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.subscriptions import Others
-from veiltab.curator.planning.planner import ANSWERS
+from veiltab.curator.planning.plans import ANSWERS
 from veiltab.curator.progress.progress import APPROVED
 from veiltab.curator.progress.release_record import CuratorRelease, PublicationDigests
 from veiltab.curator.release.driver import CuratorDriver

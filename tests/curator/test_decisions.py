@@ -19,7 +19,8 @@ from veiltab.common.study.file import Study
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.officer.policy import Policy, load_policy
 from veiltab.curator.planning.checks import agreed_columns, plan_question
-from veiltab.curator.planning.planner import ANSWERS, Planner
+from veiltab.curator.planning.planner import Planner
+from veiltab.curator.planning.plans import ANSWERS
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.parts import Parts

@@ -24,7 +24,7 @@ from veiltab.common.release.table_spec import TableSpec
 from veiltab.curator.budget.allowance import Charge, Sums
 from veiltab.curator.budget.entries import chained
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.budget.remaining import Kind, Left
+from veiltab.curator.budget.remaining import Kind, Left, left_for
 from veiltab.curator.records.store import CuratorStore
 
 BUDGET = Decimal(1)
@@ -127,7 +127,7 @@ def test_nothing_is_left_after_a_release_that_takes_more_than_there_is(store: Cu
     plans = [plan_release(population=1000, cells=4, epsilon=Decimal(epsilon)) for epsilon in ("0.25", "3")]
     charges = [ledger.budget.allowance.charge(plan.description, plan.pure_epsilon) for plan in plans]
     kind = Kind(population=1000, cells=4)
-    left = [ledger.budget.left_after(charge, kind) for charge in charges]
+    left = [left_for(ledger.budget.allowance, Sums().plus(charge), kind) for charge in charges]
     assert left == [Left(epsilon=1 - plans[0].pure_epsilon), Left(epsilon=Decimal(0))]
 
 

@@ -21,7 +21,6 @@ from veiltab.common.study.file import Study
 from veiltab.curator.budget.allowance import Allowance
 from veiltab.curator.planning.checks import PlanInput, plan_question
 from veiltab.curator.planning.planner import (
-    ANSWERS,
     Planner,
     charge_question,
     seconds_for,
@@ -29,19 +28,19 @@ from veiltab.curator.planning.planner import (
     stored_charge,
     stored_plan,
 )
-from veiltab.curator.planning.plans import charge_of, planned_release
+from veiltab.curator.planning.plans import ANSWERS, charge_of, planned_release
 from veiltab.curator.records.store import CuratorStore
 
 ENDLESS = """
-from veiltab.curator.planning import planner as planning
+from veiltab.curator.planning import planner, plans
 
 def spin(text):
     while True:
         pass
 
-planning.SECONDS = {seconds}
-planning.ANSWERS["plan"] = planning.ANSWERS["charge"] = spin
-planning.serve_questions()
+planner.SECONDS = {seconds}
+plans.ANSWERS["plan"] = plans.ANSWERS["charge"] = spin
+plans.serve_questions()
 """
 
 
@@ -227,7 +226,7 @@ def test_a_process_whose_asker_is_gone_ends_without_a_word(study: Study) -> None
     question = plan_question(request, columns, study, population=1000, alignment="ab" * 16)
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-P", "-m", "veiltab.curator.planning.planner"]
+    command = [sys.executable, "-P", "-m", "veiltab.curator.planning.plans"]
     with open(writing, "wb") as nobody:  # noqa: PTH123 - a descriptor
         ended = subprocess.run(
             command,

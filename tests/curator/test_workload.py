@@ -41,9 +41,17 @@ from veiltab.common.study.limits import MAX_TABLES
 from veiltab.curator.budget.allowance import Allowance
 from veiltab.curator.budget.coalitions import bounds_of_charges
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.planning.checks import canaries_of, check_request
-from veiltab.curator.planning.planner import _LONGEST_LINE, PlanAnswer, answer_charge, answer_plan, charge_question
-from veiltab.curator.planning.plans import charge_of, most_bytes, planned_release, typical_error
+from veiltab.curator.planning.checks import check_request
+from veiltab.curator.planning.planner import _LONGEST_LINE, PlanAnswer, charge_question
+from veiltab.curator.planning.plans import (
+    answer_charge,
+    answer_plan,
+    canaries_of,
+    charge_of,
+    most_bytes,
+    planned_release,
+    typical_error,
+)
 from veiltab.curator.progress.release_record import End, Step, Wait
 from veiltab.curator.progress.table_steps import next_step_of_tables
 from veiltab.curator.records.store import CuratorStore

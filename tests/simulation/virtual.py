@@ -23,7 +23,8 @@ from unittest.mock import patch
 import grpc
 
 from veiltab.common.storage.database import Database
-from veiltab.curator.planning.planner import ANSWERS, Planner
+from veiltab.curator.planning.planner import Planner
+from veiltab.curator.planning.plans import ANSWERS
 
 START = 1_767_225_600.0
 """Unix seconds at which every run begins."""

@@ -29,7 +29,7 @@ from veiltab.common.release.messages.release_messages import (
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.schemes import SCHEMES, Relation, Scheme, has_stage, scheme_class, scheme_of
-from veiltab.curator.planning.checks import foreseen_plan
+from veiltab.curator.planning.plans import foreseen_plan
 from veiltab.researcher.estimates.uncertainty import ReleaseDesign
 
 Make = Callable[..., Any]
