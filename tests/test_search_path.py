@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from veiltab.common.tasks.pool import _PROGRAM
+from veiltab.common.tasks.processes import PROGRAM
 from veiltab.curator.notify.channels import _SENDER
 from veiltab.curator.planning.planner import _WORKER
 
-COMMANDS = {"pool": (sys.executable, *_PROGRAM, "0"), "planning": _WORKER, "notices": _SENDER}
+COMMANDS = {"pool": (sys.executable, *PROGRAM, "0"), "planning": _WORKER, "notices": _SENDER}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from veiltab.common.tasks.dask_worker import KEY_VARIABLE
-from veiltab.common.tasks.pool import ONE_THREAD
+from veiltab.common.tasks.processes import ONE_THREAD
 from veiltab.deploy.pki.cluster import init_cluster
 from veiltab.play.local.processes import free_ports
 

@@ -13,7 +13,7 @@ import pytest
 from tests.common.tasks.cluster import wait_for
 from tests.common.tasks.samples import Death, Failure, Myself, Refusal, Sleep, Square, Turn, Unwritable, Variable
 from veiltab.common.errors import InvalidInputError, UnavailableError
-from veiltab.common.tasks import pool as pool_module
+from veiltab.common.tasks import processes
 from veiltab.common.tasks.crew import AHEAD
 from veiltab.common.tasks.engine import InProcess, Task, in_order
 from veiltab.common.tasks.pool import Pool
@@ -113,7 +113,7 @@ def test_a_process_that_is_killed_changes_nothing(pool: Pool, tmp_path: Path) ->
 def test_one_that_is_killed_again_and_again_is_said(
     pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool_module, "ATTEMPTS", 2)
+    monkeypatch.setattr(processes, "ATTEMPTS", 2)
     with pytest.raises(UnavailableError, match="2 processes ended over the same part") as caught:
         list(pool.perform([Death(folder=tmp_path, times=2)]))
     assert "fewer processes" in caught.value.remedy
@@ -121,7 +121,7 @@ def test_one_that_is_killed_again_and_again_is_said(
 
 
 def test_one_that_is_killed_while_it_is_idle_is_replaced(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool_module, "ATTEMPTS", 1)  # it ended over no task
+    monkeypatch.setattr(processes, "ATTEMPTS", 1)  # it ended over no task
     assert list(pool.perform([Square(base=2)])) == [(0, 4)]
     (idle,) = pool._idle
     idle._process.kill()
@@ -210,7 +210,7 @@ def test_workers_do_not_outlive_their_parent(tmp_path: Path, sent: signal.Signal
 
 
 def test_workers_that_are_idle_for_a_while_end(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool_module, "IDLE", 0.1)
+    monkeypatch.setattr("veiltab.common.tasks.pool.IDLE", 0.1)
     ((_, worker),) = pool.perform([Myself()])
     wait_for(lambda: None if psutil.pid_exists(worker) else True)
     assert list(pool.perform([Square(base=3)])) == [(0, 9)]
