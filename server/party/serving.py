@@ -16,13 +16,14 @@ from veiltab.common.observe.sinks import observing
 from veiltab.common.observe.status import Observation
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.rpc.server import Registration
+from veiltab.common.storage.files import OwnedFolder
 from veiltab.common.web.http_options import HttpOptions
 from veiltab.server.party.service import IngestServicer, ReleaseServicer
 from veiltab.server.party.status import observe
+from veiltab.server.records.databases import hold_folder
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.releases import Releases
 from veiltab.server.sharing.quota import Quota
-from veiltab.server.sharing.shared_folder import SharedFolder, hold_folder
 from veiltab.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server
 from veiltab.v1.server_release_pb2_grpc import add_ReleaseServiceServicer_to_server
 
@@ -92,7 +93,7 @@ def open_state(path: Path, owner: str, database: str) -> Iterator[tuple[Path, Se
         folder = hold_folder(path, owner, database)
         stack.callback(folder.release)
         releases = stack.enter_context(closing(ServerStore(folder.path, database)))
-        if isinstance(folder, SharedFolder):
+        if not isinstance(folder, OwnedFolder):
             folder.join(releases.connection)
         yield folder.path, releases
 

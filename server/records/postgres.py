@@ -21,6 +21,8 @@ from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool
 
 from veiltab.common.errors import IntegrityError, InvalidInputError, UnavailableError
+from veiltab.server.sharing.shared_folder import DEPLOYMENT
+from veiltab.server.sharing.shared_leases import LEASES
 
 PAUSE_SECONDS = 10.0
 """Longest silence of a process within a transaction before it is disconnected."""
@@ -160,7 +162,8 @@ def open_postgres(url: str, stores: dict[str, Sequence[str]]) -> Postgres:
 
     Args:
         url: "postgresql://user@host/database", as libpq reads it; it may hold a password and is never shown.
-        stores: store -> its migrations, oldest first; the last store is the one whose turn transactions take.
+        stores: store -> its migrations, oldest first, beside those of what processes share; the last store is the one
+            whose turn transactions take.
 
     Raises:
         InvalidInputError: the URL is none of PostgreSQL, or the user may not make tables.
@@ -169,7 +172,7 @@ def open_postgres(url: str, stores: dict[str, Sequence[str]]) -> Postgres:
     """
     settings = _settings(url)
     with _first_connection(settings) as connection, connection.transaction():
-        for name, migrations in stores.items():
+        for name, migrations in {"lease": LEASES, "deployment": DEPLOYMENT, **stores}.items():
             _migrate(connection, name, migrations)
     pool = ConnectionPool(
         settings,

@@ -21,7 +21,7 @@ from veiltab.server.records.databases import open_state
 from veiltab.server.records.noise import SECRET_LENGTH, noise_digest, noise_secret
 from veiltab.server.records.session import OtherKeyError, Session
 from veiltab.server.records.session_files import SessionFiles
-from veiltab.server.sharing.leases import Lease, leases_of
+from veiltab.server.sharing.leases import Lease, Leases
 from veiltab.server.sharing.quota import Quota
 
 Answer = TypeVar("Answer")
@@ -52,7 +52,11 @@ class ServerStore(SessionFiles):
         super().__init__(folder)
         self._room = DiskReservations(folder)
         self.connection = open_state(folder / "server.sqlite", (_SCHEMA,), database)
-        self.leases = leases_of(self.connection)
+        self.leases = Leases()
+        if self.connection.shared:
+            from veiltab.server.sharing.shared_leases import SharedLeases  # noqa: PLC0415 - not for SQLite
+
+            self.leases = SharedLeases(self.connection)
 
     def close(self) -> None:
         """Close the database."""

@@ -9,6 +9,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+MARK = "database"
+"""Name of the file in a state folder whose state is in a PostgreSQL; it says in which."""
+
 
 class ReleaseFolder:
     """The files of one release.

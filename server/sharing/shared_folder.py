@@ -10,12 +10,12 @@ from pathlib import Path
 
 from veiltab.common.errors import ConflictError
 from veiltab.common.storage.database import Connection, transaction
-from veiltab.common.storage.files import OwnedFolder, check_owner, make_private, open_lock, written_whole
+from veiltab.common.storage.files import check_owner, make_private, open_lock, written_whole
+from veiltab.server.sharing.folders import MARK
 
 DEPLOYMENT = ("CREATE TABLE deployment (party TEXT PRIMARY KEY, folder TEXT NOT NULL)",)
 """Migrations of the table that says whose database it is, and which folder goes with it."""
 
-_MARK = "database"
 _OWNER = "party"
 
 
@@ -74,7 +74,7 @@ class SharedFolder:
                 )
 
     def _mark(self) -> str:
-        path = self.path / _MARK
+        path = self.path / MARK
         return path.read_text("utf-8") if path.exists() else ""
 
     def _marked(self) -> str:
@@ -86,7 +86,7 @@ class SharedFolder:
                 remedy="Name that database, or begin with an empty folder.",
             )
         mark = secrets.token_hex(16)
-        for name, text in ((_OWNER, self._owner), (_MARK, mark)):
+        for name, text in ((_OWNER, self._owner), (MARK, mark)):
             with written_whole(self.path / name) as file:
                 file.write(text.encode())
         return mark
@@ -94,20 +94,3 @@ class SharedFolder:
     def release(self) -> None:
         """Release the folder."""
         self._lock.close()
-
-
-def hold_folder(path: Path, owner: str, database: str) -> OwnedFolder | SharedFolder:
-    """Hold a server's state folder: alone, or together with other processes if the state is in a database.
-
-    Raises:
-        ConflictError: a process holds it in another way, or its state is elsewhere.
-    """
-    if database:
-        return SharedFolder(path, owner)
-    if (path / _MARK).exists():
-        raise ConflictError(
-            "this folder's state is in a PostgreSQL",
-            where=str(path),
-            remedy="Name it with --database or VEILTAB_DATABASE.",
-        )
-    return OwnedFolder(path, owner)

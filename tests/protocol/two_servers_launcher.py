@@ -16,7 +16,7 @@ from typing import Any
 from killing_launcher import patch  # type: ignore[import-not-found] # beside this script
 
 SHORT = {
-    "veiltab.server.sharing.leases:SECONDS": 1.5,
+    "veiltab.server.sharing.shared_leases:SECONDS": 1.5,
     "veiltab.server.release.releases:_LOOK_SECONDS": 0.3,
     "veiltab.server.release.releases:_SWEEP_SECONDS": 0.5,
     "veiltab.server.records.postgres:PAUSE_SECONDS": 2,

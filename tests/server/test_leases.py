@@ -12,7 +12,8 @@ import pytest
 from tests.server.held_leases import ID, Make, Two, complete, taken_over, two_fixture, url_fixture  # noqa: F401 - fixtures
 from veiltab.common.release.state import ReleaseState
 from veiltab.server.records.store import ServerStore
-from veiltab.server.sharing.leases import BusyError, Lease, LostLeaseError, SharedLeases, SoleProcess
+from veiltab.server.sharing.leases import BusyError, Lease, Leases, LostLeaseError
+from veiltab.server.sharing.shared_leases import SharedLeases
 
 DIGESTS = {"sex": b"s" * 32, "salary": b"t" * 32}
 
@@ -139,7 +140,7 @@ def test_a_lease_cannot_be_taken_while_a_change_under_it_is_committed(two: Two, 
 
 
 async def test_one_process_holds_whatever_it_wants() -> None:
-    leases = SoleProcess()
+    leases = Leases()
     lease = leases.take("a")
     assert lease == leases.take("a") == Lease(resource="a", holder="", fence=0)
     leases.check(lease)

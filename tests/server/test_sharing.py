@@ -9,8 +9,8 @@ from tests.server.cluster import Cluster
 from veiltab.common.errors import ConflictError
 from veiltab.common.storage.database import Connection
 from veiltab.common.storage.files import OwnedFolder
-from veiltab.server.records.databases import open_state
-from veiltab.server.sharing.shared_folder import SharedFolder, hold_folder
+from veiltab.server.records.databases import hold_folder, open_state
+from veiltab.server.sharing.shared_folder import SharedFolder
 
 CLOUD, FOG = "veiltab://study/server/cloud", "veiltab://study/server/fog"
 URL = "postgresql://somewhere/else"

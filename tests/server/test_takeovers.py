@@ -22,7 +22,7 @@ from veiltab.server.release.perturbation import perturb_release
 from veiltab.server.release.receiving import Receiver
 from veiltab.server.release.releases import Releases
 from veiltab.server.release.retention import sweep
-from veiltab.server.sharing import leases as leasing
+from veiltab.server.sharing import shared_leases as leasing
 from veiltab.server.sharing.folders import ReleaseFolder
 from veiltab.server.sharing.leases import BusyError, Lease, LostLeaseError
 
