@@ -12,8 +12,8 @@ from veiltab.curator.budget.ledger_text import (
     spent_text,
     statements_text,
 )
-from veiltab.curator.officer.open_state import OpenedState
-from veiltab.curator.officer.options import policy_option, with_own_state
+from veiltab.curator.officer.open_state import OpenedState, with_own_state
+from veiltab.curator.officer.options import policy_option
 
 
 @click.command(epilog="Example: veiltab curator ledger study.toml --state state")

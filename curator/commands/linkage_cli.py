@@ -11,8 +11,7 @@ from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.common.storage.named_files import check_place
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.source_options import config_option
-from veiltab.curator.officer.open_state import OpenedState
-from veiltab.curator.officer.options import with_own_state
+from veiltab.curator.officer.open_state import OpenedState, with_own_state
 
 if TYPE_CHECKING:
     from veiltab.curator.linkage.linkage_report import LinkageReport

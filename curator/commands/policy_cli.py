@@ -5,8 +5,8 @@ import click
 from veiltab.common.command.cli import emit
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
-from veiltab.curator.officer.open_state import OpenedState
-from veiltab.curator.officer.options import policy_option, with_own_state
+from veiltab.curator.officer.open_state import OpenedState, with_own_state
+from veiltab.curator.officer.options import policy_option
 from veiltab.curator.officer.policy import policy_of
 from veiltab.curator.officer.trial import hypothetical_request, try_policy
 

@@ -7,9 +7,9 @@ import click
 from veiltab.common.command.cli import emit
 from veiltab.curator.alignment.joining.join_messages import PART_BYTES
 from veiltab.curator.budget.ledger_text import witness_text
-from veiltab.curator.officer.open_state import OpenedState
-from veiltab.curator.officer.options import named_person, person_option, with_own_state
-from veiltab.curator.officer.persons import person_name
+from veiltab.curator.officer.open_state import OpenedState, with_own_state
+from veiltab.curator.officer.options import person_option
+from veiltab.curator.officer.persons import named_person, person_name
 
 
 @click.command(epilog="Example: veiltab curator repair study.toml tosses bob --state state")

@@ -8,17 +8,16 @@ import click
 from veiltab.common.command.cli import emit, listed, wants_json
 from veiltab.common.errors import NotReadyError
 from veiltab.curator.commands.ledger_cli import budget_data
-from veiltab.curator.officer.open_state import OpenedState
+from veiltab.curator.officer.open_state import OpenedState, with_own_state
 from veiltab.curator.officer.options import (
     held_option,
-    named_person,
     optional_request_option,
     person_option,
     policy_option,
     reason_option,
     request_option,
-    with_own_state,
 )
+from veiltab.curator.officer.persons import named_person
 from veiltab.curator.officer.policy import MOST_DAYS, expiry
 from veiltab.curator.officer.requests import view_of, view_requests
 from veiltab.curator.officer.requests_text import requests_text

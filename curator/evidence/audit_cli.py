@@ -8,8 +8,8 @@ from veiltab.common.command.cli import emit
 from veiltab.common.core.texts.spelling import same_person_key
 from veiltab.curator.audit.log import AuditEntry
 from veiltab.curator.evidence.audit_text import entry_data, entry_text
-from veiltab.curator.officer.open_state import OpenedState
-from veiltab.curator.officer.options import optional_request_option, since_option, until_option, with_own_state
+from veiltab.curator.officer.open_state import OpenedState, with_own_state
+from veiltab.curator.officer.options import optional_request_option, since_option, until_option
 
 _SHOWN = 1_000
 

@@ -10,9 +10,9 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.parties.identity import Role, load_identity
 from veiltab.curator.evidence.export import EvidenceOrder, checked_certificate, write_evidence
-from veiltab.curator.officer.open_state import OpenedState
-from veiltab.curator.officer.options import named_person, since_option, with_own_state
-from veiltab.curator.officer.persons import person_name
+from veiltab.curator.officer.open_state import OpenedState, with_own_state
+from veiltab.curator.officer.options import since_option
+from veiltab.curator.officer.persons import named_person, person_name
 
 
 @click.command(

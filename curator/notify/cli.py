@@ -10,8 +10,8 @@ from veiltab.curator.notify.channels import channels_of, send
 from veiltab.curator.notify.events import notice_facts
 from veiltab.curator.notify.outbox import NOT_NEEDED, Delivery, Notice, Outbox
 from veiltab.curator.officer.notify_settings import Kind, NotifySettings
-from veiltab.curator.officer.open_state import OpenedState
-from veiltab.curator.officer.options import policy_option, with_own_state
+from veiltab.curator.officer.open_state import OpenedState, with_own_state
+from veiltab.curator.officer.options import policy_option
 from veiltab.curator.officer.policy import policy_of
 from veiltab.curator.officer.requests import moment
 

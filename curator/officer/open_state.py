@@ -1,11 +1,14 @@
 """A curator's state as the commands and pages beside its running process open it."""
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+from veiltab.common.command.cli import note
+from veiltab.common.command.options import checked_name_option, state_option, study_argument, wrong_name
 from veiltab.common.core.texts.nearest import known_names
 from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.rpc.parties.identity import Party, Role
@@ -69,6 +72,28 @@ def open_state(study_path: Path, state_folder: Path, policy_path: Path | None) -
             policy_path=policy_path or store.served.served_policy().path,
             named_policy=named,
         )
+
+
+def with_own_state(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the state of the curator whose folder its options name, as its argument `own_state`."""
+
+    @study_argument
+    @checked_name_option
+    @state_option
+    @functools.wraps(command)
+    def opened(
+        study_path: Path, state_folder: Path, name: str | None, policy_path: Path | None = None, **options: object
+    ) -> None:
+        with open_state(study_path, state_folder, policy_path) as own_state:
+            if name not in {None, own_state.name}:
+                raise wrong_name(f"the state of curator {own_state.name}", name)
+            table = own_state.store.served.served_table()
+            for sentence in (own_state.store.served.served_policy().note, "" if table is None else table.note):
+                if sentence:
+                    note(sentence)
+            command(own_state=own_state, **options)
+
+    return opened
 
 
 def _curator_of(study: Study, folder: Path) -> str:

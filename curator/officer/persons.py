@@ -3,6 +3,7 @@
 A name is what a person says; nothing here proves it. See docs/evidence.md.
 """
 
+import getpass
 import unicodedata
 
 from veiltab.common.core.texts.spelling import is_seen, mixes_scripts, same_person_key
@@ -33,6 +34,32 @@ def person_name(text: str) -> str:
             remedy="Letters of Latin, Cyrillic or Greek that look the same make another name; type it anew.",
         )
     return name
+
+
+def named_person(person: str | None, persons: int = 1) -> str:
+    """Return who decides: the person who is named, or who is logged in.
+
+    Args:
+        person: the name as it was given; None if none was.
+        persons: so many different persons must approve; where they are several, nobody is meant by default.
+
+    Raises:
+        InvalidInputError: the name is empty, or is needed, or the operating system does not say who is logged in.
+    """
+    if person is not None:
+        if not person.strip():
+            raise InvalidInputError("the name is empty", where="--person", remedy="Say who decides.")
+        return person
+    if persons > 1:
+        raise InvalidInputError(
+            f"the policy asks for {persons} different persons",
+            where="--person",
+            remedy="Name the person with --person.",
+        )
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        raise InvalidInputError("who decides is not known", where="--person", remedy="Say it by --person.") from None
 
 
 def reason_text(text: str) -> str:
