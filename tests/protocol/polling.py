@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import subprocess
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.common.collection.rounds import support_of
-from tests.protocol.world import CLOUD, Answer, Who
+from tests.protocol.world import CLOUD, Answer, Who, ran_alone
 from veiltab.common.collection.oracles import Report
 from veiltab.common.collection.round import Round
 from veiltab.common.collection.round_messages import report_from_proto, report_to_proto
@@ -82,10 +81,8 @@ class Poll:
         self, *words: str | Path, as_json: bool = True, launcher: Sequence[str] = LocalStudy.launcher
     ) -> Answer:
         """Run `veiltab` as a process of its own."""
-        command = [*launcher, *map(str, words), *(["--json"] if as_json else [])]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        data = json.loads(ended.stdout) if as_json and ended.stdout.strip() else {}
-        return Answer(code=ended.returncode, data=data, text=ended.stdout, errors=ended.stderr)
+        code, text, errors = ran_alone([*map(str, words), *(["--json"] if as_json else [])], launcher)
+        return Answer(code=code, data=json.loads(text) if as_json and text.strip() else {}, text=text, errors=errors)
 
     def identity(self, who: Who = FLEET, folder: Path | None = None) -> Identity:
         """Return a party's identity, or one from another folder."""

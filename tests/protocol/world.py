@@ -72,10 +72,9 @@ class Answer:
     errors: str
 
 
-def ran_alone(arguments: Sequence[str]) -> tuple[int, str, str]:
+def ran_alone(arguments: Sequence[str], how: Sequence[str] = LocalStudy.launcher) -> tuple[int, str, str]:
     """Run `veiltab` as a process of its own; return its exit code, and what it wrote to its two streams."""
-    command = [*LocalStudy.launcher, *arguments]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    ended = subprocess.run([*how, *arguments], capture_output=True, text=True, timeout=120, check=False)
     return ended.returncode, ended.stdout, ended.stderr
 
 

@@ -1,12 +1,13 @@
 """Leases that tests hold at a database."""
 
-import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from tests.server import publishing
 from tests.server.cluster import Cluster
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.server.records.store import ServerStore
@@ -50,10 +51,4 @@ def taken_over(store: ServerStore, resource: str = ID) -> Lease:
 
 def complete(store: ServerStore, spec: TableSpec) -> None:
     """Put the columns of a release in their places."""
-    store.open_session(spec)
-    for attribute, data in DATA.items():
-        lease = store.leases.take(f"{spec.release_id}/{attribute}")
-        path = store.folder(spec.release_id).column(attribute, lease.fence)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-        store.complete_columns(spec.release_id, {attribute: (hashlib.sha256(data).digest(), lease)})
+    publishing.complete(store, spec, *(np.frombuffer(data, np.uint8) for data in DATA.values()))

@@ -1,5 +1,6 @@
 """Puts releases into a server's state as finished uploads do, and perturbs them."""
 
+import hashlib
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.protocol.killing_launcher import wrapped
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.server.records.store import ServerStore
@@ -24,7 +26,8 @@ def complete(store: ServerStore, spec: TableSpec, *columns: Symbols) -> None:
         assert symbols.dtype == symbol_dtype(column.size)
         lease = store.leases.take(f"{spec.release_id}/{column.attribute}")
         store.folder(spec.release_id).column(column.attribute, lease.fence).write_bytes(symbols.tobytes())
-        store.complete_columns(spec.release_id, {column.attribute: (b"digest", lease)})
+        digest = hashlib.sha256(symbols.tobytes()).digest()
+        store.complete_columns(spec.release_id, {column.attribute: (digest, lease)})
 
 
 def perturb(store: ServerStore, spec: TableSpec) -> None:
@@ -54,16 +57,4 @@ def tell(
 ) -> None:
     """Tell the name of every step, before or after it is made."""
     for holder, name in steps:
-        monkeypatch.setattr(holder, name, _telling(getattr(holder, name), partial(event, name), after=after))
-
-
-def _telling(step: Callable[..., Any], event: Callable[[], None], *, after: bool) -> Callable[..., Any]:
-    def told(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - any step
-        if not after:
-            event()
-        result = step(*args, **options)
-        if after:
-            event()
-        return result
-
-    return told
+        monkeypatch.setattr(holder, name, wrapped(getattr(holder, name), partial(event, name), after=after))

@@ -27,6 +27,14 @@ async def whole_release(releases: Releases, spec: TableSpec) -> None:
 
 
 @pytest.fixture
+def complete(releases: Releases, make_spec: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release that is complete, and whose perturbation no process has begun."""
+    with monkeypatch.context() as stopped:
+        stopped.setattr(Releases, "_begin_perturbation", lambda *_: None)
+        run(whole_release(releases, make_spec()))
+
+
+@pytest.fixture
 def perturbations(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     counted: Counter[str] = Counter()
 
@@ -130,12 +138,8 @@ def test_who_waits_for_a_publication_hears_of_it_when_it_is_there(
     run(asyncio.wait_for(work(), 20))
 
 
-def test_a_new_process_takes_up_a_perturbation(
-    study: Study, releases: Releases, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as stopped:
-        stopped.setattr(Releases, "_begin_perturbation", lambda *_: None)
-        run(whole_release(releases, make_spec()))
+@pytest.mark.usefixtures("complete")
+def test_a_new_process_takes_up_a_perturbation(study: Study, store: ServerStore) -> None:
     assert store.session(ID).state is ReleaseState.PERTURBING
     run(started(Releases(study, store)))
     assert store.session(ID).state is ReleaseState.READY
@@ -182,12 +186,8 @@ def test_a_full_disk_leaves_the_ciphertext_for_a_new_process(
     assert store.session(ID).state is ReleaseState.READY
 
 
-def test_a_column_that_was_damaged_since_fails_the_release(
-    releases: Releases, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as stopped:
-        stopped.setattr(Releases, "_begin_perturbation", lambda *_: None)
-        run(whole_release(releases, make_spec()))
+@pytest.mark.usefixtures("complete")
+def test_a_column_that_was_damaged_since_fails_the_release(releases: Releases, store: ServerStore) -> None:
     store.complete_files(ID)["sex"].write_bytes(b"\xff" * 400)
     run(started(releases))
     assert store.session(ID).state is ReleaseState.FAILED
@@ -219,11 +219,8 @@ def test_what_is_published_is_kept_for_its_time(releases: Releases, store: Serve
         releases.published_column(ID, "sex", "rosa")
 
 
-def test_what_is_being_perturbed_does_not_expire(
-    releases: Releases, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Releases, "_begin_perturbation", lambda *_: None)
-    run(whole_release(releases, make_spec()))
+@pytest.mark.usefixtures("complete")
+def test_what_is_being_perturbed_does_not_expire(releases: Releases, store: ServerStore) -> None:
     releases._sweep(2**40)
     assert store.session(ID).state is ReleaseState.PERTURBING
     assert np.fromfile(store.complete_files(ID)["salary"], np.uint8).sum() == 400

@@ -57,15 +57,6 @@ async def send_whole(
     await releases.upload_whole(spec, curator, columns, session.noise_digest)
 
 
-def test_a_release_is_announced_and_found_again(releases: Releases, make_spec: Make) -> None:
-    spec = make_spec()
-    for curator, received in (("alice", {"sex": 0}), ("bob", {"salary": 0}), ("alice", {"sex": 0})):
-        session, held = releases.open_release(spec, curator)
-        assert (session.state, held) == (ReleaseState.UPLOADING, received)
-    with pytest.raises(ConflictError, match="another spec is announced"):
-        releases.open_release(make_spec(sample=399), "alice")
-
-
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
@@ -84,8 +75,6 @@ def test_a_release_that_is_not_of_the_study_is_refused(
 
 
 def test_too_many_cells_and_others_releases_are_refused(store: ServerStore, study: Study, make_spec: Make) -> None:
-    from dataclasses import replace  # noqa: PLC0415 - only this test looks inside
-
     with pytest.raises(InvalidInputError, match="the study allows 3 cells"):
         Releases(replace(study, maximum_cells=3), store).open_release(make_spec(), "alice")
     with pytest.raises(DeniedError, match="no column of this release is the caller's"):

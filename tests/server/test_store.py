@@ -36,6 +36,12 @@ def lease(store: ServerStore) -> Lease:
     return store.leases.take(ID)
 
 
+def complete(store: ServerStore, lease: Lease) -> None:
+    """Complete both columns of the release."""
+    for attribute in ("sex", "salary"):
+        store.complete_columns(ID, {attribute: (b"1", lease)})
+
+
 def test_a_release_is_recorded_once(store: ServerStore, make_spec: Make) -> None:
     with pytest.raises(NotFoundError, match="no such release here"):
         store.session(ID)
@@ -90,17 +96,6 @@ def test_sampled_places_take_room_too(make_spec: Make) -> None:
     assert room_of(spec) == 2 * (1000 + spec.canaries + 400) + 8 * 400
 
 
-def test_a_release_outlives_the_process(tmp_path: Path, database: str, make_spec: Make) -> None:
-    store = ServerStore(tmp_path, database)
-    store.open_session(make_spec())
-    store.complete_columns(ID, {"sex": (b"digest", store.leases.take(ID))})
-    store.close()
-    again = ServerStore(tmp_path, database)
-    session = again.session(ID)
-    assert (session.complete, session.waiting_for) == (frozenset({"sex"}), ("salary",))
-    again.close()
-
-
 def test_the_last_column_begins_the_perturbation(store: ServerStore, lease: Lease, make_spec: Make) -> None:
     store.open_session(make_spec())
     assert store.complete_columns(ID, {"sex": (b"1", lease)}).state is ReleaseState.UPLOADING
@@ -110,20 +105,11 @@ def test_the_last_column_begins_the_perturbation(store: ServerStore, lease: Leas
         store.complete_columns(ID, {"sex": (b"1", lease)})
 
 
-def test_a_complete_column_stays_what_it_is(store: ServerStore, lease: Lease, make_spec: Make) -> None:
-    store.open_session(make_spec())
-    store.complete_columns(ID, {"sex": (b"1", lease)})
-    store.check_column_digest(ID, "sex", b"1")
-    with pytest.raises(ConflictError, match="other bytes were taken for this column"):
-        store.check_column_digest(ID, "sex", b"2")
-
-
 def test_a_release_is_published_once(store: ServerStore, lease: Lease, make_spec: Make) -> None:
     store.open_session(make_spec())
     with pytest.raises(IntegrityError, match="the release was published before"):
         store.publish(ID, DIGESTS, 1.0, lease)
-    store.complete_columns(ID, {"sex": (b"1", lease)})
-    store.complete_columns(ID, {"salary": (b"2", lease)})
+    complete(store, lease)
     store.publish(ID, DIGESTS, 1.5, lease)
     assert (store.session(ID).state, store.perturbation_seconds(ID)) == (ReleaseState.READY, 1.5)
     with pytest.raises(IntegrityError, match="the release was published before"):
@@ -163,8 +149,7 @@ def test_the_first_key_of_the_canaries_places_is_the_only_one(
 
 def test_of_two_keys_at_once_one_is_recorded(store: ServerStore, lease: Lease, make_spec: Make) -> None:
     store.open_session(make_spec())
-    for attribute in ("sex", "salary"):
-        store.complete_columns(ID, {attribute: (b"1", lease)})
+    complete(store, lease)
     store.publish(ID, DIGESTS, 1.0, lease)
 
     def ask(number: int) -> int | None:
@@ -196,8 +181,7 @@ def test_what_has_gone_on_since_it_was_looked_at_is_not_ended(
     store: ServerStore, lease: Lease, make_spec: Make
 ) -> None:
     seen = store.open_session(make_spec())
-    for attribute in ("sex", "salary"):
-        store.complete_columns(ID, {attribute: (b"1", lease)})
+    complete(store, lease)
     assert store.end(seen, ReleaseState.EXPIRED, "late", lease).state is ReleaseState.PERTURBING
     assert store.session(ID).state is ReleaseState.PERTURBING
     seen = store.session(ID)
@@ -226,8 +210,7 @@ def test_a_text_that_no_database_keeps_is_no_release(store: ServerStore) -> None
 
 def test_folders_are_deleted_one_by_one(store: ServerStore, lease: Lease, make_spec: Make) -> None:
     store.open_session(make_spec())
-    for attribute in ("sex", "salary"):
-        store.complete_columns(ID, {attribute: (b"1", lease)})
+    complete(store, lease)
     store.publish(ID, DIGESTS, 1.0, lease)
     folders = (store.ciphertext_folder(ID), store.published_folder(ID), store.folder(ID).published(lease.fence + 1))
     for folder in folders:

@@ -1,8 +1,7 @@
 """A server's reports over HTTPS, as tests ask for them."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from tests.common.collection.rounds import ID
 from tests.common.collection.rounds import study as poll
+from tests.server.collection.opened_rounds import running
 from tests.worlds.loops import blocking
 from veiltab.server.https.application import Reports
 from veiltab.server.rounds.rounds import RoundKeeper
@@ -35,15 +35,9 @@ def rounds_fixture(tmp_path: Path) -> Iterator[RoundKeeper]:
 @asynccontextmanager
 async def client_of(rounds: RoundKeeper, seconds: float = 20.0, origin: str = "") -> AsyncIterator[httpx.AsyncClient]:
     """Connect a client to the application without a network, while the server counts."""
-    counting = asyncio.create_task(rounds.run())
     transport = httpx.ASGITransport(app=Reports(rounds, seconds, origin))
-    try:
-        async with httpx.AsyncClient(transport=transport, base_url="https://cloud") as client:
-            yield client
-    finally:
-        counting.cancel()
-        with suppress(asyncio.CancelledError):
-            await counting
+    async with running(rounds), httpx.AsyncClient(transport=transport, base_url="https://cloud") as client:
+        yield client
 
 
 @blocking

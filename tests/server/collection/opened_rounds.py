@@ -1,6 +1,8 @@
 """Rounds in a server's database."""
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from tests.common.collection.rounds import ID, round_with
 from veiltab.common.collection.oracles import Category
 from veiltab.common.collection.tokens import token_digest
 from veiltab.common.errors import VeiltabError
+from veiltab.server.rounds.rounds import RoundKeeper
 from veiltab.server.rounds.rounds_store import Arrival, CollectionStore
 
 BUDGET = Decimal(4)
@@ -60,3 +63,15 @@ def counted(store: CollectionStore, symbol: int = 7) -> list[int]:
 
 def files(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+@asynccontextmanager
+async def running(rounds: RoundKeeper) -> AsyncIterator[None]:
+    """Let the server count meanwhile."""
+    task = asyncio.create_task(rounds.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task

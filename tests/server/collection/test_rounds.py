@@ -3,8 +3,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -27,6 +26,7 @@ from tests.common.collection.rounds import (
     round_with,
 )
 from tests.common.collection.rounds import study as poll
+from tests.server.collection.opened_rounds import running
 from tests.worlds.loops import blocking
 from veiltab.common.collection.oracles import ORACLE_NAMES, Category, Report
 from veiltab.common.collection.round import Round, RoundState
@@ -66,17 +66,6 @@ def rounds(store: CollectionStore) -> RoundKeeper:
 def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Set the server's clock."""
     return lambda now: monkeypatch.setattr("time.time", lambda: now)
-
-
-@asynccontextmanager
-async def running(rounds: RoundKeeper) -> AsyncIterator[None]:
-    task = asyncio.create_task(rounds.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 @blocking

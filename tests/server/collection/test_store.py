@@ -1,6 +1,5 @@
 """"""
 
-import shutil
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -136,32 +135,6 @@ def test_what_is_counted_outlives_a_failing_power(
     with closing(CollectionStore(tmp_path / "later")) as later:
         assert counted(later) == [1, 0]
         assert said(later.record([arrival(0), arrival(1)])) == ["TOKEN_SPENT", ""]
-
-
-def test_a_round_outlives_the_process(tmp_path: Path, database: str) -> None:
-    store = CollectionStore(tmp_path, database)
-    store.open_round(round_with(), BUDGET)
-    store.enrol(ID, NORTH, DIGESTS[:2], 10)
-    assert store.record([arrival(0)]) == [None]
-    store.close()
-    again = CollectionStore(tmp_path, database)
-    assert said(again.record([arrival(0), arrival(1)])) == ["TOKEN_SPENT", ""]
-    assert (again.status(ID).enrolled, again.status(ID).reports, counted(again)) == ((2, 0), (2, 0), [2, 0])
-    again.close()
-
-
-def test_what_was_recorded_stands_before_the_answer(tmp_path: Path) -> None:
-    """A copy of the files, as they are when record returns, is what a crash would leave."""
-    store = CollectionStore(tmp_path / "state")
-    store.open_round(round_with(), BUDGET)
-    store.enrol(ID, NORTH, DIGESTS[:2], 10)
-    assert store.record([arrival(0)]) == [None]
-    shutil.copytree(tmp_path / "state", tmp_path / "crashed")
-    store.close()
-    crashed = CollectionStore(tmp_path / "crashed")
-    assert said(crashed.record([arrival(0)])) == ["TOKEN_SPENT"]
-    assert counted(crashed) == [1, 0]
-    crashed.close()
 
 
 def test_tokens_are_enrolled_once(opened: CollectionStore) -> None:
