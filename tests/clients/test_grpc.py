@@ -53,9 +53,11 @@ class Asked(ABC):
     def command(self, call: tuple[str, str, str], endpoint: str, pems: tuple[Path, Path, Path]) -> list[str | Path]:
         """Return what calls (file, service, method); its message comes as JSON on the standard input."""
 
-    @abstractmethod
     def read(self, done: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
         """Return {"answer": message} or {"refused": status} of what it printed."""
+        assert done.returncode == 0, done.stderr
+        told: dict[str, Any] = json.loads(done.stdout)
+        return told
 
     @property
     def environment(self) -> dict[str, str]:
@@ -100,11 +102,6 @@ class GrpcJs(Asked):
         file, service, method = call
         return ["node", self.folder / "ask.mjs", PROTOS, f"veiltab/v1/{file}.proto", service, method, endpoint, *pems]
 
-    def read(self, done: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
-        assert done.returncode == 0, done.stderr
-        told: dict[str, Any] = json.loads(done.stdout)
-        return told
-
 
 class Grpclib(Asked):
     """grpclib, whose plugin made code of the .proto files; nothing of this project can be imported there."""
@@ -112,11 +109,6 @@ class Grpclib(Asked):
     def command(self, call: tuple[str, str, str], endpoint: str, pems: tuple[Path, Path, Path]) -> list[str | Path]:
         host, port = endpoint.rsplit(":", 1)
         return [sys.executable, "-S", HERE / "grpclib_ask.py", *call, host, port, *pems]
-
-    def read(self, done: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
-        assert done.returncode == 0, done.stderr
-        told: dict[str, Any] = json.loads(done.stdout)
-        return told
 
     @property
     def environment(self) -> dict[str, str]:

@@ -10,25 +10,21 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from tests.conftest import Ran
-from tests.worlds.loops import blocking
 from tests.worlds.parties import ALICE
-from veiltab.common.errors import DeniedError, InvalidInputError, UnavailableError
 from veiltab.common.observe.sinks import observing
 from veiltab.common.observe.span_messages import PartyStatus
 from veiltab.common.observe.status import Activity, Budget, Observation
 from veiltab.common.rpc.parties.identity import Party, Role, load_identity
 from veiltab.common.rpc.server import PartyServer, build_server
 from veiltab.common.study.file import Study
-from veiltab.deploy.cli import veiltab
 from veiltab.deploy.operate.status_cli import duration, lines, status
 from veiltab.deploy.pki.certificates import init_pki
 
@@ -100,9 +96,10 @@ def port(folder: Path) -> Iterator[int]:
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     own = load_identity(folder / "pki" / "curator-alice", Role.CURATOR, "alice")
+    rosa = Party(study=own.party.study, role=Role.RESEARCHER, name="rosa")
 
     async def started() -> PartyServer:
-        server = build_server(own, [], [registration], "localhost:0")
+        server = build_server(own, [rosa], [registration], "localhost:0")
         await server.start()
         return server
 
@@ -187,52 +184,31 @@ def test_watching_redraws_until_interrupted(folder: Path, port: int) -> None:
 
 # Whether a party serves
 
-CLOUD = ("--serves", "server/cloud")
+ALICES = ("--serves", "curator/alice")
 
 
-def invoked(folder: Path, who: str, *args: str) -> Result:
-    at = [str(folder / "study.toml"), "--identity", str(folder / "pki" / who)]
-    return CliRunner().invoke(veiltab, ["status", *at, *args])
+def test_a_party_that_serves_is_told_as_json(ask: Ran, port: int) -> None:
+    code, out, _ = ask(*ALICES, "--endpoint", f"localhost:{port}", "--json", who="researcher-rosa")
+    told = json.loads(out)
+    assert (code, told["party"], told["serving"]) == (0, ALICE.uri, True)
 
 
-@blocking
-async def while_serving(
-    folder: Path, study: Study, peers: list[tuple[Role, str]], asking: Callable[[str], Result]
-) -> Result:
-    """Ask while the server serves; it admits some peers."""
-    identity = load_identity(folder / "pki" / "server-cloud", Role.SERVER, "cloud")
-    callers = [Party(study=study.id, role=role, name=name) for role, name in peers]
-
-    async with build_server(identity, callers, [], "localhost:0") as running:
-        return await asyncio.to_thread(asking, f"localhost:{running.port}")
-
-
-def test_a_party_that_serves_is_told_as_json(folder: Path, study: Study) -> None:
-    rosa = (Role.RESEARCHER, "rosa")
-    result = while_serving(
-        folder, study, [rosa], lambda at: invoked(folder, "researcher-rosa", *CLOUD, "--endpoint", at, "--json")
-    )
-    assert result.exit_code == 0
-    told = json.loads(result.output)
-    assert (told["party"], told["serving"]) == ("veiltab://survey/server/cloud", True)
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        ((*ALICES, "--endpoint", "localhost:1", "--within", "0.3"), 4, "no connection"),
+        (("--serves", "curator/cloud"), 2, "the study has no"),
+        (("--serves", "researcher/zoe"), 2, "the study has no"),
+    ],
+)
+def test_who_does_not_serve_is_named(ask: Ran, options: tuple[str, ...], code: int, said: str) -> None:
+    found, out, err = ask(*options, who="researcher-rosa")
+    assert (found, out) == (code, "")
+    assert said in err
 
 
-def test_who_is_no_peer_is_refused(folder: Path, study: Study) -> None:
-    result = while_serving(folder, study, [], lambda at: invoked(folder, "researcher-rosa", *CLOUD, "--endpoint", at))
-    assert isinstance(result.exception, DeniedError)
-
-
-def test_nobody_at_the_endpoint_serves_nothing(folder: Path) -> None:
-    result = invoked(folder, "researcher-rosa", *CLOUD, "--endpoint", "localhost:1", "--within", "0.3")
-    assert isinstance(result.exception, UnavailableError)
-    assert UnavailableError.exit_code == 4
-
-
-@pytest.mark.parametrize("who", ["curator/cloud", "researcher/zoe"])
-def test_a_party_that_the_study_lacks_is_named(folder: Path, who: str) -> None:
-    result = invoked(folder, "researcher-rosa", "--serves", who)
-    assert isinstance(result.exception, InvalidInputError)
-    assert "the study has no" in result.exception.problem
+def test_who_is_no_peer_is_refused(ask: Ran, port: int) -> None:
+    assert ask(*ALICES, "--endpoint", f"localhost:{port}", who="curator-bob")[0] == 3
 
 
 def test_no_heavy_module_is_loaded_for_a_health_check() -> None:

@@ -1,13 +1,14 @@
 import csv
 import tomllib
-from collections import Counter
 from decimal import Decimal
+from math import prod
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from tests.curator.made_rows import columns_in, ids_in
+from tests.play.joined import joined
 from veiltab.common.study.file import Study, load_study, study_from_bytes
 from veiltab.curator.check.inspection import inspect_table
 from veiltab.curator.reading.table_reading import load_table
@@ -20,17 +21,10 @@ RAW = Path(__file__).parents[2] / ".." / "shared" / "data" / "adult"
 COLUMNS = {"education": 3, "marital": 5, "sex": 9, "salary": 14}
 
 
-def common_counts(study: Study, tables: dict[str, Table]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    rows = {name: {key: row for row, key in enumerate(ids_in(table.respondents))} for name, table in tables.items()}
-    shared = set.intersection(*(set(places) for places in rows.values()))
-    columns = {name: columns_in(table.respondents) for name, table in tables.items()}
-    cells: Counter[tuple[int, ...]] = Counter(
-        tuple(int(columns[a.owner][a.name][rows[a.owner][key]]) for a in study.attributes) for key in shared
-    )
-    counts = np.zeros(study.domain(a.name for a in study.attributes).shape, np.int64)
-    for cell, count in cells.items():
-        counts[cell] = count
-    return counts.reshape(-1)
+def common_counts(study: Study, tables: dict[str, Table]) -> NDArray[np.int64]:
+    shape = study.domain(rule.name for rule in study.attributes).shape
+    cells = np.ravel_multi_index(tuple(joined(study, tables).T), shape)
+    return np.bincount(cells, minlength=prod(shape))
 
 
 @pytest.mark.long

@@ -1,6 +1,5 @@
 """Dummy tables are what a curator of the study could hold, and their truth is that of the people whom all have."""
 
-from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -8,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.curator.made_rows import columns_in, ids_in
+from tests.curator.made_rows import ids_in
+from tests.play.joined import joined
 from tests.play.rehearsed_study import STUDY
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import Coding
@@ -38,18 +38,12 @@ COMPLETE = study_from_bytes(STUDY.replace(b'org:7402"', b'org:7402"\ncomplete = 
 def test_the_truth_is_that_of_the_people_of_the_hub_whom_all_have(tmp_path: Path, study: Study) -> None:
     made = dummy_tables(study, 700)
     tables = {name: load_table(path, study, name) for name, path in made.write(tmp_path).items()}
-    places = {name: {one: row for row, one in enumerate(ids_in(table.respondents))} for name, table in tables.items()}
-    alice, bob = set(places["alice"]), set(places["bob"])
+    alice, bob = (set(ids_in(tables[name].respondents)) for name in ("alice", "bob"))
     assert len(alice) == len(made.respondents) < 771
     assert (not alice - bob, not tables["bob"].rows_dropped) == (study is COMPLETE,) * 2
-    rules = [rule for rule in study.attributes if rule.name in {"wage", "school", "age"}]
-    columns = {name: columns_in(table.respondents) for name, table in tables.items()}
-    joined = Counter(
-        tuple(int(columns[rule.owner][rule.name][places[rule.owner][one]]) for rule in rules) for one in alice & bob
-    )
-    assert dict(np.ndenumerate(made.truth(["wage", "school", "age"]).reshape(3, 4, 3))) == {
-        cell: joined[cell] for cell in np.ndindex(3, 4, 3)
-    }
+    three = [place for place, rule in enumerate(study.attributes) if rule.name in {"wage", "school", "age"}]
+    cells = np.ravel_multi_index(tuple(joined(study, tables)[:, three].T), (3, 4, 3))
+    assert made.truth(["wage", "school", "age"]).tolist() == np.bincount(cells, minlength=36).tolist()
     assert made.truth(["school"]).sum() == len(alice)
 
 

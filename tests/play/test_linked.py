@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from tests.curator.made_rows import columns_in, ids_in
+from tests.play.joined import joined
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import load_study, study_from_bytes
 from veiltab.curator.check.inspection import inspect_table
@@ -66,12 +66,8 @@ def test_the_tables_of_the_curators_join_to_the_true_rows(tmp_path: Path) -> Non
         "alice": (48_842, 0),
         "bob": (49_742, 0),
     }
-    places = {name: {key: row for row, key in enumerate(ids_in(table.respondents))} for name, table in tables.items()}
-    common = sorted(places["alice"].keys() & places["bob"].keys())
-    rows = {name: [places[name][key] for key in common] for name in tables}
-    columns = {name: columns_in(table.respondents) for name, table in tables.items()}
-    joined = np.column_stack([columns[rule.owner][rule.name][rows[rule.owner]] for rule in study.attributes])
-    assert Counter(map(bytes, joined.astype(np.uint8))) == Counter(map(bytes, truth().astype(np.uint8)))
+    rows = joined(study, tables).astype(np.uint8)
+    assert Counter(map(bytes, rows)) == Counter(map(bytes, truth().astype(np.uint8)))
 
 
 def test_the_file_of_people_is_small_and_names_its_authors() -> None:
