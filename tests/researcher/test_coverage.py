@@ -12,8 +12,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from tests.researcher.analysis.simulated import ADULT, ADULT_DOMAIN, simulated_counts
 from tests.researcher.made_release import MadeRelease
-from veiltab.common.core.domain import Attribute, Domain, Symbols
+from veiltab.common.core.domain import Symbols
 from veiltab.common.core.mechanism import GammaDiagonal, perturb
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.privacy.planning.noise_split import curators_part, servers_part
@@ -24,42 +25,19 @@ from veiltab.researcher.estimates.table_result import design_of
 from veiltab.researcher.estimates.uncertainty import covariance, total_variance
 from veiltab.researcher.receiving.decryption import EncryptedColumn, PublishedRows, count_rows
 
-ADULT = np.array(
-    [
-        [6222, 2233, 802, 245, 5448, 185, 5218, 91],
-        [3897, 4626, 600, 615, 4598, 510, 5770, 319],
-        [438, 1715, 48, 198, 385, 270, 588, 201],
-    ]
-).reshape(-1)
-SIZES = (3, 2, 2, 2)
+DOMAIN, SIZES = ADULT_DOMAIN, ADULT_DOMAIN.shape
 N, M, CELLS = 45222, 3300, 24
-TRUTH = ADULT / N
-DOMAIN = Domain(
-    attributes=tuple(
-        Attribute(name=name, categories=tuple(map(str, range(size))))
-        for name, size in zip(("education", "marital", "sex", "salary"), SIZES, strict=True)
-    )
-)
+TRUTH = ADULT.reshape(-1) / N
 # epsilon = 1 at m close to the exact optimum: gamma = 1 + (e - 1) n/m
 MECHANISM = GammaDiagonal.from_gamma(CELLS, 1 + Fraction(exp(1.0) - 1.0) * Fraction(N, M))
 DESIGN = ReleaseDesign(population=N, sample=M, mechanism=MECHANISM)
 EXACT_MSE = total_variance(float(TRUTH @ TRUTH), DESIGN)
 
 
-def simulated_counts(runs: int, seed: int) -> NDArray[np.int64]:
-    """Histograms of `runs` releases, drawn from the sufficient statistics."""
-    rng = np.random.default_rng(seed)
-    sampled = rng.multivariate_hypergeometric(ADULT, M, size=runs, method="marginals")
-    kept = rng.binomial(sampled, float(DESIGN.mechanism.retention))
-    noise = rng.multinomial(M - kept.sum(axis=1), np.full(CELLS, 1 / CELLS))
-    counts: NDArray[np.int64] = kept + noise
-    return counts
-
-
 def full_counts(runs: int, seed: int) -> NDArray[np.int64]:
     """Histograms of `runs` releases: rows sampled one by one, every symbol through the product's own kernel."""
     rng = np.random.default_rng(seed)
-    table = np.repeat(np.arange(CELLS), ADULT)
+    table = np.repeat(np.arange(CELLS), ADULT.reshape(-1))
     histograms = []
     for _ in range(runs):
         rows = rng.choice(table, M, replace=False)
@@ -69,9 +47,9 @@ def full_counts(runs: int, seed: int) -> NDArray[np.int64]:
     return np.array(histograms, dtype=np.int64)
 
 
-def check_claims(counts: NDArray[np.int64], *, mse_tolerance: float) -> None:
-    """Check the claims of releases of one design."""
-    check_estimates([Estimate(domain=DOMAIN, design=DESIGN, counts=row) for row in counts], mse_tolerance=mse_tolerance)
+def estimates_of(counts: NDArray[np.int64]) -> list[Estimate]:
+    """Return the estimates of releases of one design."""
+    return [Estimate(domain=DOMAIN, design=DESIGN, counts=row) for row in counts]
 
 
 def check_estimates(estimates: Sequence[Estimate], *, mse_tolerance: float) -> None:
@@ -101,22 +79,23 @@ def covers(estimate: Estimate, names: tuple[str, ...]) -> NDArray[np.bool_]:
 @pytest.mark.long
 def test_four_thousand_releases_from_sufficient_statistics() -> None:
     # The relative standard error of the mean squared error is 0.3/sqrt(4000) = 0.5%.
-    counts = simulated_counts(4000, 2024)
-    check_claims(counts, mse_tolerance=0.02)
-    covered = np.array([covers(Estimate(domain=DOMAIN, design=DESIGN, counts=row), DOMAIN.names) for row in counts])
+    estimates = estimates_of(simulated_counts(ADULT, DESIGN, 4000, np.random.default_rng(2024)))
+    check_estimates(estimates, mse_tolerance=0.02)
+    covered = np.array([covers(one, DOMAIN.names) for one in estimates])
     # each cell on its own: the standard error of a cell's coverage is 0.34%
     assert covered.mean(axis=0).min() > 0.93
     assert covered.mean(axis=0).max() < 0.97
 
 
 def test_expected_error_that_a_release_reports_is_the_exact_one() -> None:
-    reported = [Estimate(domain=DOMAIN, design=DESIGN, counts=row).root_mse ** 2 for row in simulated_counts(500, 7)]
+    estimates = estimates_of(simulated_counts(ADULT, DESIGN, 500, np.random.default_rng(7)))
+    reported = [one.root_mse**2 for one in estimates]
     assert np.mean(reported) == pytest.approx(EXACT_MSE, rel=0.01)
 
 
 def test_four_hundred_full_releases_through_the_real_kernel() -> None:
     # The relative standard error of the mean squared error is 0.3/sqrt(400) = 1.5%.
-    check_claims(full_counts(400, 2025), mse_tolerance=0.05)
+    check_estimates(estimates_of(full_counts(400, 2025)), mse_tolerance=0.05)
 
 
 CANARIES = 4000
@@ -128,7 +107,7 @@ COLUMNS = tuple(
 
 def released(folder: Path, spec: TableSpec, rng: np.random.Generator) -> Estimate:
     """Return the estimate of one release with noise of both sides and canaries, made by every party's own kernels."""
-    rows = rng.permutation(np.repeat(np.arange(CELLS), ADULT))[: spec.data_rows]
+    rows = rng.permutation(np.repeat(np.arange(CELLS), ADULT.reshape(-1)))[: spec.data_rows]
     table: dict[str, Symbols] = {}
     for name, symbols in zip(DOMAIN.names, np.unravel_index(rows, SIZES), strict=True):
         table[name] = symbols.astype(np.uint8)

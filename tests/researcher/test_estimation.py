@@ -12,20 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from veiltab.common.core.domain import Attribute, Domain
+from tests.worlds.domains import domain_of
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign, _sum_of_squares
 from veiltab.researcher.estimates.pooling import pooled
 from veiltab.researcher.estimates.uncertainty import covariance, total_variance, variances
 
-DOMAIN = Domain(
-    attributes=(
-        Attribute(name="a", categories=("a0", "a1")),
-        Attribute(name="b", categories=("b0", "b1", "b2")),
-        Attribute(name="c", categories=("c0", "c1", "c2", "c3")),
-    )
-)
+DOMAIN = domain_of(2, 3, 4)
 
 
 def make_estimate(seed: int = 0, n: int = 5000, m: int = 800, replacement: int = 2**62) -> Estimate:

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 from scipy.stats import binomtest, chi2_contingency, kstest
 
-from tests.researcher.analysis.simulated import design_for, simulated_counts
-from veiltab.common.core.domain import Attribute, Domain
+from tests.researcher.analysis.simulated import releases_of
+from tests.worlds.domains import domain_of
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.estimates.chi_square import chi_square_tail
@@ -20,27 +20,18 @@ from veiltab.researcher.estimates.uncertainty import covariance
 INDEPENDENT = np.outer([5, 3, 2], [4, 3, 2, 1]) * 200
 
 
-def make_domain(*sizes: int) -> Domain:
-    return Domain(
-        attributes=tuple(
-            Attribute(name=f"x{i}", categories=tuple(f"c{j}" for j in range(size))) for i, size in enumerate(sizes)
-        )
-    )
-
-
 def simulate(
     table: NDArray[np.int64], m: int, retention: float, rng: np.random.Generator, sizes: tuple[int, ...]
 ) -> Estimate:
-    design = design_for(table, m, retention)
-    (counts,) = simulated_counts(table, design, 1, rng)
-    return Estimate(domain=make_domain(*sizes), design=design, counts=counts)
+    (estimate,) = releases_of(table, domain_of(*sizes), m, retention, 1, rng)
+    return estimate
 
 
 @pytest.mark.parametrize(("m", "retention"), [(2000, 0.5), (20_000, 0.5), (20_000, 0.97)])
 def test_level_is_kept_under_independence(m: int, retention: float) -> None:
     rng = np.random.default_rng(11)
     p_values = [
-        independence(simulate(INDEPENDENT, m, retention, rng, (3, 4)), ["x0"], ["x1"]).p_value for _ in range(500)
+        independence(simulate(INDEPENDENT, m, retention, rng, (3, 4)), ["a"], ["b"]).p_value for _ in range(500)
     ]
     rejected = sum(p < 0.05 for p in p_values)
     assert binomtest(rejected, 500, 0.05).pvalue > 1e-3
@@ -50,10 +41,10 @@ def test_level_is_kept_under_independence(m: int, retention: float) -> None:
 def test_association_estimates_cramers_v() -> None:
     rng = np.random.default_rng(14)
     table = np.array([[6000, 2000], [2000, 6000]])  # V = 1/2
-    values = [independence(simulate(table, 8000, 0.75, rng, (2, 2)), ["x0"], ["x1"]).association for _ in range(400)]
+    values = [independence(simulate(table, 8000, 0.75, rng, (2, 2)), ["a"], ["b"]).association for _ in range(400)]
     assert np.mean(values) == pytest.approx(0.5, abs=0.005)
     nothing = [
-        independence(simulate(INDEPENDENT, 2000, 0.5, rng, (3, 4)), ["x0"], ["x1"]).association for _ in range(400)
+        independence(simulate(INDEPENDENT, 2000, 0.5, rng, (3, 4)), ["a"], ["b"]).association for _ in range(400)
     ]
     assert np.median(nothing) < 0.05
 
@@ -61,9 +52,9 @@ def test_association_estimates_cramers_v() -> None:
 def test_without_noise_it_is_pearsons_test() -> None:
     counts = np.array([[30, 14, 25], [41, 50, 22]])
     design = ReleaseDesign(population=10**12, sample=int(counts.sum()), mechanism=GammaDiagonal(cells=6, replacement=1))
-    estimate = Estimate(domain=make_domain(2, 3), design=design, counts=counts.reshape(-1))
+    estimate = Estimate(domain=domain_of(2, 3), design=design, counts=counts.reshape(-1))
     pearson = chi2_contingency(counts, correction=False)
-    ours = independence(estimate, ["x0"], ["x1"])
+    ours = independence(estimate, ["a"], ["b"])
     assert ours.statistic == pytest.approx(pearson.statistic, rel=1e-8)
     assert ours.p_value == pytest.approx(pearson.pvalue, rel=1e-8)
     assert ours.degrees == pearson.dof
@@ -88,11 +79,11 @@ def test_kronecker_form_is_the_dense_delta_method(shape: tuple[int, int]) -> Non
 
 def test_order_of_the_attributes_and_of_the_categories_does_not_matter() -> None:
     estimate = simulate(INDEPENDENT, 5000, 0.5, np.random.default_rng(16), (3, 2, 2))
-    assert independence(estimate, ["x0"], ["x1", "x2"]).degrees == 6
+    assert independence(estimate, ["a"], ["b", "c"]).degrees == 6
     shuffled = estimate.counts.reshape(3, 2, 2)[np.ix_([2, 0, 1], [1, 0], [0, 1])].reshape(-1)
-    renamed = independence(replace(estimate, counts=shuffled), ["x0"], ["x1"])
-    one = independence(estimate, ["x1"], ["x0"])
-    other = independence(estimate, ["x0"], ["x1"])
+    renamed = independence(replace(estimate, counts=shuffled), ["a"], ["b"])
+    one = independence(estimate, ["b"], ["a"])
+    other = independence(estimate, ["a"], ["b"])
     assert one.statistic == pytest.approx(other.statistic, rel=1e-9)
     assert one.association == pytest.approx(other.association, abs=1e-9)
     assert renamed.statistic == pytest.approx(other.statistic, rel=1e-9)
@@ -100,10 +91,10 @@ def test_order_of_the_attributes_and_of_the_categories_does_not_matter() -> None
 
 def test_small_samples_are_named_as_such() -> None:
     rng = np.random.default_rng(17)
-    few = independence(simulate(INDEPENDENT, 40, 0.75, rng, (3, 4)), ["x0"], ["x1"])
+    few = independence(simulate(INDEPENDENT, 40, 0.75, rng, (3, 4)), ["a"], ["b"])
     assert few.approximate
     assert "Rough" in few.verdict
-    many = independence(simulate(INDEPENDENT, 20_000, 0.75, rng, (3, 4)), ["x0"], ["x1"])
+    many = independence(simulate(INDEPENDENT, 20_000, 0.75, rng, (3, 4)), ["a"], ["b"])
     assert not many.approximate
     assert "Rough" not in many.verdict
 
@@ -111,30 +102,30 @@ def test_small_samples_are_named_as_such() -> None:
 def test_verdict_says_what_was_found() -> None:
     rng = np.random.default_rng(18)
     table = np.array([[6000, 2000], [2000, 6000]])
-    assert "x0 against x1: dependent" in independence(simulate(table, 8000, 0.75, rng, (2, 2)), ["x0"], ["x1"]).verdict
-    calm = independence(simulate(INDEPENDENT, 9000, 0.75, rng, (3, 4)), ["x0"], ["x1"], level=1e-6)
+    assert "a against b: dependent" in independence(simulate(table, 8000, 0.75, rng, (2, 2)), ["a"], ["b"]).verdict
+    calm = independence(simulate(INDEPENDENT, 9000, 0.75, rng, (3, 4)), ["a"], ["b"], level=1e-6)
     assert "does not prove independence" in calm.verdict
 
 
 def test_impossible_tests_are_refused() -> None:
     rng = np.random.default_rng(19)
     estimate = simulate(INDEPENDENT, 5000, 0.75, rng, (3, 2, 2))
-    for left, right in ((["x0"], ["x0"]), (["x0", "x1"], ["x1"]), (["x0"], []), (["x0"], ["nobody"])):
+    for left, right in ((["a"], ["a"]), (["a", "b"], ["b"]), (["a"], []), (["a"], ["nobody"])):
         with pytest.raises(InvalidInputError):
             independence(estimate, left, right)
     with pytest.raises(InvalidInputError, match="level"):
-        independence(estimate, ["x0"], ["x1"], level=5.0)
+        independence(estimate, ["a"], ["b"], level=5.0)
     with pytest.raises(InvalidInputError, match="degrees of freedom"):
-        independence(simulate(INDEPENDENT, 5000, 0.75, rng, (12, 1)), ["x0"], ["x1"])
+        independence(simulate(INDEPENDENT, 5000, 0.75, rng, (12, 1)), ["a"], ["b"])
 
 
 @pytest.mark.parametrize("empty", [0, 1, 2])
 def test_category_that_nobody_has_is_refused_wherever_it_stands(empty: int) -> None:
     counts = np.insert([[40, 60], [50, 50]], empty, 0, axis=1).reshape(-1)
     design = ReleaseDesign(population=10**9, sample=200, mechanism=GammaDiagonal(cells=6, replacement=1))
-    estimate = Estimate(domain=make_domain(2, 3), design=design, counts=counts)
+    estimate = Estimate(domain=domain_of(2, 3), design=design, counts=counts)
     with pytest.raises(InvalidInputError, match="no spread"):
-        independence(estimate, ["x0"], ["x1"])
+        independence(estimate, ["a"], ["b"])
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 6, 35, 400, 4095])

@@ -32,19 +32,26 @@ from veiltab.researcher.records.releases import ResearcherRelease
 from veiltab.researcher.records.store import ResearcherStore
 from veiltab.v1 import curator_pb2, release_pb2, server_release_pb2
 
+State = ReleaseState | VeiltabError | curator_pb2.GetProposalResponse
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
 AWAY = UnavailableError("no connection", where="curator bob")
 
 
 class Curators:
-    """Alice and bob, who answer a first question at once, and every other one when they are further."""
+    """Alice and bob, who answer a first question at once, and every other one when they are further.
+
+    Args:
+        others: more of them.
+        wait: answer later questions when the state has changed.
+        spec: what they say of the release.
+    """
 
     def __init__(self, *others: str, wait: bool = True, spec: TableSpec | None = None) -> None:
         self.curators = dict.fromkeys(("alice", "bob", *others))
         self.wait = wait
         self.spec = None if spec is None else release_to_proto(release_of(spec))
-        self.states: dict[str, ReleaseState | VeiltabError] = dict.fromkeys(self.curators, ReleaseState.REQUESTED)
+        self.states: dict[str, State] = dict.fromkeys(self.curators, ReleaseState.REQUESTED)
         self.asked: list[tuple[str, float]] = []
         self._changed = asyncio.Condition()
 
@@ -60,9 +67,11 @@ class Curators:
         said = self.states[name]
         if isinstance(said, VeiltabError):
             raise said
+        if isinstance(said, curator_pb2.GetProposalResponse):
+            return said
         return curator_pb2.GetProposalResponse(state=state_to_proto(said), failure="no", spec=self.spec)
 
-    async def move(self, name: str, state: ReleaseState | VeiltabError) -> None:
+    async def move(self, name: str, state: State) -> None:
         async with self._changed:
             self.states[name] = state
             self._changed.notify_all()
@@ -220,18 +229,6 @@ async def test_a_release_that_is_ready_where_its_columns_are_needs_nobody_else(
     assert pauses
 
 
-def proposals(curators: Curators, **said: curator_pb2.GetProposalResponse) -> PartyLinks:
-    """Return curators of whom some say what no state is."""
-
-    async def ask_curator(
-        name: str, stored: ResearcherRelease, seconds: float, *, is_first: bool
-    ) -> curator_pb2.GetProposalResponse:
-        answer = await curators.ask_curator(name, stored, seconds, is_first=is_first)
-        return said.get(name, answer)
-
-    return cast("PartyLinks", SimpleNamespace(curators=curators.curators, ask_curator=ask_curator))
-
-
 UNREADABLE: dict[str, Callable[[TableSpec], curator_pb2.GetProposalResponse]] = {
     "state": lambda spec: curator_pb2.GetProposalResponse(state=99, spec=release_to_proto(release_of(spec))),  # type: ignore[arg-type]
     "spec": lambda _: curator_pb2.GetProposalResponse(
@@ -244,23 +241,18 @@ UNREADABLE: dict[str, Callable[[TableSpec], curator_pb2.GetProposalResponse]] = 
 async def test_an_answer_that_cannot_be_read_is_a_refusal_of_whoever_sent_it(
     polling: Polling, stored: ResearcherRelease, make_spec: Make, pauses: list[int], unreadable: str
 ) -> None:
-    said = UNREADABLE[unreadable](make_spec())
-
-    async def ask(parties: PartyLinks) -> set[str]:
-        while True:
-            with suppress(NotReadyError):
-                return set(await polling.ask_curators(stored, parties))
-
-    curators = Curators("carol", wait=False, spec=make_spec())
+    said, curators = UNREADABLE[unreadable](make_spec()), Curators("carol", wait=False, spec=make_spec())
+    await curators.move("carol", said)
     with pytest.raises(InvalidInputError, match="curator carol"):
-        await ask(proposals(curators, carol=said))
+        await all_answers(polling, stored, curators)
     for name in ("alice", "bob"):
         await curators.move(name, ReleaseState.READY)
     polling.stop_asking(ID)
-    assert await ask(proposals(curators, carol=said)) == {"alice", "bob"}
+    assert set(await all_answers(polling, stored, curators)) == {"alice", "bob"}
     polling.stop_asking(ID)
+    await curators.move("bob", said)
     with pytest.raises(InvalidInputError, match="curator bob"):
-        await ask(proposals(curators, bob=said))
+        await all_answers(polling, stored, curators)
     polling.stop_asking(ID)
     assert not pauses
 

@@ -1,6 +1,5 @@
 """Estimates among the people whom a spoke has: no bias, honest intervals, and what is said of n."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
@@ -9,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.common.study.other import FULL
-from tests.researcher.analysis.simulated import design_for, exact, simulated_counts
+from tests.researcher.analysis.simulated import design_for, exact, releases_of
 from veiltab.common.core.domain import ABSENT
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import study_from_bytes
@@ -36,6 +35,9 @@ PRESENT = DOMAIN.without_absent
 MATCHED = (1.0, 0.9, 0.5, 0.1)
 RATES = {"f": 1.3, "m": 0.7}
 """How presence goes with sex: the present are no random half of the hub."""
+
+OWNERS = {name: STUDY.owner_of(name) for name in NAMES}
+WRONG = LinkageErrors(of=LinkError(share=0.1, sd=0.0, least=None))
 
 QUESTIONS = (
     "sex, hours, salary",
@@ -71,11 +73,8 @@ def people(matched: float) -> Counts:
     return table
 
 
-def releases(matched: float, runs: int, seed: int = 7, kept: float = 0.5) -> Iterator[Estimate]:
-    table = people(matched)
-    design = design_for(table, N, kept)
-    for counts in simulated_counts(table, design, runs, np.random.default_rng(seed)):
-        yield Estimate(domain=DOMAIN, design=design, counts=counts)
+def releases(matched: float, runs: int, seed: int = 7, kept: float = 0.5) -> list[Estimate]:
+    return releases_of(people(matched), DOMAIN, N, kept, runs, np.random.default_rng(seed))
 
 
 def asked(question: str, table: TableEstimate) -> Analysis:
@@ -202,9 +201,7 @@ def test_numbers_that_were_rounded_have_honest_intervals() -> None:
     for _ in range(200):
         symbols = np.where(here, below + (rng.random(n) < way), 3)
         table = np.bincount(4 * sex + symbols, minlength=8).reshape(2, 4)
-        design = design_for(table, n, 0.9)
-        (counts,) = simulated_counts(table, design, 1, rng)
-        released = Estimate(domain=study.domain(("sex", "hours")), design=design, counts=counts)
+        (released,) = releases_of(table, study.domain(("sex", "hours")), n, 0.9, 1, rng)
         for what, numbers_of in true.items():
             found = asked(f"{what} of hours by sex", among_present(released, study))
             inside[what] += ((found.low <= numbers_of) & (numbers_of <= found.high)).tolist()
@@ -244,25 +241,18 @@ def test_independence_among_those_present_is_rejected_as_often_as_it_says() -> N
     both = np.outer(present.sum(axis=(1, 2)), present.sum(axis=0))
     table[:, :4, :2] = (both / present.sum()).reshape(present.shape)
     table[0, 0, 0] += N - table.sum()
-    design = design_for(table, N, 0.5)
-    counts = simulated_counts(table, design, 400, np.random.default_rng(3))
+    released = releases_of(table, DOMAIN, N, 0.5, 400, np.random.default_rng(3))
     read = parse_question("independence of sex and salary, hours", PRESENT)
-    found = [
-        questions.test_of(
-            read, among_present(Estimate(domain=DOMAIN, design=design, counts=one), STUDY), 0.05
-        ).dependent
-        for one in counts
-    ]
+    found = [questions.test_of(read, among_present(one, STUDY), 0.05).dependent for one in released]
     assert 0.02 <= np.mean(found) <= 0.085
 
 
 def test_nobody_present_is_refused() -> None:
     table = np.zeros(DOMAIN.shape, np.int64)
     table[:, 4, 2] = N // 2
-    design = design_for(table, N, 0.05)
-    (counts,) = simulated_counts(table, design, 1, np.random.default_rng(5))
+    (released,) = releases_of(table, DOMAIN, N, 0.05, 1, np.random.default_rng(5))
     with pytest.raises(InvalidInputError, match="does not tell whether anybody of alice is in the table of bob"):
-        among_present(Estimate(domain=DOMAIN, design=design, counts=counts), STUDY)
+        among_present(released, STUDY)
 
 
 def test_a_table_of_complete_curators_is_itself() -> None:
@@ -272,29 +262,24 @@ def test_a_table_of_complete_curators_is_itself() -> None:
 
 @pytest.mark.parametrize("question", ["sex, hours, salary", "share of salary by sex", "mean of hours by sex"])
 def test_wrong_links_of_those_who_are_present_are_undone(question: str) -> None:
-    share, rng, table = 0.1, np.random.default_rng(9), people(0.5)
+    rng, table = np.random.default_rng(9), people(0.5)
     present = table[:, :4, :2].reshape(2, 8)
     true = asked(question, truth_of(0.5)).estimate
-    errors = LinkageErrors(of=LinkError(share=share, sd=0.0, least=None))
-    owners = {name: STUDY.owner_of(name) for name in NAMES}
     inside = []
     for _ in range(150):
         linked = table.copy()
-        wrong = rng.binomial(present, share)
+        wrong = rng.binomial(present, 0.1)
         others = rng.multinomial(wrong.sum(axis=1), present.sum(axis=0) / present.sum())
         linked[:, :4, :2] = (present - wrong + others).reshape(2, 4, 2)
-        design = design_for(linked, N, 0.5)
-        (counts,) = simulated_counts(linked, design, 1, rng)
-        released = Estimate(domain=DOMAIN, design=design, counts=counts)
-        found = asked(question, corrected(among_present(released, STUDY), errors, owners))
+        (released,) = releases_of(linked, DOMAIN, N, 0.5, 1, rng)
+        found = asked(question, corrected(among_present(released, STUDY), WRONG, OWNERS))
         inside.append((found.low <= true) & (true <= found.high))
     assert 0.92 <= np.mean(inside) <= 0.985
 
 
 def test_totals_where_links_are_undone_are_refused() -> None:
     (released,) = releases(0.5, 1)
-    errors = LinkageErrors(of=LinkError(share=0.1, sd=0.0, least=None))
-    found = corrected(among_present(released, STUDY), errors, {name: STUDY.owner_of(name) for name in NAMES})
+    found = corrected(among_present(released, STUDY), WRONG, OWNERS)
     with pytest.raises(InvalidInputError, match="not corrected for wrong links where people may be absent"):
         asked("total of salary=high", found)
     assert "are in the table of bob" in found.remarks[0]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.researcher.survival.test_survival import patients, some, without_noise
+from tests.worlds.domains import domain_of
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
@@ -177,16 +178,8 @@ def test_same_input_gives_the_same_bytes() -> None:
 
 def test_it_says_what_was_released_and_which_number_is_biased() -> None:
     text = Page(made_page()).text
-    for part in (
-        "r-42",
-        "9,000",
-        "2,000 (22.2% of n)",
-        "12 = 3 \N{MULTIPLICATION SIGN} 2 \N{MULTIPLICATION SIGN} 2",
-        "0.25",
-        "37",
-        "1",
-        "2026-01-02",
-    ):
+    cells = "12 = 3 \N{MULTIPLICATION SIGN} 2 \N{MULTIPLICATION SIGN} 2"
+    for part in ("r-42", "9,000", "2,000 (22.2% of n)", cells, "2026-01-02"):
         assert part in text
     assert re.search(r"raw estimate takes the average.*?It is unbiased", text, re.DOTALL)
     assert re.search(r"projected value.*?It is\s+biased", text, re.DOTALL)
@@ -250,10 +243,9 @@ def test_one_attribute_alone_needs_no_pairs() -> None:
 
 
 def test_labels_go_on_in_the_next_line_and_are_cut_where_they_are_longest() -> None:
-    attributes = (Attribute(name="a", categories=("x" * 100, "short")), Attribute(name="b", categories=("y" * 20,)))
     mechanism = GammaDiagonal(cells=2, replacement=2**62)
     design = ReleaseDesign(population=10, sample=4, mechanism=mechanism)
-    estimate = Estimate(domain=Domain(attributes=attributes), design=design, counts=np.array([3, 1]))
+    estimate = Estimate(domain=domain_of(a=("x" * 100, "short"), b=("y" * 20,)), design=design, counts=np.array([3, 1]))
     label = cell_label(estimate, 0)
     assert label.replace("\n", " ") == "x" * 60 + " " + "x" * 40 + " · " + "y" * 20
     narrow = cell_label(estimate, 0, 20)

@@ -118,11 +118,8 @@ def test_an_unknown_release(store: ResearcherStore, make_request: Make) -> None:
     for name in (OTHER, "wages", ""):
         with pytest.raises(NotFoundError, match="no such release"):
             store.release(name)
-
-
-def test_an_unknown_label_is_answered_with_the_nearest(store: ResearcherStore, make_request: Make) -> None:
-    store.start(make_request(), "wages", 100)
-    with pytest.raises(NotFoundError, match=r"no such release\. Did you mean 'wages'\? `veiltab"):
+    store.start(make_request(release_id=THIRD), "wages", 100)
+    with pytest.raises(NotFoundError, match=r"Did you mean 'wages'\?"):
         store.release("wage")
 
 
@@ -147,18 +144,6 @@ def test_what_is_known_outlives_the_process(tmp_path: Path, study: Study, make_r
     assert read.receipts == receipts
     assert (read.seconds, read.bytes) == ({"a": 1.0, "b": 3.0}, {"x -> y": 1, 'it\'s "z"': 2})
     again.close()
-
-
-def test_every_file_of_a_release_has_its_own_place(store: ResearcherStore) -> None:
-    places = {
-        store.files.noisy_column(ID, "sex"),
-        store.files.noisy_column(ID, "age"),
-        store.files.noisy_column(OTHER, "sex"),
-        store.files.one_time_pad(ID, "sex"),
-        store.files.histogram(ID),
-        store.files.histogram(OTHER),
-    }
-    assert len(places) == 6
 
 
 FILES = ("sex.noisy", "sex.noisy.tmp", "sex.pad", "sex.pad.tmp", "sex.rows", "histogram.bin", "histogram.bin.tmp")
@@ -204,11 +189,6 @@ def test_at_the_start_rows_pads_and_what_a_crash_left_are_deleted(
     assert names(folder / OTHER) == ["age.noisy"]
     assert names(folder / THIRD) == ["histogram.bin"]
     store.delete_leftovers()
-
-
-def test_a_store_without_releases_has_no_leftovers(store: ResearcherStore) -> None:
-    store.delete_leftovers()
-    assert store.releases() == ()
 
 
 def test_a_release_is_read_without_any_accounting(

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from tests.rooms import DEMO, SOURCE, rooms
-from veiltab.common.core.domain import Attribute, Domain
+from tests.worlds.domains import domain_of
+from veiltab.common.core.domain import Attribute
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.texts.cells import plain_cell
 from veiltab.common.errors import InvalidInputError
@@ -24,12 +25,7 @@ ROWS = ["estimate_rows", "se_rows", "low_rows", "high_rows", "noisy_count"]
 
 
 def make_estimate(first: str = "smoker", second: str = "town") -> Estimate:
-    domain = Domain(
-        attributes=(
-            Attribute(name=first, categories=("yes", "no")),
-            Attribute(name=second, categories=("Zürich", 'a "quoted", one', "b\nc")),
-        )
-    )
+    domain = domain_of(**{first: ("yes", "no"), second: ("Zürich", 'a "quoted", one', "b\nc")})
     design = ReleaseDesign(population=1000, sample=100, mechanism=GammaDiagonal(cells=6, replacement=2**62))
     return Estimate(domain=domain, design=design, counts=COUNTS, study_digest=DIGEST)
 
@@ -144,7 +140,7 @@ PLAIN = ("-5", "+5", "-0.25", "1+2", "a=b")
 
 def test_no_text_of_a_csv_is_a_formula_and_numbers_stay_numbers(tmp_path: Path) -> None:
     texts = (*FORMULAS, *PLAIN)
-    domain = Domain(attributes=(Attribute(name="text", categories=texts),))
+    domain = domain_of(text=texts)
     design = ReleaseDesign(population=1000, sample=60, mechanism=GammaDiagonal(cells=12, replacement=2**62))
     counts = np.array([60, *[0] * 11])
     frame = to_frame(Estimate(domain=domain, design=design, counts=counts))

@@ -5,7 +5,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.domain import Attribute, Domain
+from tests.worlds.domains import domain_of
+from veiltab.common.core.domain import Domain
 from veiltab.common.core.mechanism import UNIT, GammaDiagonal
 from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign
 
@@ -20,21 +21,10 @@ ADULT = np.array(
 
 EDUCATION_BY_SALARY = ADULT.reshape(3, 2, 2, 2).sum(axis=(1, 2))
 
-DOMAIN = Domain(
-    attributes=(
-        Attribute(name="education", categories=("low", "mid", "high")),
-        Attribute(name="salary", categories=("less", "more")),
-    )
+ADULT_DOMAIN = domain_of(
+    education=("low", "mid", "high"), marital=("married", "single"), sex="mf", salary=("less", "more")
 )
-
-ADULT_DOMAIN = Domain(
-    attributes=(
-        DOMAIN.attributes[0],
-        Attribute(name="marital", categories=("married", "single")),
-        Attribute(name="sex", categories=("m", "f")),
-        DOMAIN.attributes[1],
-    )
-)
+DOMAIN = ADULT_DOMAIN.subset(["education", "salary"])
 
 REGIMES = {
     "a sample of 3,300 at epsilon 1": (3300, 0.55),
@@ -64,11 +54,17 @@ def simulated_counts(
     return counts
 
 
+def releases_of(  # noqa: PLR0913, PLR0917 - a table and a design
+    table: NDArray[np.int64], domain: Domain, sample: int, retention: float, runs: int, rng: np.random.Generator
+) -> list[Estimate]:
+    """Return the estimates of releases of one design."""
+    design = design_for(table, sample, retention)
+    return [Estimate(domain=domain, design=design, counts=row) for row in simulated_counts(table, design, runs, rng)]
+
+
 def simulated(table: NDArray[np.int64], domain: Domain, regime: str, *, runs: int, seed: int) -> list[Estimate]:
     """Return the estimates of many releases in one of REGIMES."""
-    design = design_for(table, *REGIMES[regime])
-    counts = simulated_counts(table, design, runs, np.random.default_rng(seed))
-    return [Estimate(domain=domain, design=design, counts=row) for row in counts]
+    return releases_of(table, domain, *REGIMES[regime], runs, np.random.default_rng(seed))
 
 
 def exact(table: NDArray[np.int64], domain: Domain) -> Estimate:

@@ -17,7 +17,7 @@ from tests.researcher.analysis.simulated import (
     exact,
     simulated,
 )
-from veiltab.common.core.domain import Attribute, Domain
+from tests.worlds.domains import domain_of
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.planning import FEW_ROWS
 from veiltab.researcher.analysis.comparisons import compare, conditional_shares, contrasts
@@ -90,7 +90,7 @@ def test_groups_are_compared_with_the_reference_and_not_the_reference_with_them(
 def test_a_difference_between_groups_has_the_variance_of_the_delta_method_with_all_covariances() -> None:
     # So many respondents that the delta method is exact enough, and so much noise that the groups are correlated.
     table = 10**10 * np.array([[9, 1], [8, 2]])
-    domain = Domain(attributes=(Attribute(name="group", categories=("a", "b")), DOMAIN.attributes[1]))
+    domain = domain_of(group="ab", salary=("less", "more"))
     design = design_for(table, int(table.sum()), 0.05)
     expected = np.rint(design.sample * (0.05 * table.reshape(-1) / table.sum() + 0.95 / 4)).astype(np.int64)
     estimate = Estimate(domain=domain, design=design, counts=expected)
@@ -206,6 +206,6 @@ def test_impossible_questions_are_refused() -> None:
         compare(one, replace(other, confidence=0.9))
     with pytest.raises(InvalidInputError, match="one release has education, salary, the other salary"):
         compare(one, other.marginal(["salary"]))
-    renamed = Domain(attributes=(DOMAIN.attributes[0], Attribute(name="salary", categories=("more", "less"))))
+    renamed = domain_of(education=("low", "mid", "high"), salary=("more", "less"))
     with pytest.raises(InvalidInputError, match="different categories"):
         compare(one, replace(other, domain=renamed))

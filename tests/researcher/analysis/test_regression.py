@@ -6,7 +6,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from tests.researcher.analysis.simulated import ADULT, ADULT_DOMAIN, exact, simulated
-from veiltab.common.core.domain import Attribute, Domain
+from tests.worlds.domains import domain_of
+from veiltab.common.core.domain import Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.formula import Formula, design_matrix, parse_formula
@@ -60,9 +61,7 @@ def test_without_noise_the_interval_is_that_of_the_sandwich_of_single_rows() -> 
 
 def test_a_saturated_log_linear_model_is_the_table() -> None:
     table = np.array([[400, 100], [200, 300]])
-    domain = Domain(
-        attributes=tuple(Attribute(name=name, categories=(f"{name}0", f"{name}1")) for name in ("first", "second"))
-    )
+    domain = domain_of(first=("first0", "first1"), second=("second0", "second1"))
     estimate = exact(table, domain)
     found = regress(estimate, "~ first * second")
     log = np.log(table / 1000)
@@ -111,13 +110,7 @@ def test_a_model_s_table_gives_coefficients_without_intervals() -> None:
         assert set(found.notes) == {NO_INTERVAL}
 
 
-ODD = Domain(
-    attributes=(
-        Attribute(name="a", categories=("<=50K", ">50K", "<=5")),
-        Attribute(name="a + b", categories=("x|y", "x", "y ~ z")),
-        Attribute(name="wage", categories=("low", "high")),
-    )
-)
+ODD = domain_of(**{"a": ("<=50K", ">50K", "<=5"), "a + b": ("x|y", "x", "y ~ z"), "wage": ("low", "high")})
 
 
 @pytest.mark.parametrize(
@@ -166,6 +159,6 @@ def test_formulas_that_do_not_parse_are_refused(text: str, message: str) -> None
 
 
 def test_a_model_that_fills_the_memory_is_refused() -> None:
-    large = Domain(attributes=tuple(Attribute(name=f"x{i}", categories=tuple(map(str, range(60)))) for i in range(3)))
+    large = domain_of(60, 60, 60)
     with pytest.raises(InvalidInputError, match="too large"):
-        design_matrix(parse_formula("~ x0 * x1 * x2", large), large)
+        design_matrix(parse_formula("~ a * b * c", large), large)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from tests.researcher.analysis.simulated import DOMAIN, EDUCATION_BY_SALARY, exact, simulated
-from veiltab.common.core.domain import Attribute, Domain
+from tests.worlds.domains import domain_of
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.analysis.result import CANNOT_BE_SAID, NO_LOWER_LIMIT, NO_UPPER_LIMIT, Analysis
@@ -18,12 +18,7 @@ from veiltab.researcher.estimates.pooling import pooled
 from veiltab.researcher.estimates.table import write
 
 NASTY = "<script>alert('$x$')</script>"
-HOSTILE = Domain(
-    attributes=(
-        Attribute(name=NASTY, categories=("low", "mid", "<b>high</b>")),
-        Attribute(name="estimate", categories=("less", "=1+1")),
-    )
-)
+HOSTILE = domain_of(**{NASTY: ("low", "mid", "<b>high</b>"), "estimate": ("less", "=1+1")})
 MADE = Analysis(
     title="made",
     labels={"coefficient": ("a", "b", "c", "d", "e")},

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.researcher.analysis.simulated import EDUCATION_BY_SALARY, REGIMES, design_for, simulated_counts
-from veiltab.common.core.domain import Attribute, Domain
+from tests.researcher.analysis.simulated import EDUCATION_BY_SALARY, REGIMES, design_for, releases_of, simulated_counts
+from tests.worlds.domains import domain_of
 from veiltab.common.core.mechanism import invert
 from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.analysis.contrasts import Contrast, contrast_interval, contrast_values
@@ -45,15 +45,8 @@ SPARSE = np.array([[400, 60, 20, 10, 5, 3, 2, 0], [300, 100, 60, 20, 10, 5, 5, 0
 
 
 def sparse_estimates(runs: int) -> list[Estimate]:
-    domain = Domain(
-        attributes=(
-            Attribute(name="group", categories=tuple("abc")),
-            Attribute(name="part", categories=tuple("ijklmnop")),
-        )
-    )
-    design = design_for(SPARSE, 2000, 0.35)
-    counts = simulated_counts(SPARSE, design, runs, np.random.default_rng(4))
-    return [Estimate(domain=domain, design=design, counts=row) for row in counts]
+    domain = domain_of(group="abc", part="ijklmnop")
+    return releases_of(SPARSE, domain, 2000, 0.35, runs, np.random.default_rng(4))
 
 
 def sparse_shares(runs: int) -> Shares:

@@ -51,17 +51,8 @@ def test_sdmx_has_codes_of_the_codebook(reader: Program) -> None:
     found = pd.read_csv(io.BytesIO(reader.ask("/v1/releases/wages/table?format=sdmx-csv").content))
     book = reader.ask("/v1/releases/wages/codebook").json()
     ids = [one["id"] for one in book["dimensions"]]
-    assert list(found.columns) == [
-        "STRUCTURE",
-        "STRUCTURE_ID",
-        "ACTION",
-        *ids,
-        "OBS_VALUE",
-        "SE",
-        "LOW",
-        "HIGH",
-        "PROJECTED",
-    ]
+    numbers = ["OBS_VALUE", "SE", "LOW", "HIGH", "PROJECTED"]
+    assert list(found.columns) == ["STRUCTURE", "STRUCTURE_ID", "ACTION", *ids, *numbers]
     frame = of_wages(reader).frame()
     np.testing.assert_array_equal(found["OBS_VALUE"], frame["estimate"])
     for dimension in book["dimensions"]:
@@ -260,22 +251,9 @@ def test_without_a_token_nothing_but_the_description_is_said(program: Program) -
     assert program.made.calls == []
 
 
-def test_the_partys_own_certificate_is_enough(program: Program) -> None:
-    async def with_certificate(der: bytes) -> int:
-        sent: list[Any] = []
-
-        async def send(message: MutableMapping[str, Any]) -> None:
-            sent.append(message)
-
-        async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": b""}
-
-        scope = {"type": "http", "method": "GET", "path": "/v1/study", "query_string": b"", "headers": []}
-        await program.api(scope | {"state": {"client_certificate": der}}, receive, send)
-        return int(sent[0]["status"])
-
-    assert asyncio.run(with_certificate(OWN)) == 200
-    assert asyncio.run(with_certificate(b"another party's")) == 401
+@pytest.mark.parametrize(("certificate", "status"), [(OWN, 200), (b"another party's", 401)])
+async def test_the_partys_own_certificate_is_enough(program: Program, certificate: bytes, status: int) -> None:
+    assert await asked(program, "/v1/study", state={"client_certificate": certificate}) == status
 
 
 def test_an_analyst_cannot_ask_for_releases(tmp_path: Path) -> None:
@@ -352,8 +330,10 @@ def test_no_more_is_computed_than_a_service_has_room_for(program: Program) -> No
     assert (answer.status_code, answer.json()["where"]) == (400, "rows")
 
 
-async def asked(program: Program, path: str, token: str, *, leaves: asyncio.Event | None = None) -> int:
-    """Ask with a token; return the status. The client leaves once the event is set."""
+async def asked(
+    program: Program, path: str, token: str = "", *, leaves: asyncio.Event | None = None, **scope: object
+) -> int:
+    """Ask, with a token if there is one; return the status. The client leaves once the event is set."""
     sent: list[Any] = []
     requests = [{"type": "http.request", "body": b""}]
 
@@ -365,8 +345,8 @@ async def asked(program: Program, path: str, token: str, *, leaves: asyncio.Even
             await (leaves or asyncio.Event()).wait()
         return requests.pop() if requests else {"type": "http.disconnect"}
 
-    headers = [(b"authorization", b"Bearer " + token.encode())]
-    scope = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": headers}
+    headers = [(b"authorization", b"Bearer " + token.encode())] if token else []
+    scope |= {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": headers}
     await program.api(scope, receive, send)
     return int(sent[0]["status"])
 

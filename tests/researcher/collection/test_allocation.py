@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import LinearConstraint, NonlinearConstraint, minimize
 
+from tests.researcher.frequency.made_tallies import tally_of
 from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.researcher.collection.allocation import (
     LEAST_RATE,
@@ -40,14 +41,9 @@ def first_round(truth: list[list[int]], epsilon: float = 3.0) -> Tally:
     p, q = randomised_response(epsilon, len(truth[0]))
     rows = np.array(truth)
     counts = np.round(rows * float(p) + (rows.sum(axis=1)[:, None] - rows) * float(q)).astype(np.int64)
-    return Tally(
-        counts=counts,
-        reports=rows.sum(axis=1),
-        populations=tuple(rows.sum(axis=1).tolist()),
-        rates=(Fraction(1),) * len(rows),
-        p=p,
-        q=q,
-    )
+    populations = rows.sum(axis=1).tolist()
+    design = RoundDesign(populations=tuple(populations), rates=(Fraction(1),) * len(rows), p=p, q=q)
+    return tally_of(design, counts, populations)
 
 
 TWO = first_round([[8000, 1000, 1000], [200, 2000, 1800]])
@@ -160,29 +156,15 @@ def test_the_ends_of_the_budget() -> None:
 
 def test_a_stratum_without_reports_is_taken_to_be_like_the_others() -> None:
     p, q = randomised_response(2.0, 2)
-    tally = Tally(
-        counts=np.array([[30, 10], [0, 0]]),
-        reports=np.array([40, 0]),
-        populations=(40, 50),
-        rates=(Fraction(1), Fraction(1, 100)),
-        p=p,
-        q=q,
-    )
-    shares = stratum_shares(tally)
+    design = RoundDesign(populations=(40, 50), rates=(Fraction(1), Fraction(1, 100)), p=p, q=q)
+    shares = stratum_shares(tally_of(design, [[30, 10], [0, 0]], [40, 0]))
     np.testing.assert_allclose(shares[0], shares[1])
     np.testing.assert_allclose(shares.sum(axis=1), 1)
 
 
 def test_without_noise_too() -> None:
-    tally = Tally(
-        counts=np.array([[100, 0], [0, 300]]),
-        reports=np.array([100, 300]),
-        populations=(100, 300),
-        rates=(Fraction(1), Fraction(1)),
-        p=Fraction(1),
-        q=Fraction(0),
-    )
-    found = allocate(tally, budget=200)
+    design = RoundDesign(populations=(100, 300), rates=(Fraction(1), Fraction(1)), p=Fraction(1), q=Fraction(0))
+    found = allocate(tally_of(design, [[100, 0], [0, 300]], [100, 300]), budget=200)
     # n_s (1/pi_s - 1) is the same in both strata.
     assert found.variances[0] == pytest.approx(found.variances[1], rel=1e-4)
 
@@ -194,8 +176,5 @@ def test_what_cannot_be_allocated_is_refused(budget: int, message: str) -> None:
 
 
 def test_a_round_without_reports_says_nothing() -> None:
-    nobody = Tally(
-        counts=TWO.counts * 0, reports=TWO.reports * 0, populations=TWO.populations, rates=TWO.rates, p=TWO.p, q=TWO.q
-    )
     with pytest.raises(NotReadyError, match="no node reported"):
-        allocate(nobody, budget=1000)
+        allocate(tally_of(TWO.design, TWO.counts * 0, TWO.reports * 0), budget=1000)

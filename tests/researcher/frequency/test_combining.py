@@ -1,29 +1,24 @@
 """Two rounds together, against weights that are tried one by one and every coin of tiny rounds."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
 import numpy as np
 import pytest
 
+from tests.researcher.frequency.made_tallies import tally_of
 from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.researcher.collection.simulation.simulation import draw_counts
 from veiltab.researcher.frequency.balancing import balance
 from veiltab.researcher.frequency.combining import best_weights, combine, total_variance
 from veiltab.researcher.frequency.design import RoundDesign
 from veiltab.researcher.frequency.estimators import Estimator
-from veiltab.researcher.frequency.tally import Tally
 from veiltab.researcher.frequency.variances import moments
 
 THIRD, HALF = Fraction(1, 3), Fraction(1, 2)
 ONE = RoundDesign(populations=(600, 400), rates=(HALF, Fraction(1, 5)), p=Fraction(3, 4), q=Fraction(1, 8))
 TWO = RoundDesign(populations=(1000,), rates=(Fraction(9, 10),), p=HALF, q=Fraction(1, 4))
-
-
-def tally_of(design: RoundDesign, counts: np.ndarray, reports: np.ndarray) -> Tally:
-    return Tally(
-        counts=counts, reports=reports, populations=design.populations, rates=design.rates, p=design.p, q=design.q
-    )
 
 
 @pytest.mark.parametrize("design", [ONE, TWO])
@@ -93,13 +88,13 @@ def test_a_balanced_sample_holds_what_is_said() -> None:
     # k-RR over three values: every pair of held and reported value, weighed.
     p, q, held = Fraction(3, 5), Fraction(1, 5), np.array([700, 200, 100])
     counts = np.array([[500, 300, 200]])
-    tally = Tally(counts=counts, reports=np.array([1000]), populations=(1000,), rates=(Fraction(1),), p=p, q=q)
-    found = balance(tally, held / 1000)
+    everyone = RoundDesign(populations=(1000,), rates=(Fraction(1),), p=p, q=q)
+    found = balance(tally_of(everyone, counts, [1000]), held / 1000)
     assert (found.each, found.size, found.kept_shares.tolist()) == (200, 600, [0.4, 200 / 300, 1.0])
     law = held[:, None] * np.where(np.eye(3) == 1, float(p), float(q))
     np.testing.assert_allclose(found.value_shares, (law / law.sum(axis=0)).mean(axis=1))
     assert found.value_shares.sum() == pytest.approx(1)
     assert found.bias[0] > 0 > found.bias[2]
-    sets = Tally(counts=counts, reports=np.array([1000]), populations=(1000,), rates=(Fraction(1),), p=HALF, q=THIRD)
+    sets = replace(everyone, p=HALF, q=THIRD)
     with pytest.raises(InvalidInputError, match="does not name one value"):
-        balance(sets, held / 1000)
+        balance(tally_of(sets, counts, [1000]), held / 1000)

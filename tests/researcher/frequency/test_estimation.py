@@ -90,11 +90,9 @@ def test_nothing_to_estimate() -> None:
         estimate(tally(reports=(0, 0)))
 
 
-def test_unknown_estimators_and_confidences_are_refused() -> None:
+def test_unknown_estimators_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="no estimator 'hayek'"):
         estimate(tally(), "hayek")
-    with pytest.raises(InvalidInputError, match="confidence"):
-        estimate(tally(), confidence=95)
 
 
 def test_total_variation() -> None:

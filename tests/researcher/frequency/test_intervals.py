@@ -1,7 +1,6 @@
 """Intervals end where the score test turns, agree with those of a release, and cover as often as they say."""
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from tests.researcher.frequency.made_tallies import tally_of
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
 from veiltab.papers.biswas.rounds import draw_rounds
@@ -25,20 +25,9 @@ HALF, TENTH = Fraction(1, 2), Fraction(1, 10)
 MECHANISM = GammaDiagonal(cells=4, replacement=3 * 2**61)
 
 
-def tally_of(counts: Any, reports: Any, design: RoundDesign) -> Tally:  # noqa: ANN401 - lists or arrays
-    return Tally(
-        counts=np.array(counts),
-        reports=np.array(reports),
-        populations=design.populations,
-        rates=design.rates,
-        p=design.p,
-        q=design.q,
-    )
-
-
 def drawn(truth: NDArray[np.int64], design: RoundDesign, seed: int) -> Tally:
     counts, reports = draw_rounds(truth, design, MECHANISM, 1, np.random.default_rng(seed))
-    return tally_of(counts[0], reports[0], design)
+    return tally_of(design, counts[0], reports[0])
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.5, 0.999))
@@ -59,7 +48,7 @@ def test_ends_are_where_the_test_turns(which: Estimator) -> None:
     # so that the lower or the upper end is a whole count.
     design = RoundDesign.of_mechanism([1000], [HALF], MECHANISM)
     counts = np.array([[260, 120, 60, 60]])
-    tally = tally_of(counts, [500], design)
+    tally = tally_of(design, counts, [500])
     raw = point_estimates(which, counts, np.array([500]), design)
     for held in (640, 730):
         truth = np.array([[held, 1000 - held, 0, 0]])
@@ -74,7 +63,7 @@ def test_strata_end_where_the_test_turns() -> None:
     # Below the estimate the nodes are spread as they were found, above it those to come as all nodes are.
     design = RoundDesign.of_mechanism([1000, 500], [HALF, TENTH], MECHANISM)
     counts, reports = np.array([[60, 200, 120, 120], [20, 10, 10, 10]]), np.array([500, 50])
-    tally = tally_of(counts, reports, design)
+    tally = tally_of(design, counts, reports)
     p, q = design.p, design.q
     found = (counts - float(q) * reports[:, None]) / float(p - q) / np.array([[0.5], [0.1]])
     found = np.clip(found, 0, np.array([[1000], [500]]))
@@ -132,13 +121,13 @@ def test_the_interval_of_c_is_that_of_g_because_its_bias_is_known() -> None:
 def test_impossible_confidence_is_refused(confidence: float) -> None:
     design = RoundDesign.of_mechanism([10], [HALF], MECHANISM)
     with pytest.raises(InvalidInputError, match="confidence"):
-        score_interval(tally_of([[1, 0, 0, 1]], [2], design), Estimator.HAJEK, confidence)
+        score_interval(tally_of(design, [[1, 0, 0, 1]], [2]), Estimator.HAJEK, confidence)
 
 
 def test_a_single_report_gives_a_very_wide_interval() -> None:
     for rates in ((TENTH, TENTH), (TENTH, HALF)):
         design = RoundDesign.of_mechanism([10, 10], rates, MECHANISM)
-        tally = tally_of([[1, 0, 0, 0], [0, 0, 0, 0]], [1, 0], design)
+        tally = tally_of(design, [[1, 0, 0, 0], [0, 0, 0, 0]], [1, 0])
         for which in Estimator:
             low, high = score_interval(tally, which, 0.95)
             assert np.isfinite([low, high]).all()
@@ -160,7 +149,7 @@ def test_rare_values_of_a_stratum_that_hardly_reports_are_covered() -> None:
     counts, reports = draw_rounds(truth, design, quiet, ROUNDS, np.random.default_rng(12))
     for which in WEIGHTED:
         ends = [
-            score_interval(tally_of(one, heard, design), which, 0.95)
+            score_interval(tally_of(design, one, heard), which, 0.95)
             for one, heard in zip(counts, reports, strict=True)
         ]
         covered = np.mean([(low <= truth.sum(axis=0)) & (truth.sum(axis=0) <= high) for low, high in ends], axis=0)

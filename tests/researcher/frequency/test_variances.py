@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from tests.researcher.frequency.made_tallies import tally_of
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
 from veiltab.papers.biswas.rounds import draw_rounds
@@ -54,6 +55,10 @@ class Small:
                 supports[s] += state or 0
                 reports[s] += state is not None
             yield chance, tuple(supports), tuple(reports)
+
+    def tally(self, supports: Sequence[int], reports: Sequence[int]) -> Tally:
+        """Return what is counted in one outcome, for the one value that it is about."""
+        return tally_of(self.design, [[held] for held in supports], reports)
 
 
 def randomised_response(values: int, nodes: Sequence[tuple[int, ...]], *rates: Fraction) -> Small:
@@ -147,25 +152,12 @@ def test_point_estimates_are_the_formulas(estimator: Estimator, small: Small) ->
             assert found == pytest.approx(float(formula(estimator, small, supports, reports)), rel=1e-12, abs=1e-12)
 
 
-def tally_of(small: Small, supports: Sequence[int], reports: Sequence[int]) -> Tally:
-    """What is counted in one outcome, for the one value that it is about."""
-    design = small.design
-    return Tally(
-        counts=np.array([[held] for held in supports]),
-        reports=np.array(reports),
-        populations=design.populations,
-        rates=design.rates,
-        p=design.p,
-        q=design.q,
-    )
-
-
 @pytest.mark.parametrize("small", SMALL)
 @pytest.mark.parametrize("estimator", LINEAR)
 def test_estimated_variances_are_unbiased_and_never_negative(estimator: Estimator, small: Small) -> None:
     mean = 0.0
     for chance, supports, reports in small.outcomes(0):
-        estimated = float(variance_estimate(tally_of(small, supports, reports), estimator)[0])
+        estimated = float(variance_estimate(small.tally(supports, reports), estimator)[0])
         assert estimated >= 0
         mean += float(chance) * estimated
     assert mean == pytest.approx(float(enumerated(estimator, small, 0)[1]), rel=1e-11, abs=1e-13)
@@ -176,7 +168,7 @@ def test_hajeks_estimated_variance_is_unbiased_given_the_number_of_reports(small
     groups: dict[int, list[tuple[Fraction, Fraction, float]]] = {}
     for chance, supports, reports in small.outcomes(0):
         if sum(reports) > 1 and chance:
-            estimated = float(variance_estimate(tally_of(small, supports, reports), Estimator.HAJEK)[0])
+            estimated = float(variance_estimate(small.tally(supports, reports), Estimator.HAJEK)[0])
             assert estimated >= 0
             point = formula(Estimator.HAJEK, small, supports, reports)
             groups.setdefault(sum(reports), []).append((chance, point, estimated))
@@ -192,7 +184,7 @@ def test_hajeks_estimated_variance_is_unbiased_given_the_number_of_reports(small
 def test_one_report_does_not_tell_its_error() -> None:
     small = SMALL[1]
     exact = moments(Estimator.HAJEK, small.truth, small.design).variance[0]
-    assert variance_estimate(tally_of(small, [1], [1]), Estimator.HAJEK)[0] > exact
+    assert variance_estimate(small.tally([1], [1]), Estimator.HAJEK)[0] > exact
 
 
 def test_hajeks_estimated_variance_under_rates_that_differ() -> None:
@@ -200,25 +192,10 @@ def test_hajeks_estimated_variance_under_rates_that_differ() -> None:
     mechanism = GammaDiagonal(cells=3, replacement=3 * 2**61)
     design = RoundDesign.of_mechanism(truth.sum(axis=1).tolist(), rates, mechanism)
     counts, reports = draw_rounds(truth, design, mechanism, 400, np.random.default_rng(5))
-    estimated = [
-        variance_estimate(
-            Tally(counts=one, reports=heard, populations=design.populations, rates=rates, p=design.p, q=design.q),
-            Estimator.HAJEK,
-        )
-        for one, heard in zip(counts, reports, strict=True)
-    ]
+    tallies = [tally_of(design, *drawn) for drawn in zip(counts, reports, strict=True)]
+    estimated = [variance_estimate(tally, Estimator.HAJEK) for tally in tallies]
     # Each is right to a fifth, so their mean to a hundredth; the linearisation to a few.
     np.testing.assert_allclose(np.mean(estimated, axis=0), moments(Estimator.HAJEK, truth, design).variance, rtol=0.05)
-
-
-def test_theorem_2_1_says_how_c_is_biased() -> None:
-    design = RoundDesign(populations=(1000,), rates=(Fraction(1, 5),), p=HALF, q=TENTH)
-    truth = np.array([[700, 300, 0]])
-    found = moments(Estimator.C, truth, design)
-    expected = 0.2 * truth[0] - 1000 * 0.1 * 0.8 / 0.4
-    np.testing.assert_allclose(found.bias, expected - truth[0], rtol=1e-12)
-    everyone = RoundDesign(populations=(1000,), rates=(Fraction(1),), p=HALF, q=TENTH)
-    np.testing.assert_allclose(moments(Estimator.C, truth, everyone).bias, 0, atol=1e-12)
 
 
 PROBABILITIES = st.fractions(0, 1, max_denominator=1000)

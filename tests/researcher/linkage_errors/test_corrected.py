@@ -16,6 +16,7 @@ from tests.researcher.linkage_errors.made_links import (
     relinked,
     undone,
 )
+from tests.worlds.domains import domain_of
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
@@ -264,9 +265,7 @@ def test_moments_of_several_tables_take_the_same_ends() -> None:
 
 def test_a_table_too_large_is_refused_and_a_part_of_it_is_not() -> None:
     sizes = {"age": 100, "wage": 50}
-    domain = Domain(
-        attributes=tuple(Attribute(name=name, categories=tuple(map(str, range(size)))) for name, size in sizes.items())
-    )
+    domain = domain_of(**{name: tuple(map(str, range(size))) for name, size in sizes.items()})
     counts = np.full(5000, 4)
     design = ReleaseDesign(population=20_000, sample=20_000, mechanism=GammaDiagonal.from_gamma(5000, Fraction(200)))
     large = Estimate(domain=domain, design=design, counts=counts)

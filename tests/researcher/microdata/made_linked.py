@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from tests.researcher.made_status import made_status
-from veiltab.common.core.domain import Attribute, Domain
+from tests.worlds.domains import domain_of
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import ReleaseSpec, TablePlan
@@ -21,13 +21,11 @@ from veiltab.researcher.status.release_status import Status
 
 PEOPLE = 4000
 RELEASE_ID = "ab" * 16
-DOMAIN = Domain(
-    attributes=(
-        Attribute(name="age", categories=("young", "old")),
-        Attribute(name="job", categories=("none", "<b>clerk", "=smith")),
-        Attribute(name="wage", categories=("low", "middle", "high")),
-        Attribute(name="town", categories=("north", "south")),
-    )
+DOMAIN = domain_of(
+    age=("young", "old"),
+    job=("none", "<b>clerk", "=smith"),
+    wage=("low", "middle", "high"),
+    town=("north", "south"),
 )
 PAIRS = tuple(combinations(range(4), 2))
 MECHANISMS = {

@@ -1,13 +1,12 @@
 """The expected error is near the true one, on average over releases: of data that fit a tree, and others."""
 
-from collections.abc import Sequence
 from decimal import Decimal
 from itertools import combinations
 
 import numpy as np
 import pytest
 
-from veiltab.common.core.domain import Attribute, Domain
+from tests.worlds.domains import domain_of
 from veiltab.common.privacy.planning.workload_prices import workload_mechanisms, workload_prices
 from veiltab.common.schemes.without_replacement import WithoutReplacement
 from veiltab.researcher.estimates.estimation import ReleaseDesign
@@ -22,15 +21,7 @@ PEOPLE = 20_000
 SIZES = (3, 4, 2, 5, 3, 2)
 
 
-def domain_of(sizes: Sequence[int]) -> Domain:
-    return Domain(
-        attributes=tuple(
-            Attribute(name=f"a{number}", categories=tuple(map(str, range(size)))) for number, size in enumerate(sizes)
-        )
-    )
-
-
-DOMAIN = domain_of(SIZES)
+DOMAIN = domain_of(*SIZES)
 
 
 def chain() -> Rows:

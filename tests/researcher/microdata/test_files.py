@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.worlds.domains import domain_of
 from veiltab.common.core.domain import ABSENT, Attribute, Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.microdata.files import (
@@ -21,7 +22,7 @@ from veiltab.researcher.microdata.files import (
 )
 
 HOSTILE = ("=1+1", "+cmd|' /C calc'!A0", "@SUM(A1)", '<script>"x"</script>', "a,b\nc", "-5", "unused")
-DOMAIN = Domain(attributes=(Attribute(name="text", categories=HOSTILE), Attribute(name="=sex", categories=("f", "m"))))
+DOMAIN = domain_of(**{"text": HOSTILE, "=sex": "fm"})
 ROWS = np.array([[0, 0], [1, 1], [2, 0], [3, 1], [4, 1], [5, 0]])
 PROVENANCE = {"warning": "no people", "copy": 2, "codebook": {"text": list(HOSTILE)}}
 

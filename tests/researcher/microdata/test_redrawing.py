@@ -6,15 +6,13 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from veiltab.common.core.domain import Attribute, Domain
+from tests.worlds.domains import domain_of
 from veiltab.common.core.mechanism import GammaDiagonal, invert
 from veiltab.researcher.estimates.estimation import ReleaseDesign
 from veiltab.researcher.estimates.uncertainty import covariance
 from veiltab.researcher.microdata.redrawing import redrawn, whole
 
-DOMAIN = Domain(
-    attributes=(Attribute(name="a", categories=("0", "1", "2")), Attribute(name="b", categories=("0", "1")))
-)
+DOMAIN = domain_of(3, 2)
 FRACTIONS = np.array([0.4, 0.05, 0.2, 0.0, 0.3, 0.05])
 
 

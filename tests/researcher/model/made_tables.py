@@ -5,20 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.domain import Attribute, Domain
+from veiltab.common.core.domain import Domain
 from veiltab.researcher.model.measurement import Measurement
 
 Floats = NDArray[np.float64]
-
-
-def domain_of(*sizes: int) -> Domain:
-    """Return a domain of attributes a, b, c, ... of these sizes."""
-    return Domain(
-        attributes=tuple(
-            Attribute(name=name, categories=tuple(map(str, range(size))))
-            for name, size in zip("abcdefghij", sizes, strict=False)
-        )
-    )
 
 
 def log_linear(shape: Sequence[int], cliques: Sequence[Sequence[int]], *, seed: int, strength: float = 1.0) -> Floats:

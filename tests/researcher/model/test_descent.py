@@ -4,7 +4,8 @@ from itertools import combinations, islice
 import numpy as np
 import pytest
 
-from tests.researcher.model.made_tables import Floats, domain_of, log_linear, margin, measured, total_variation
+from tests.researcher.model.made_tables import Floats, log_linear, margin, measured, total_variation
+from tests.worlds.domains import domain_of
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.model.descent import EVERY, tree_path
 from veiltab.researcher.model.junction import JunctionTree, junction_tree

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.researcher.model.made_tables import Floats, domain_of, log_linear, margin, measured, total_variation
+from tests.researcher.model.made_tables import Floats, log_linear, margin, measured, total_variation
+from tests.worlds.domains import domain_of
 from veiltab.researcher.model import raking
 from veiltab.researcher.model.fitting import fit
 from veiltab.researcher.model.mixture import Mixture

@@ -3,7 +3,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from tests.researcher.model.made_tables import Floats, domain_of, log_linear, margin, measured, total_variation
+from tests.researcher.model.made_tables import Floats, log_linear, margin, measured, total_variation
+from tests.worlds.domains import domain_of
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.model.choosing import chosen_tables, graph_of, scores_of
 from veiltab.researcher.model.fitting import fit

@@ -9,7 +9,8 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from tests.researcher.model.made_tables import domain_of, log_linear, measured, total_variation
+from tests.researcher.model.made_tables import log_linear, measured, total_variation
+from tests.worlds.domains import domain_of
 from veiltab.researcher.model.descent import EVERY, tree_path
 from veiltab.researcher.model.junction import junction_tree
 from veiltab.researcher.model.measurement import tables_of

@@ -1,16 +1,11 @@
 import numpy as np
 import pytest
 
-from veiltab.common.core.domain import Attribute, Domain
+from tests.worlds.domains import domain_of
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.model.measurement import Measurement, one_way, tables_of
 
-DOMAIN = Domain(
-    attributes=tuple(
-        Attribute(name=name, categories=tuple(str(i) for i in range(size)))
-        for name, size in (("a", 2), ("b", 3), ("c", 4))
-    )
-)
+DOMAIN = domain_of(2, 3, 4)
 
 
 def measured(*names: str, seed: int = 0, weight: float = 1.0) -> Measurement:

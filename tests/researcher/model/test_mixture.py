@@ -3,7 +3,8 @@ from itertools import combinations, islice
 import numpy as np
 import pytest
 
-from tests.researcher.model.made_tables import Floats, domain_of, margin, measured, total_variation
+from tests.researcher.model.made_tables import Floats, margin, measured, total_variation
+from tests.worlds.domains import domain_of
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.model import mixture
 from veiltab.researcher.model.measurement import tables_of

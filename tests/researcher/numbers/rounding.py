@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.researcher.analysis.simulated import design_for, simulated_counts
+from tests.researcher.analysis.simulated import releases_of
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.researcher.estimates.estimation import Estimate
 
@@ -69,6 +69,4 @@ def estimates(people: Mapping[str, Column], sample: int, kept: float, runs: int,
     for _ in range(runs):
         cells = np.ravel_multi_index([column.symbols(rng) for column in people.values()], domain.shape)
         table = np.bincount(cells, minlength=domain.cells).reshape(domain.shape)
-        design = design_for(table, sample, kept)
-        (counts,) = simulated_counts(table, design, 1, rng)
-        yield Estimate(domain=domain, design=design, counts=counts)
+        yield from releases_of(table, domain, sample, kept, 1, rng)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.researcher.analysis.simulated import design_for, exact, simulated_counts
+from tests.researcher.analysis.simulated import exact, releases_of
+from tests.worlds.domains import domain_of
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.contrasts import Contrast
@@ -13,20 +14,13 @@ from veiltab.researcher.numbers.linear import linear
 from veiltab.researcher.numbers.means import mean_contrasts, means, means_by_each, sums
 
 HOURS = (10.0, 20.0, 40.0, 60.0)
-DOMAIN = Domain(
-    attributes=(
-        Attribute(name="sex", categories=("m", "f")),
-        Attribute(name="hours", categories=("10", "20", "40", "60")),
-    )
-)
+DOMAIN = domain_of(sex="mf", hours=("10", "20", "40", "60"))
 TABLE = np.array([[300, 700, 3000, 1000], [900, 1600, 2200, 300]])
 TRUE_MEANS = TABLE @ HOURS / TABLE.sum(axis=1)
 
 
 def releases(sample: int, kept: float, runs: int) -> list[Estimate]:
-    design = design_for(TABLE, sample, kept)
-    counts = simulated_counts(TABLE, design, runs, np.random.default_rng(8))
-    return [Estimate(domain=DOMAIN, design=design, counts=row) for row in counts]
+    return releases_of(TABLE, DOMAIN, sample, kept, runs, np.random.default_rng(8))
 
 
 def test_of_the_table_itself() -> None:
@@ -52,11 +46,9 @@ def test_differences_and_ratios_of_the_table_itself() -> None:
 
 
 def test_a_model_with_one_attribute_is_the_difference_of_its_means() -> None:
-    domain = Domain(attributes=(Attribute(name="sex", categories=("m", "f", "d")), DOMAIN.attributes[1]))
+    domain = domain_of(sex="mfd", hours=("10", "20", "40", "60"))
     table = np.concatenate([TABLE, [[200, 300, 100, 50]]])
-    design = design_for(table, 5000, 0.5)
-    (counts,) = simulated_counts(table, design, 1, np.random.default_rng(5))
-    one = Estimate(domain=domain, design=design, counts=counts)
+    (one,) = releases_of(table, domain, 5000, 0.5, 1, np.random.default_rng(5))
     model, apart = linear([one], "hours ~ sex"), mean_contrasts(one, Contrast.DIFFERENCE, "hours", ["sex"])
     for of_model, of_means in zip(*((a.estimate, a.low, a.high) for a in (model, apart)), strict=True):
         np.testing.assert_allclose(of_model[1:], of_means, rtol=1e-5)
@@ -102,11 +94,10 @@ def test_intervals_of_comparisons_cover(sample: int, kept: float, kind: Contrast
 
 def test_a_group_that_may_be_empty_has_no_mean() -> None:
     table = np.array([[0, 1, 0, 0], [900, 1600, 2200, 300]])
-    design = design_for(table, int(table.sum()), 0.05)
-    counts = simulated_counts(table, design, 20, np.random.default_rng(3))
-    found = [means(Estimate(domain=DOMAIN, design=design, counts=row), "hours", ["sex"]) for row in counts]
+    estimates = releases_of(table, DOMAIN, int(table.sum()), 0.05, 20, np.random.default_rng(3))
+    found = [means(one, "hours", ["sex"]) for one in estimates]
     assert np.mean([np.isnan(one.estimate[0]) for one in found]) > 0.8
-    apart = mean_contrasts(Estimate(domain=DOMAIN, design=design, counts=counts[0]), Contrast.RATIO, "hours", ["sex"])
+    apart = mean_contrasts(estimates[0], Contrast.RATIO, "hours", ["sex"])
     assert np.isnan([apart.estimate, apart.low, apart.high]).all()
     assert not any(np.isnan(one.estimate[1]) for one in found)
 
