@@ -1,19 +1,15 @@
-"""Requests that a person decides about, grants that end, and researchers who get a part."""
+"""Requests that a person decides about."""
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.protocol.chance import agreement, confirmed
+from tests.protocol.chance import agreement
 from tests.protocol.wire import connection, fetch_key
-from tests.protocol.world import ALICE, BOB, RITA, ROSA, Who, World
+from tests.protocol.world import ALICE, BOB, ROSA, Who, World
 from tests.worlds.loops import blocking
 from veiltab.common.errors import DeniedError
-from veiltab.common.release.state import ReleaseState
-from veiltab.curator.progress.progress import APPROVED, HELD
-from veiltab.curator.progress.release_record import GrantDecision
+from veiltab.curator.progress.progress import HELD
 
 
 def wait_until_held(world: World, release_id: str) -> None:
@@ -45,10 +41,11 @@ async def key_of(world: World, researcher: Who, curator: Who, release_id: str, a
 
 
 def test_a_held_request_shows_its_card_and_goes_on_once_a_person_approves(village: World) -> None:
-    options = ("--wait", "--timeout", "5", "--label", village.label(), "--purpose", "who is well")
-    held = village.ask(("region", "health"), *options)
+    options = ("--label", village.label(), "--purpose", "who is well")
+    release_id = village.ask(("region", "health"), *options).data["release"]["id"]
+    wait_until_held(village, release_id)
+    held = village.ask(("region", "health"), *options, "--wait", "--timeout", "5")
     assert held.code == 4
-    release_id = held.data["error"]["where"].removeprefix("release ")
     assert "curator bob: a person decides about health. Run `veiltab curator approve` or `deny`" in held.errors
     request = listed(village, "bob", release_id)
     assert (request["own"], request["purpose"], request["state"]) == ({"health": "held"}, "who is well", "requested")
@@ -62,7 +59,7 @@ def test_a_held_request_shows_its_card_and_goes_on_once_a_person_approves(villag
     assert village.curator_command("approve", "bob", "--release", "0" * 32).code == 2
     approved = village.curator_command("approve", "bob", "--release", release_id)
     assert (approved.code, approved.data["approved"]) == (0, ["health"])
-    again = village.ask(("region", "health"), "--wait", "--timeout", "30", *options[3:])
+    again = village.ask(("region", "health"), *options, "--wait", "--timeout", "30")
     assert (again.code, again.data["release"]["id"], again.data["continued"]) == (0, release_id, True)
     assert village.charges("alice").count(release_id) == village.charges("bob").count(release_id) == 1
     assert village.curator_command("deny", "bob", "--release", release_id, "--reason", "not agreed").code == 2
@@ -84,66 +81,3 @@ def test_a_denied_request_ends_everywhere_and_costs_nothing(village: World) -> N
     for curator, attribute in ((ALICE, "region"), (BOB, "health")):
         with pytest.raises(DeniedError):
             key_of(village, ROSA, curator, release_id, attribute)
-
-
-def test_a_part_is_released_without_what_is_denied(village: World) -> None:
-    names = ("region", "smoker", "faith")
-
-    def partly() -> float:
-        with village.client("rita") as client:
-            asked = client.request(names, epsilon="4", partial=True, label=village.label())
-            status = asked.wait(30)
-            assert status.granted == ("region", "smoker")
-            assert status.spec is not None
-            assert [column.attribute for column in status.spec.columns] == ["region", "smoker"]
-            with pytest.raises(DeniedError, match="not granted"):
-                key_of(village, RITA, BOB, asked.id, "faith")
-            return agreement(asked.estimate(), village.people.counts(("region", "smoker")))
-
-    assert not confirmed(partly)
-    nothing = village.ask(("faith",), "--partial", "--wait", "--timeout", "20", "--label", village.label())
-    assert nothing.code == 3
-
-
-def held_release(world: World, name: str) -> str:
-    """Ask for income, health, region and smoker, wait until Bob holds it, and return its id."""
-    with world.client(name) as client:
-        asked = client.request(("region", "income", "smoker", "health"), epsilon="4", label=world.label())
-    wait_until_held(world, asked.id)
-    return asked.id
-
-
-def rows_until(world: World, name: str, release_id: str, wanted: Callable[[ReleaseState], bool]) -> ReleaseState:
-    """Wait for a state of a researcher's release."""
-    with world.client(name) as client:
-        for _ in range(300):
-            state = client.status(release_id).state
-            if wanted(state):
-                return state
-            time.sleep(0.05)
-    raise AssertionError(state)
-
-
-def test_an_expired_grant_gives_no_key_and_alices_columns_alone_are_read(village: World) -> None:
-    def partly() -> float:
-        release_id = held_release(village, "rita")
-        with village.store("bob") as store:
-            # The grant is over before the key can be fetched; the column is in the release all the same.
-            store.connection.execute(
-                "UPDATE decision SET expires = 1 WHERE release_id = ? AND attribute = 'income'", [release_id]
-            )
-            over = GrantDecision(attribute="health", verdict=APPROVED, expires=1, decided_by="person")
-            store.decisions.decide(release_id, (over,))
-        assert rows_until(village, "rita", release_id, lambda state: state.finished) is ReleaseState.READY
-        with village.client("rita") as client:
-            asked = client.release(release_id)
-            spec = asked.status().spec
-            assert spec is not None
-            assert {column.attribute for column in spec.columns} == {"region", "income", "smoker", "health"}
-            assert asked.status().granted == ("region", "smoker")
-            for attribute in ("income", "health"):
-                with pytest.raises(DeniedError, match="the grant has expired"):
-                    key_of(village, RITA, BOB, release_id, attribute)
-            return agreement(asked.estimate(), village.people.counts(("region", "smoker")))
-
-    assert not confirmed(partly)

@@ -6,12 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.protocol.chance import agreement, confirmed
 from tests.protocol.village import FREE
 from tests.protocol.world import BOB, ROSA, World
 from veiltab.common.errors import FailedReleaseError
-from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.receipts.testing import is_right
 
 N, CANARIES = 1500, 600
 
@@ -30,40 +27,6 @@ def kept(world: World, release_id: str) -> list[str]:
     """Return the names of what a desk has of a release."""
     folder: Path = world.local.state_folder(*ROSA) / "releases" / release_id
     return sorted(path.name for path in folder.glob("*"))
-
-
-@pytest.mark.parametrize("sampling", list(Sampling))
-@pytest.mark.parametrize("pad", [Pad.CHACHA20, pytest.param(Pad.OTP, marks=pytest.mark.long)])
-def test_rows_of_data_are_estimated_and_canaries_test_the_server(village: World, sampling: Sampling, pad: Pad) -> None:
-    def release() -> float:
-        with village.client() as client:
-            asked = client.request(
-                FREE,
-                epsilon="4",
-                sampling=sampling,
-                pad=pad,
-                noise_split="0.5",
-                canaries=CANARIES,
-                label=village.label(),
-            )
-            status = asked.wait(40)
-            spec, estimate = status.description().table(0), asked.estimate()
-            assert (spec.population, spec.sample, spec.canaries) == (N, N, CANARIES)
-            assert spec.curator_replacement > 0
-            by_server = sampling is Sampling.SERVER
-            canaries = spec.sample - estimate.design.sample if by_server else CANARIES
-            assert (0 < canaries < CANARIES) or not by_server
-            assert [receipt.curator for receipt in status.receipts] == ["alice", "bob", ""]
-            for receipt in status.receipts:
-                assert receipt.passed
-                assert receipt.canaries == canaries
-                assert receipt.receipt is not None
-                assert is_right(receipt.receipt, spec)
-            village.wait_until(lambda: kept(village, asked.id) == ["certificate", "histogram.bin"])
-            truth = village.people.counts(FREE)
-            return agreement(estimate, truth)
-
-    assert not confirmed(release)
 
 
 def test_commands_choose_the_noise_and_show_the_receipts(village: World) -> None:

@@ -7,13 +7,15 @@ import pytest
 
 from tests.protocol.chance import agreement, confirmed
 from tests.protocol.village import FREE, Rules
-from tests.protocol.world import World, made_world
+from tests.protocol.world import ROSA, World, made_world
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.receipts.testing import is_right
 from veiltab.common.rpc.parties.identity import Role
 
-N = 1500
+N, CANARIES = 1500, 600
+KEPT = {"certificate", "histogram.bin"}
 
 
 def forgotten(world: World, release_id: str, pad: Pad) -> bool:
@@ -32,18 +34,39 @@ def forgotten(world: World, release_id: str, pad: Pad) -> bool:
 @pytest.mark.parametrize("sampling", list(Sampling))
 @pytest.mark.parametrize("pad", list(Pad))
 def test_two_curators_release_the_table_they_share(village: World, sampling: Sampling, pad: Pad) -> None:
+    """Rows of data are estimated, canaries test the server, and the desk keeps counts alone."""
     before = village.charges("alice")
     truth = village.people.counts(FREE)
+    desk = village.local.state_folder(*ROSA) / "releases"
 
     def release() -> float:
         with village.client() as client:
-            asked = client.request(FREE, epsilon="4", sampling=sampling, pad=pad, label=village.label())
-            spec = asked.wait(30).description().table(0)
-            assert (spec.population, spec.sample, spec.cells) == (N, N, 36)
-            assert (spec.sampling, spec.pad, asked.status().granted) == (sampling, pad, FREE)
+            asked = client.request(
+                FREE,
+                epsilon="4",
+                sampling=sampling,
+                pad=pad,
+                noise_split="0.5",
+                canaries=CANARIES,
+                label=village.label(),
+            )
+            status, estimate = asked.wait(40), asked.estimate()
+            spec = status.description().table(0)
+            assert (spec.population, spec.sample, spec.canaries, spec.cells) == (N, N, CANARIES, 36)
+            assert (spec.sampling, spec.pad, status.granted) == (sampling, pad, FREE)
+            assert spec.curator_replacement > 0
+            by_server = sampling is Sampling.SERVER
+            canaries = spec.sample - estimate.design.sample if by_server else CANARIES
+            assert (0 < canaries < CANARIES) or not by_server
+            assert [receipt.curator for receipt in status.receipts] == ["alice", "bob", ""]
+            for receipt in status.receipts:
+                assert (receipt.passed, receipt.canaries) == (True, canaries)
+                assert receipt.receipt is not None
+                assert is_right(receipt.receipt, spec)
             assert village.charges("alice")[-1] == village.charges("bob")[-1] == asked.id
             village.wait_until(lambda: forgotten(village, asked.id, pad))
-            return agreement(asked.estimate(), truth)
+            village.wait_until(lambda: {one.name for one in (desk / asked.id).iterdir()} == KEPT)
+            return agreement(estimate, truth)
 
     assert not confirmed(release)
     assert len(village.charges("alice")) - len(before) in {1, 2}

@@ -5,7 +5,6 @@ import signal
 import socket
 import ssl
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -59,17 +58,20 @@ async def asked(world: World, who: tuple[Role, str]) -> str:
     return ""
 
 
-def serial_shown(world: World) -> int:
-    """Return the serial number of the certificate that the server shows."""
+def serial_shown(world: World) -> int | None:
+    """Return the serial number of the certificate that the server shows; None while it shows none."""
     host, _, port = world.local.endpoint(*CLOUD).rpartition(":")
     folder = world.local.identity_folder(*ROSA)
     context = ssl.create_default_context(cafile=str(folder / "ca.pem"))
     context.load_cert_chain(folder / "rosa.pem", folder / "rosa.key")
-    with (
-        socket.create_connection((host, int(port)), timeout=10) as plain,
-        context.wrap_socket(plain, server_hostname="localhost") as tls,
-    ):
-        shown = tls.getpeercert(binary_form=True)
+    try:
+        with (
+            socket.create_connection((host, int(port)), timeout=10) as plain,
+            context.wrap_socket(plain, server_hostname="localhost") as tls,
+        ):
+            shown = tls.getpeercert(binary_form=True)
+    except OSError:
+        return None
     assert shown is not None
     return party_of_certificate(ssl.DER_cert_to_PEM_cert(shown).encode()).serial
 
@@ -82,22 +84,12 @@ def test_a_party_takes_over_its_renewed_certificate_and_goes_on(world: World) ->
         party = Party(study=local.study.id, role=CLOUD[0], name=CLOUD[1])
         issue_party(local.study, local.folder / "pki", party)
         os.kill(pid, signal.SIGHUP)
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            try:
-                if serial_shown(world) != before:
-                    break
-            except OSError:
-                pass
-            time.sleep(0.1)
-        assert serial_shown(world) != before
+        world.wait_until(lambda: serial_shown(world) not in {before, None}, 60)
         assert "no such release" in asked(world, ROSA)
         # The process is the same, and a certificate that cannot be loaded does not stop it.
         (local.identity_folder(*CLOUD) / "cloud.pem").write_text("nonsense", "utf-8")
         os.kill(pid, signal.SIGHUP)
-        end = time.monotonic() + 30
-        while "does not begin again" not in local.log(*CLOUD).read_text("utf-8") and time.monotonic() < end:
-            time.sleep(0.1)
+        world.wait_until(lambda: "does not begin again" in world.log(CLOUD), 30)
         assert "no such release" in asked(world, ROSA)
 
 
@@ -108,24 +100,21 @@ def test_a_hangup_reloads_the_policy_and_a_broken_one_changes_nothing(world: Wor
         local.wait_for(*curator)
         path = local.policies["alice"]
 
-        def says(words: str) -> bool:
-            end = time.monotonic() + 60
-            while words not in local.log(*curator).read_text("utf-8") and time.monotonic() < end:
-                time.sleep(0.1)
-            return words in local.log(*curator).read_text("utf-8")
+        def wait_for(words: str) -> None:
+            world.wait_until(lambda: words in world.log(curator), 60)
 
-        assert says(f"policy: {path}, rules: 1")
+        wait_for(f"policy: {path}, rules: 1")
         path.write_text('[[rule]]\ndecision = "perhaps"\n', "utf-8")
         os.kill(pid, signal.SIGHUP)
-        assert says("does not begin again: " + str(path))
+        wait_for("does not begin again: " + str(path))
         path.write_text('[[rule]]\ndecision = "deny"\n' * 2, "utf-8")
         served = local.study_path.read_bytes()
         local.study_path.write_bytes(served + b"# Another one.\n")
         os.kill(pid, signal.SIGHUP)
-        assert says("this is not the study file that is served")
+        wait_for("this is not the study file that is served")
         local.study_path.write_bytes(served)
         os.kill(pid, signal.SIGHUP)
-        assert says(f"policy: {path}, rules: 2")
+        wait_for(f"policy: {path}, rules: 2")
         local.wait_for(*curator)
 
 
