@@ -32,13 +32,16 @@ def largest_allowed(low: float, guess: float, top: float, excess: Callable[[floa
 
 
 def _close_in(low: float, below: float, high: float, above: float, excess: Callable[[float], float]) -> float:
-    lower, upper = below, above
+    lower, upper, is_low_new = below, above, False
     while below < -_CLOSE and high - low > _CLOSE * max(abs(low), 1e-3):
-        # The secant, halving the value at an end that stays (Illinois); bisection while one end is at minus infinity.
+        # The secant, halving the value at an end that stays twice (Illinois); bisection while one end is at
+        # minus infinity.
         x = (low * upper - high * lower) / (upper - lower) if lower > -inf else (low + high) / 2
         value = excess(x)
         if value <= 0:
-            low, below, lower, upper = x, value, value, upper / 2
+            upper = upper / 2 if is_low_new else upper
+            low, below, lower, is_low_new = x, value, value, True
         else:
-            high, upper, lower = x, value, lower / 2
+            lower = lower if is_low_new else lower / 2
+            high, upper, is_low_new = x, value, False
     return low

@@ -4,6 +4,7 @@ The tests are those of `noise_tests`. What is planned and what it shows follow f
 laws.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -138,12 +139,9 @@ def server_test(spec: TableSpec) -> ServerTest:
 @lru_cache(maxsize=1024)
 def shown_by(server: GammaDiagonal, sizes: tuple[int, ...], canaries: int) -> ServerTest:
     """Return what so many tested canaries show."""
-
-    def misses(thousandths: int) -> bool:
-        return thousandths > _THOUSAND or not _shows(server, sizes, canaries, Fraction(thousandths, _THOUSAND))
-
-    shown = 0 if misses(0) else _first(misses, 1, _THOUSAND + 1) - 1
-    return ServerTest(canaries=canaries, shown=Fraction(shown, _THOUSAND))
+    shares = [Fraction(thousandths, _THOUSAND) for thousandths in range(_THOUSAND + 1)]
+    missed = bisect_left(shares, 1, key=lambda share: not _shows(server, sizes, canaries, share))
+    return ServerTest(canaries=canaries, shown=shares[max(0, missed - 1)])
 
 
 def _shows(server: GammaDiagonal, sizes: Sequence[int], canaries: int, share: Fraction) -> bool:

@@ -35,6 +35,20 @@ def test_the_largest_gamma_is_found() -> None:
     assert delta_of(gamma) <= DELTA < delta_of(1 + (gamma - 1) * (1 + Fraction(1, 10**5)))
 
 
+@pytest.mark.parametrize("guess", [0.5, 4.0])
+def test_a_root_takes_few_steps(guess: float) -> None:
+    tried: list[float] = []
+
+    def excess(x: float) -> float:
+        tried.append(x)
+        return x**3 - 20
+
+    found = largest_allowed(0.0, guess, 10.0, excess)
+    assert found in tried
+    assert -1e-5 <= found**3 - 20 <= 0
+    assert len(tried) <= 12
+
+
 def test_a_gamma_that_rounding_took_too_far_is_lowered_until_it_is_certified(monkeypatch: pytest.MonkeyPatch) -> None:
     right = calibrated() - 1
 
