@@ -84,10 +84,11 @@ class WatchedText:
         if not self._width and len(rows):  # in a file that quotes all values, none has lines like rows
             header = text[rows[0] : rows[1] if len(rows) > 1 else cut]
             self._width = -1 if header[0] == self._quote else len(self._separator.findall(header)) or -1
-        firsts = np.append(np.searchsorted(lines, rows), len(lines))
-        for place in np.flatnonzero(np.diff(firsts) > 1).tolist():
-            borders = np.append(lines, cut)[firsts[place] : firsts[place + 1] + 1].tolist()
-            self._check_lines(self._rows + place + 1, [text[a:b] for a, b in pairwise(borders)])
+        if len(rows) < len(lines):
+            firsts = np.append(np.searchsorted(lines, rows), len(lines))
+            for place in np.flatnonzero(np.diff(firsts) > 1).tolist():
+                borders = np.append(lines, cut)[firsts[place] : firsts[place + 1] + 1].tolist()
+                self._check_lines(self._rows + place + 1, [text[a:b] for a, b in pairwise(borders)])
         self.lines += len(lines)
         self._rows += len(rows)
         self._kept = text[cut:]
@@ -102,8 +103,9 @@ class WatchedText:
     def _quotes(self, signs: NDArray[np.uint8]) -> tuple[NDArray[np.intp], int | None]:
         """Return where quotes open and close, and where one closes that another sign follows."""
         quotes = np.flatnonzero(signs == self._quote)
-        is_border = np.concatenate([[True], self._is_border[signs], [True]])
-        begins, ends = is_border[quotes], is_border[quotes + 2]
+        before, behind = np.maximum(quotes - 1, 0), np.minimum(quotes + 1, len(signs) - 1)
+        begins = (quotes == 0) | self._is_border.take(signs.take(before))
+        ends = (behind == quotes) | self._is_border.take(signs.take(behind))
         is_first = np.append(np.diff(quotes) == 1, False)[: len(quotes)]  # of two
         is_second = np.append(False, is_first)[: len(quotes)]
         if (begins | is_second)[::2].all() and (ends | is_first)[1::2].all():
