@@ -14,6 +14,7 @@ import pytest
 from tests.common.collection.rounds import round_with
 from tests.common.collection.rounds import study as poll
 from tests.common.observe.collector import collecting
+from tests.server.collection.opened_rounds import running
 from tests.server.publishing import complete
 from veiltab.common.collection.oracles import Category
 from veiltab.common.collection.tokens import token_digest
@@ -151,9 +152,8 @@ def test_a_round_says_how_many_have_reported_and_what_nodes_may_still_be_asked(
         ]
         await asyncio.sleep(0)
         waiting = polling.seen()
-        working = asyncio.create_task(collection.run())
-        await asyncio.gather(*reports, return_exceptions=True)
-        working.cancel()
+        async with running(collection):
+            await asyncio.gather(*reports, return_exceptions=True)
         return waiting, polling.seen()
 
     with collecting() as collector:

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.researcher.analysis.simulated import ADULT, ADULT_DOMAIN, exact, simulated
+from tests.worlds.domains import domain_of
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.deploy.cli import veiltab
@@ -118,7 +119,7 @@ def test_a_hazard_ratio_is_read() -> None:
 
 
 def test_a_longer_name_is_an_attribute() -> None:
-    odd = Domain(attributes=tuple(Attribute(name=one, categories=("1", "2")) for one in ("mean of age", "age", "by")))
+    odd = domain_of(**dict.fromkeys(("mean of age", "age", "by"), "12"))
     assert parse_question("mean of age", odd).attributes == ("mean of age",)
     assert parse_question("mean of age by by", odd).given == ("by",)
     assert parse_question("share of age by by", odd).given == ("by",)

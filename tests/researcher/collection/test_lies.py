@@ -8,6 +8,7 @@ import pytest
 from tests.common.collection.rounds import reports_from, round_with, support_of
 from veiltab.common.collection.oracles import ORACLE_NAMES, Bits, oracle_for
 from veiltab.common.collection.round import EVERYONE, RoundState, RoundStatus, Stratum
+from veiltab.researcher.collection.rounds_client import tally_of
 from veiltab.researcher.collection.text import excess_text, weight_of_a_lie, weight_text
 from veiltab.researcher.frequency.tally import Tally
 
@@ -32,14 +33,7 @@ def tally_with(status: RoundStatus, lies: int) -> Tally:
     randomiser.aggregate(reports_from(randomiser, [0] * (NODES - lies)), counts)
     if lies:
         randomiser.aggregate([randomiser.check(Bits(bits=b"\xff" * (SIZE // 8)))] * lies, counts)
-    return Tally(
-        counts=counts.reshape(1, SIZE),
-        reports=np.array([NODES]),
-        populations=(NODES,),
-        rates=(status.round.strata[0].probability,),
-        p=randomiser.p,
-        q=randomiser.q,
-    )
+    return tally_of(status, counts, tuple(map(str, range(SIZE))))
 
 
 def test_one_lie_under_unary_encoding_counts_for_203_nodes_of_64_categories() -> None:

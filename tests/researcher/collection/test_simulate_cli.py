@@ -16,6 +16,9 @@ SMALL = ("--nodes", "2000", "--distribution", "binomial:9:0.5", "--epsilon", "2"
 FILE = "stratum,population,rate,distribution\nyoung,1200,0.05,binomial:9:0.3\nold,800,0.5,\n"
 
 
+GOOD = "stratum,population,rate\na,10,0.5\n"
+
+
 def invoke(*words: str) -> Result:
     return CliRunner().invoke(veiltab, ["collect", "simulate", *words])
 
@@ -108,11 +111,7 @@ ONE = ("--nodes", "200", "--distribution", "uniform:4")
     ("words", "message"),
     [
         ((*ONE, "--epsilon", "2"), "--rate: this option was not given"),
-        ((*ONE, "--epsilon", "2", "--rate", "0"), "--rate: a rate must be"),
-        ((*ONE, "--epsilon", "2", "--rate", "1.01"), "--rate: a rate must be"),
         ((*ONE, "--epsilon", "2", "--rate", "nan"), "--rate: a rate must be"),
-        ((*ONE, "--epsilon", "0", "--rate", "1"), "--epsilon"),
-        ((*ONE, "--epsilon", "-1", "--rate", "1"), "--epsilon"),
         ((*ONE, "--epsilon", "nan", "--rate", "1"), "--epsilon"),
         ((*ONE, "--epsilon", "1e-30", "--rate", "1"), "no less than 1E-12"),
         ((*ONE, "--rate", "1"), "--epsilon"),
@@ -122,7 +121,6 @@ ONE = ("--nodes", "200", "--distribution", "uniform:4")
         ((*ONE, "--epsilon", "2", "--rate", "1", "--trials", "1"), "--trials"),
         ((*ONE, "--epsilon", "2", "--rate", "1", "--nodes", "0"), "--nodes"),
         ((*ONE, "--epsilon", "2", "--rate", "1", "--plot", "x.pdf"), "one of .svg, .png"),
-        ((*ONE, "--epsilon", "2", "--rate", "1", "--plot", "nowhere/x.svg"), "no such folder"),
         (("--strata", "nowhere.csv", "--epsilon", "2"), "nowhere.csv: the strata cannot be read"),
         ((*ONE, "--epsilon", "2", "--rate", "1e-9"), "had a report"),
     ],
@@ -135,22 +133,13 @@ def test_what_means_nothing_is_refused_by_name(words: tuple[str, ...], message: 
     ("text", "more", "message"),
     [
         ("stratum,population,rate\na,10,\n", (), "line 2, column rate: this stratum has no probability"),
-        ("stratum,population,rate\na,10,0.5\n", (), "--distribution: stratum a has no distribution"),
-        (
-            "stratum,population,rate\na,10,0.5\n",
-            ("--distribution", "uniform:3", "--nodes", "11"),
-            "--nodes: the strata",
-        ),
-        ("stratum,population,rate\na,10,0.5\n", ("--distribution", "uniform:3", "--domain", "2"), "--domain"),
+        (GOOD, (), "--distribution: stratum a has no distribution"),
+        (GOOD, ("--distribution", "uniform:3", "--nodes", "11"), "--nodes: the strata"),
+        (GOOD, ("--distribution", "uniform:3", "--domain", "2"), "--domain"),
+        ("\xff", (), "not UTF-8"),
     ],
 )
 def test_strata_that_do_not_fit_are_refused(tmp_path: Path, text: str, more: tuple[str, ...], message: str) -> None:
     file = tmp_path / "strata.csv"
-    file.write_text(text)
+    file.write_text(text, "latin-1")
     assert message in refused("--strata", str(file), "--epsilon", "2", *more)
-
-
-def test_strata_that_are_not_text_are_refused(tmp_path: Path) -> None:
-    file = tmp_path / "strata.csv"
-    file.write_bytes(b"\xff\xfe\x00")
-    assert "not UTF-8" in refused("--strata", str(file), "--epsilon", "2")

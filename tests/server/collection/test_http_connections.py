@@ -18,6 +18,7 @@ from starlette.responses import Response
 from tests.common.collection.rounds import ID, OTHER_ID, report_to_json
 from tests.common.collection.rounds import study as poll
 from tests.server.collection.https_reports import PATH, REPORTS, rounds_fixture  # noqa: F401 - fixtures
+from tests.server.collection.opened_rounds import running
 from tests.server.collection.test_rounds import TOKENS, opened
 from veiltab.common.collection.oracles import Category
 from veiltab.common.errors import InvalidInputError
@@ -58,14 +59,10 @@ def on_a_port(rounds: RoundKeeper, identity: Path, ask: Callable[[int], None]) -
     """Serve real TLS while another thread asks."""
 
     async def scenario() -> None:
-        counting = asyncio.create_task(rounds.run())
         listener = bound("127.0.0.1:0")
         tls = server_tls(identity / "cloud.pem", identity / "cloud.key")
-        async with serving(Reports(rounds), listener, tls):
+        async with running(rounds), serving(Reports(rounds), listener, tls):
             await asyncio.to_thread(ask, listener.getsockname()[1])
-        counting.cancel()
-        with suppress(asyncio.CancelledError):
-            await counting
 
     before = threading.active_count()
     asyncio.run(scenario())

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from decimal import Decimal
 from itertools import product
 from pathlib import Path
 
@@ -70,18 +69,6 @@ def test_a_round_that_one_closes_is_closed_at_the_other(two: Two) -> None:
     assert first.status(ID).reports == (3, 0)
     with pytest.raises(VeiltabError, match="no longer kept"):
         first.counts(ID)
-
-
-def test_the_budget_is_spent_once(two: Two) -> None:
-    def spend(number: int) -> str:
-        try:
-            two[number % 2].open_round(round_with(round_id=f"{100 + number:032x}", epsilon=Decimal(3)), BUDGET)
-        except VeiltabError as error:
-            return error.reason
-        return ""
-
-    with ThreadPoolExecutor(8) as threads:
-        assert Counter(threads.map(spend, range(8))) == {"": 1, "BUDGET_EXCEEDED": 7}
 
 
 def test_a_database_that_fails_in_the_middle_of_a_batch_counts_nothing_and_spends_nothing(
