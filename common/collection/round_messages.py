@@ -6,53 +6,23 @@ from typing import assert_never
 from veiltab.common.collection.oracles import ORACLE_NAMES, Bits, Category, Hashed, Report, Subset
 from veiltab.common.collection.round import Round, RoundState, Stratum
 from veiltab.common.collection.tokens import TOKEN_BYTES
-from veiltab.common.core.texts.message_fields import text_from_proto, whole_from_proto
+from veiltab.common.core.texts.message_fields import MessageNumbers, same_fields, text_from_proto, whole_from_proto
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.members import MAX_STRATA
 from veiltab.v1 import collection_pb2
 
 _LONGEST_NUMBER = 100
-_STATES = {state: getattr(collection_pb2, f"ROUND_STATE_{state.name}") for state in RoundState}
-_ORACLES: dict[str, collection_pb2.Oracle] = {
-    name: getattr(collection_pb2, f"ORACLE_{name.upper()}") for name in ORACLE_NAMES
-}
-
-
-def state_to_proto(state: RoundState) -> collection_pb2.RoundState:
-    """Encode a state."""
-    encoded: collection_pb2.RoundState = _STATES[state]
-    return encoded
-
-
-def state_from_proto(value: int) -> RoundState:
-    """Decode a state."""
-    for state, number in _STATES.items():
-        if number == value:
-            return state
-    raise InvalidInputError(f"round state {value} is not known here", remedy="Run the same version at every party.")
-
-
-def oracle_to_proto(name: str) -> collection_pb2.Oracle:
-    """Encode the name of an oracle."""
-    return _ORACLES[name]
-
-
-def oracle_from_proto(value: int) -> str:
-    """Decode the name of an oracle."""
-    for name, number in _ORACLES.items():
-        if number == value:
-            return name
-    raise InvalidInputError(f"oracle {value} is not known here", remedy="Run the same version at every party.")
+_STATES = MessageNumbers("round state", {one: getattr(collection_pb2, f"ROUND_STATE_{one.name}") for one in RoundState})
+_ORACLES = MessageNumbers("oracle", {name: getattr(collection_pb2, f"ORACLE_{name.upper()}") for name in ORACLE_NAMES})
+state_to_proto, state_from_proto = _STATES.encode, _STATES.decode
+oracle_to_proto, oracle_from_proto = _ORACLES.encode, _ORACLES.decode
+_AS_THEY_ARE = ("round_id", "study_digest", "researcher", "question", "size")
 
 
 def round_to_proto(spec: Round) -> collection_pb2.Round:
     """Encode a round."""
     return collection_pb2.Round(
-        round_id=spec.round_id,
-        study_digest=spec.study_digest,
-        researcher=spec.researcher,
-        question=spec.question,
-        size=spec.size,
+        **same_fields(spec, _AS_THEY_ARE),
         epsilon=str(spec.epsilon),
         oracle=oracle_to_proto(spec.oracle),
         parameters={name: str(value) for name, value in spec.parameters},
@@ -66,11 +36,7 @@ def round_from_proto(message: collection_pb2.Round) -> Round:
     if len(message.strata) > MAX_STRATA:
         raise InvalidInputError(f"the round has more than {MAX_STRATA} strata", where="strata")
     return Round(
-        round_id=message.round_id,
-        study_digest=message.study_digest,
-        researcher=message.researcher,
-        question=message.question,
-        size=message.size,
+        **same_fields(message, _AS_THEY_ARE),
         epsilon=_decimal(message.epsilon, "epsilon"),
         oracle=oracle_from_proto(message.oracle),
         parameters=tuple(

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from functools import partial
 
+from veiltab.common.core.texts.message_fields import same_fields
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.messages.release_messages import (
@@ -22,6 +23,7 @@ from veiltab.common.rpc.chunks import file_chunks, streamed
 from veiltab.common.rpc.parties.identity import Party
 from veiltab.common.rpc.parties.signing import signed_to_proto
 from veiltab.common.rpc.waiting.changes import Followed, offered_seconds
+from veiltab.curator.peers.calls import SAID
 from veiltab.curator.peers.subscriptions import MOST_ASKED, MOST_FOLLOWED, pace
 from veiltab.curator.progress.release_record import ColumnDigests, Progress
 from veiltab.curator.release.parts import Parts
@@ -277,23 +279,12 @@ def _tested_to_proto(tested: TestedRelease) -> curator_pb2.GetReceiptResponse:
 
 def _progress_to_proto(release_id: str, progress: Progress) -> curator_peer_pb2.ReleaseProgress:
     return curator_peer_pb2.ReleaseProgress(
+        **same_fields(progress, SAID),
         release_id=release_id,
         state=state_to_proto(progress.state),
-        decided=progress.decided,
         granted=sorted(progress.granted),
         denied=sorted(progress.denied),
-        spec_digest=progress.spec_digest or None,
-        reserved=progress.reserved,
-        charged=progress.charged,
-        sample_check=progress.sample_check or None,
-        tested=progress.tested,
         failure=progress.failure,
-        commitment=progress.commitment or None,
-        publication=progress.publication or None,
-        request_digest=progress.request_digest,
-        checkpoint=progress.checkpoint,
-        considered=progress.considered,
-        uploaded=progress.uploaded,
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 import grpc
 
-from veiltab.common.core.texts.message_fields import text_from_proto, words_from_proto
+from veiltab.common.core.texts.message_fields import same_fields, text_from_proto, words_from_proto
 from veiltab.common.errors import InvalidInputError, NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.release.messages.release_messages import MAX_COLUMNS, state_from_proto
 from veiltab.common.release.messages.witness import NONE_SEEN, check_head
@@ -34,6 +34,10 @@ _SHORT_BYTES = 4096
 
 _CALL = 20.0
 """Answers that a call counts for."""
+
+_DIGESTS = ("spec_digest", "sample_check", "commitment", "publication", "request_digest")
+SAID = (*_DIGESTS, "checkpoint", "considered", "decided", "reserved", "charged", "tested", "uploaded")
+"""What a curator says of its progress with a release as it is."""
 
 _LONGEST_CHECKPOINT = 2**14
 _DIGEST_BYTES = 32
@@ -259,27 +263,15 @@ def _progress_from_proto(curator: str, own: frozenset[str], answer: curator_peer
     # It is kept as long as the release is under way, so no more of it is taken than a curator has to say.
     if len(answer.granted) + len(answer.denied) > MAX_COLUMNS:
         raise InvalidInputError(f"the release has more than {MAX_COLUMNS} columns", where=f"curator {curator}")
-    digests = (answer.spec_digest, answer.sample_check, answer.commitment, answer.publication, answer.request_digest)
-    if max(map(len, digests)) > _DIGEST_BYTES:
+    if max(map(len, same_fields(answer, _DIGESTS).values())) > _DIGEST_BYTES:
         raise InvalidInputError(f"the digest does not have {_DIGEST_BYTES} bytes", where=f"curator {curator}")
     if len(answer.checkpoint) > _LONGEST_CHECKPOINT:
         raise InvalidInputError("a checkpoint is longer than any can be", where=f"curator {curator}")
     return Progress(
+        **same_fields(answer, SAID),
         curator=curator,
         state=state_from_proto(answer.state),
-        considered=answer.considered,
-        decided=answer.decided,
         granted=own & {text_from_proto(name, f"curator {curator}") for name in answer.granted},
         denied=own & {text_from_proto(name, f"curator {curator}") for name in answer.denied},
-        spec_digest=answer.spec_digest,
-        reserved=answer.reserved,
-        charged=answer.charged,
-        sample_check=answer.sample_check,
-        tested=answer.tested,
         failure=words_from_proto(answer.failure),
-        commitment=answer.commitment,
-        publication=answer.publication,
-        request_digest=answer.request_digest,
-        checkpoint=answer.checkpoint,
-        uploaded=answer.uploaded,
     )

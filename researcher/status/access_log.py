@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from veiltab.common.core.texts.message_fields import text_from_proto, whole_from_proto
-from veiltab.common.errors import InvalidInputError
+from veiltab.common.core.texts.message_fields import MessageNumbers, same_fields, text_from_proto, whole_from_proto
 from veiltab.common.storage.database import Connection
 from veiltab.v1 import researcher_pb2
 
@@ -26,13 +25,8 @@ class Subject(Enum):
     STUDY_FILE = "study file"
 
 
-_NUMBERS = {
-    Subject.RELEASES: researcher_pb2.SUBJECT_RELEASES,
-    Subject.STATUS: researcher_pb2.SUBJECT_STATUS,
-    Subject.COUNTS: researcher_pb2.SUBJECT_COUNTS,
-    Subject.STUDY_FILE: researcher_pb2.SUBJECT_STUDY_FILE,
-}
-_SUBJECTS = {number: subject for subject, number in _NUMBERS.items()}
+_SUBJECTS = MessageNumbers("subject", {one: getattr(researcher_pb2, f"SUBJECT_{one.name}") for one in Subject})
+_NUMBERS = ("number", "times", "first", "last")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,27 +81,15 @@ class AccessLog:
 
 def access_to_proto(access: Access) -> researcher_pb2.Access:
     """Return an entry as it travels."""
-    return researcher_pb2.Access(
-        number=access.number,
-        analyst=access.analyst,
-        subject=_NUMBERS[access.subject],
-        release_id=access.release_id,
-        times=access.times,
-        first=access.first,
-        last=access.last,
-    )
+    facts = same_fields(access, ("analyst", "release_id", *_NUMBERS))
+    return researcher_pb2.Access(**facts, subject=_SUBJECTS.encode(access.subject))
 
 
 def access_from_proto(message: researcher_pb2.Access) -> Access:
     """Return the entry of a message, or raise InvalidInputError."""
-    if message.subject not in _SUBJECTS:
-        raise InvalidInputError("this version knows no such subject", where="access log", remedy="Upgrade it.")
     return Access(
-        number=whole_from_proto(message.number, "number"),
+        **{name: whole_from_proto(number, name) for name, number in same_fields(message, _NUMBERS).items()},
         analyst=text_from_proto(message.analyst, "analyst"),
-        subject=_SUBJECTS[message.subject],
+        subject=_SUBJECTS.decode(message.subject),
         release_id=text_from_proto(message.release_id, "release id"),
-        times=whole_from_proto(message.times, "times"),
-        first=whole_from_proto(message.first, "first"),
-        last=whole_from_proto(message.last, "last"),
     )

@@ -152,7 +152,7 @@ def test_an_entry_travels(subject: Subject) -> None:
 
 def test_an_entry_of_another_subject_is_refused() -> None:
     for number in (researcher_pb2.SUBJECT_UNSPECIFIED, 99):
-        with pytest.raises(InvalidInputError, match="no such subject"):
+        with pytest.raises(InvalidInputError, match="is not known here"):
             access_from_proto(researcher_pb2.Access(number=1, analyst="ana", subject=cast("Any", number)))
 
 

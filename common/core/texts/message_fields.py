@@ -1,5 +1,9 @@
 """Single fields of messages that come from others: read with limits, whatever the sender made of them."""
 
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
 from veiltab.common.errors import InvalidInputError
 
 LONGEST_TEXT = 256
@@ -7,6 +11,9 @@ LONGEST_TEXT = 256
 
 LONGEST_WORDS = 1024
 """Most bytes of words that are shown to people."""
+
+Member = TypeVar("Member", bound=Enum | str)
+Number = TypeVar("Number", bound=int)
 
 _LARGEST = 2**63 - 1
 """Largest whole number that a database keeps."""
@@ -47,3 +54,36 @@ def whole_from_proto(number: int, where: str) -> int:
     if not 0 <= number <= _LARGEST:
         raise InvalidInputError(f"the number is not between 0 and {_LARGEST}", where=where)
     return number
+
+
+class MessageNumbers(Generic[Member, Number]):
+    """The numbers by which members of an enum, or names, travel.
+
+    Args:
+        what: what they are, for the refusal of a number.
+    """
+
+    def __init__(self, what: str, numbers: Mapping[Member, Number]) -> None:
+        self._what = what
+        self._numbers = dict(numbers)
+        self._members: dict[int, Member] = {number: member for member, number in numbers.items()}
+
+    def encode(self, member: Member) -> Number:
+        """Return the number of a member."""
+        return self._numbers[member]
+
+    def decode(self, number: int) -> Member:
+        """Return the member of a number.
+
+        Raises:
+            InvalidInputError: there is none.
+        """
+        if number not in self._members:
+            problem = f"{self._what} {number} is not known here"
+            raise InvalidInputError(problem, remedy="Run the same version at every party.")
+        return self._members[number]
+
+
+def same_fields(record: object, names: Iterable[str]) -> dict[str, Any]:
+    """Return some fields of a record, or of a message, as they are."""
+    return {name: getattr(record, name) for name in names}

@@ -1,14 +1,13 @@
 """Requests, specs and what they consist of, to and from protocol messages."""
 
-from collections.abc import Collection, Mapping, Sized
+from collections.abc import Collection, Sized
 from decimal import Decimal
-from enum import Enum
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Literal
 
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.core.texts.canonical import canonical_text, read_canonical
-from veiltab.common.core.texts.message_fields import text_from_proto, whole_from_proto
+from veiltab.common.core.texts.message_fields import MessageNumbers, same_fields, text_from_proto, whole_from_proto
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.noise_split import parse_split
 from veiltab.common.release.guarantees import check_keeps_what_was_asked
@@ -22,16 +21,20 @@ from veiltab.common.schemes import SCHEMES
 from veiltab.common.study.limits import MAX_TABLES
 from veiltab.v1 import release_pb2
 
-_STATES: dict[ReleaseState, release_pb2.ReleaseState] = {
-    state: getattr(release_pb2, f"RELEASE_STATE_{state.name}") for state in ReleaseState
-}
-_SAMPLINGS: dict[Sampling, release_pb2.SamplingMode] = {
-    mode: getattr(release_pb2, f"SAMPLING_MODE_{mode.name}") for mode in Sampling
-}
-_PADS: dict[Pad, release_pb2.PadKind] = {pad: getattr(release_pb2, f"PAD_KIND_{pad.name}") for pad in Pad}
-_SCHEMES: dict[str, release_pb2.Scheme] = {
-    name: getattr(release_pb2, f"SCHEME_{name.upper().replace('.', '_')}") for name in SCHEMES
-}
+_STATES = MessageNumbers(
+    "release state", {one: getattr(release_pb2, f"RELEASE_STATE_{one.name}") for one in ReleaseState}
+)
+_SAMPLINGS = MessageNumbers(
+    "sampling mode", {one: getattr(release_pb2, f"SAMPLING_MODE_{one.name}") for one in Sampling}
+)
+_PADS = MessageNumbers("kind of pad", {one: getattr(release_pb2, f"PAD_KIND_{one.name}") for one in Pad})
+_SCHEMES = MessageNumbers(
+    "sampling scheme", {name: getattr(release_pb2, f"SCHEME_{name.upper().replace('.', '_')}") for name in SCHEMES}
+)
+state_to_proto, state_from_proto = _STATES.encode, _STATES.decode
+sampling_to_proto, sampling_from_proto = _SAMPLINGS.encode, _SAMPLINGS.decode
+pad_to_proto, pad_from_proto = _PADS.encode, _PADS.decode
+scheme_to_proto, scheme_from_proto = _SCHEMES.encode, _SCHEMES.decode
 
 MAX_COLUMNS = 64
 """Most columns of a release; with two categories each, fewer already have more cells than any release may have."""
@@ -41,54 +44,8 @@ _PROBABILITY_BYTES = 9
 _LONGEST_KEPT = 1 << 14
 """Longest message of a spec, in bytes, that is remembered with what it says."""
 
-Member = TypeVar("Member", bound=Enum | str)
-
-
-def state_to_proto(state: ReleaseState) -> release_pb2.ReleaseState:
-    """Encode a state."""
-    return _STATES[state]
-
-
-def state_from_proto(value: int) -> ReleaseState:
-    """Decode a state."""
-    return _known(_STATES, value, "release state")
-
-
-def sampling_to_proto(mode: Sampling) -> release_pb2.SamplingMode:
-    """Encode a sampling mode."""
-    return _SAMPLINGS[mode]
-
-
-def sampling_from_proto(value: int) -> Sampling:
-    """Decode a sampling mode."""
-    return _known(_SAMPLINGS, value, "sampling mode")
-
-
-def pad_to_proto(pad: Pad) -> release_pb2.PadKind:
-    """Encode a kind of pad."""
-    return _PADS[pad]
-
-
-def pad_from_proto(value: int) -> Pad:
-    """Decode a kind of pad."""
-    return _known(_PADS, value, "kind of pad")
-
-
-def scheme_to_proto(name: str) -> release_pb2.Scheme:
-    """Encode the name of a sampling scheme."""
-    return _SCHEMES[name]
-
-
-def scheme_from_proto(value: int) -> str:
-    """Decode the name of a sampling scheme."""
-    return _known(_SCHEMES, value, "sampling scheme")
-
-
-def _known(table: Mapping[Member, int], value: int, what: str) -> Member:
-    for member, number in table.items():
-        if number == value:
-            return member
-    raise InvalidInputError(f"{what} {value} is not known here", remedy="Run the same version at every party.")
+_ALIKE_TEXTS = ("release_id", "study_digest", "researcher", "alignment")
+_ALIKE_NUMBERS = ("population", "sample", "deadline")
 
 
 def spec_to_proto(spec: TableSpec) -> release_pb2.TableSpec:
@@ -103,40 +60,32 @@ def spec_to_proto(spec: TableSpec) -> release_pb2.TableSpec:
 
 
 def _alike_to_proto(spec: Spec) -> dict[str, Any]:
-    return {
-        "release_id": spec.release_id,
-        "study_digest": spec.study_digest,
-        "researcher": spec.researcher,
+    return same_fields(spec, (*_ALIKE_TEXTS, *_ALIKE_NUMBERS, "stage")) | {
         "columns": map(_column_to_proto, spec.columns),
-        "population": spec.population,
-        "sample": spec.sample,
         "epsilon": str(spec.epsilon),
         "delta": _optional_text(spec.delta),
         "scheme": scheme_to_proto(spec.scheme),
-        "stage": spec.stage,
         "sampling": sampling_to_proto(spec.sampling),
         "pad": pad_to_proto(spec.pad),
-        "alignment": spec.alignment,
-        "deadline": spec.deadline,
     }
 
 
 def _alike_from_proto(message: release_pb2.TableSpec | release_pb2.ReleaseSpec) -> dict[str, Any]:
+    texts = {name: text_from_proto(text, name) for name, text in same_fields(message, _ALIKE_TEXTS).items()}
+    numbers = {name: whole_from_proto(number, name) for name, number in same_fields(message, _ALIKE_NUMBERS).items()}
+    return texts | numbers | _design_from_proto(message) | {"columns": _columns_from_proto(message.columns)}
+
+
+def _design_from_proto(
+    message: release_pb2.TableSpec | release_pb2.ReleaseSpec | release_pb2.ReleaseRequest,
+) -> dict[str, Any]:
     return {
-        "release_id": text_from_proto(message.release_id, "release id"),
-        "study_digest": text_from_proto(message.study_digest, "study digest"),
-        "researcher": text_from_proto(message.researcher, "researcher"),
-        "columns": _columns_from_proto(message.columns),
-        "population": whole_from_proto(message.population, "population"),
-        "sample": whole_from_proto(message.sample, "sample"),
         "epsilon": parse_epsilon(text_from_proto(message.epsilon, "epsilon")),
         "delta": parse_delta(text_from_proto(message.delta, "delta")) if message.HasField("delta") else None,
         "scheme": scheme_from_proto(message.scheme),
         "stage": whole_from_proto(message.stage, "stage") if message.HasField("stage") else None,
         "sampling": sampling_from_proto(message.sampling),
         "pad": pad_from_proto(message.pad),
-        "alignment": text_from_proto(message.alignment, "alignment"),
-        "deadline": whole_from_proto(message.deadline, "deadline"),
     }
 
 
@@ -262,25 +211,28 @@ def _check_most(messages: Sized, most: int, what: str, where: str = "") -> None:
 
 def request_to_proto(request: ReleaseRequest) -> release_pb2.ReleaseRequest:
     """Encode a request; the researcher's name travels in its certificate."""
+    as_they_are = (
+        "release_id",
+        "attributes",
+        "purpose",
+        "deadline",
+        "partial",
+        "sample",
+        "stage",
+        "canaries",
+        "repeats",
+    )
     return release_pb2.ReleaseRequest(
-        release_id=request.release_id,
-        attributes=request.attributes,
+        **same_fields(request, as_they_are),
         epsilon=str(request.epsilon),
-        purpose=request.purpose,
-        deadline=request.deadline,
-        partial=request.partial,
         sampling=sampling_to_proto(request.sampling),
         pad=pad_to_proto(request.pad),
-        sample=request.sample,
         delta=_optional_text(request.delta),
         max_local_epsilon=_optional_text(request.max_local_epsilon),
         scheme=scheme_to_proto(request.scheme),
-        stage=request.stage,
         noise_split=str(request.noise_split),
         max_pair_epsilon=_optional_text(request.max_pair_epsilon),
-        canaries=request.canaries,
         tables=[release_pb2.Table(attributes=table) for table in request.tables],
-        repeats=request.repeats,
     )
 
 
@@ -289,30 +241,17 @@ def request_from_proto(message: release_pb2.ReleaseRequest, researcher: str) -> 
     _check_most(message.attributes, MAX_COLUMNS, "columns", where="attributes")
     _check_most(message.tables, MAX_TABLES, "tables")
     return ReleaseRequest(
+        **_design_from_proto(message),
+        max_local_epsilon=_limit_from_proto(message, "max_local_epsilon"),
+        max_pair_epsilon=_limit_from_proto(message, "max_pair_epsilon"),
         release_id=text_from_proto(message.release_id, "release id"),
         researcher=researcher,
         attributes=tuple(text_from_proto(name, "attributes") for name in message.attributes),
-        epsilon=parse_epsilon(text_from_proto(message.epsilon, "epsilon")),
         purpose=message.purpose,
         deadline=whole_from_proto(message.deadline, "deadline"),
         partial=message.partial,
-        sampling=sampling_from_proto(message.sampling),
-        pad=pad_from_proto(message.pad),
         sample=whole_from_proto(message.sample, "sample") if message.HasField("sample") else None,
-        delta=parse_delta(text_from_proto(message.delta, "delta")) if message.HasField("delta") else None,
-        max_local_epsilon=parse_epsilon(
-            text_from_proto(message.max_local_epsilon, "max_local_epsilon"), what="max_local_epsilon"
-        )
-        if message.HasField("max_local_epsilon")
-        else None,
-        scheme=scheme_from_proto(message.scheme),
-        stage=whole_from_proto(message.stage, "stage") if message.HasField("stage") else None,
         noise_split=parse_split(text_from_proto(message.noise_split, "noise_split")),
-        max_pair_epsilon=parse_epsilon(
-            text_from_proto(message.max_pair_epsilon, "max_pair_epsilon"), what="max_pair_epsilon"
-        )
-        if message.HasField("max_pair_epsilon")
-        else None,
         canaries=whole_from_proto(message.canaries, "canaries") if message.HasField("canaries") else None,
         tables=tuple(
             tuple(text_from_proto(name, "tables") for name in table.attributes[:MAX_COLUMNS])
@@ -320,6 +259,12 @@ def request_from_proto(message: release_pb2.ReleaseRequest, researcher: str) -> 
         ),
         repeats=message.repeats,
     )
+
+
+def _limit_from_proto(
+    message: release_pb2.ReleaseRequest, name: Literal["max_local_epsilon", "max_pair_epsilon"]
+) -> Decimal | None:
+    return parse_epsilon(text_from_proto(getattr(message, name), name), what=name) if message.HasField(name) else None
 
 
 def _optional_text(number: Decimal | None) -> str | None:
