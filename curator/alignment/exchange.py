@@ -32,11 +32,11 @@ class Exchange(Protocol):
 
     async def prepared(
         self,
-        name: str,  # noqa: ARG002 - of those who link
+        name: str,
         table: Table,
-        key: bytes,  # noqa: ARG002 - the protocol's names
-        execution: Execution,  # noqa: ARG002 - the protocol's names
-        peers: Peers,  # noqa: ARG002 - the protocol's names
+        key: bytes,
+        execution: Execution,
+        peers: Peers,
     ) -> Table:
         """Return the rows that enter an alignment, under the ids by which curators compare them.
 
@@ -45,6 +45,7 @@ class Exchange(Protocol):
             key: of the alignment, which all curators tossed.
             execution: has the files of the run.
         """
+        del name, key, execution, peers
         return table
 
     async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> Path | None:  # noqa: ARG002 - of tokens
