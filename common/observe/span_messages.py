@@ -1,9 +1,9 @@
 """A party's status on the wire."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal, InvalidOperation
 
-from veiltab.common.core.texts.message_fields import text_from_proto, words_from_proto
+from veiltab.common.core.texts.message_fields import same_fields, text_from_proto, words_from_proto
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.status import Activity, Budget, Observation
 from veiltab.common.rpc.parties.identity import Party
@@ -11,6 +11,9 @@ from veiltab.v1 import status_pb2
 
 _MOST, _LONGEST = 500, 500
 """Most entries of a message and most characters of a text in it; it must stay below 1 MiB."""
+
+
+_TEXTS = ("kind", "id", "about", "state", "waiting_for")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,14 +43,7 @@ def status_to_proto(status: PartyStatus) -> status_pb2.GetStatusResponse:
         certificate_ends=status.certificate_ends,
         work=[
             status_pb2.Work(
-                kind=work.kind,
-                id=work.id or None,
-                about=work.about[:_LONGEST],
-                state=work.state,
-                waiting_for=work.waiting_for[:_LONGEST],
-                since=work.since or None,
-                n=work.n,
-                matched=work.matched,
+                **asdict(replace(work, about=work.about[:_LONGEST], waiting_for=work.waiting_for[:_LONGEST]))
             )
             for work in observation.work[-_MOST:]
         ],
@@ -57,11 +53,7 @@ def status_to_proto(status: PartyStatus) -> status_pb2.GetStatusResponse:
         ],
         budgets=[
             status_pb2.BudgetLeft(
-                protects=budget.protects,
-                epsilon=f"{budget.epsilon:f}",
-                left=f"{budget.left:f}",
-                delta=None if budget.delta is None else f"{budget.delta:f}",
-                left_delta=None if budget.left_delta is None else f"{budget.left_delta:f}",
+                **{name: f"{one:f}" if isinstance(one, Decimal) else one for name, one in asdict(budget).items()}
             )
             for budget in observation.budgets
         ],
@@ -77,11 +69,7 @@ def status_from_proto(answer: status_pb2.GetStatusResponse) -> PartyStatus:
     """
     work = tuple(
         Activity(
-            kind=words_from_proto(w.kind),
-            id=words_from_proto(w.id),
-            about=words_from_proto(w.about),
-            state=words_from_proto(w.state),
-            waiting_for=words_from_proto(w.waiting_for),
+            **{name: words_from_proto(text) for name, text in same_fields(w, _TEXTS).items()},
             since=w.since,
             n=w.n if w.HasField("n") else None,
             matched=w.matched if w.HasField("matched") else None,
@@ -105,13 +93,9 @@ def status_from_proto(answer: status_pb2.GetStatusResponse) -> PartyStatus:
 
 
 def _budget(budget: status_pb2.BudgetLeft) -> Budget:
+    names = ("epsilon", "left", *(name for name in ("delta", "left_delta") if getattr(budget, name)))
     try:
-        return Budget(
-            protects=words_from_proto(budget.protects),
-            epsilon=Decimal(text_from_proto(budget.epsilon, "epsilon")),
-            left=Decimal(text_from_proto(budget.left, "left")),
-            delta=Decimal(text_from_proto(budget.delta, "delta")) if budget.HasField("delta") else None,
-            left_delta=Decimal(text_from_proto(budget.left_delta, "delta")) if budget.HasField("left_delta") else None,
-        )
+        numbers = {name: Decimal(text_from_proto(getattr(budget, name), name)) for name in names}
     except InvalidOperation:
         raise InvalidInputError("the budget is not a number", where="status") from None
+    return Budget(protects=words_from_proto(budget.protects), **numbers)

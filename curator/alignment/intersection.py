@@ -259,13 +259,6 @@ def tokens_of(path: Path) -> Tokens:
     return mapped_array(path, np.uint8).reshape(-1, TOKEN_LENGTH)
 
 
-def token_pieces(path: Path) -> Iterator[Tokens]:
-    """Yield the tokens of a file piece by piece."""
-    with path.open("rb") as file:
-        while data := file.read(PIECE * TOKEN_LENGTH):
-            yield np.frombuffer(data, np.uint8).reshape(-1, TOKEN_LENGTH)
-
-
 class PopulationDigest:
     """A keyed digest of the tokens of the hub's rows: it depends on nobody's matches."""
 

@@ -164,10 +164,6 @@ class JoinSessions:
             row = db.execute("SELECT key FROM row_order WHERE alignment_id = ?", [alignment_id]).fetchone()
         return bytes(row["key"])
 
-    def forget_order(self, alignment_id: str) -> None:
-        """Erase the key of the order of the hub's rows, once every spoke has finished."""
-        self._connection.execute("DELETE FROM row_order WHERE alignment_id = ?", [alignment_id])
-
     def _first(self, column: str, place: tuple[str, int], value: bytes) -> bytes:
         with transaction(self._connection) as db:
             db.execute("INSERT INTO join_pass (session, number) VALUES (?, ?) ON CONFLICT DO NOTHING", place)
