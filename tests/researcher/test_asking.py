@@ -224,7 +224,7 @@ def test_triples_stand_alone_where_their_noise_is_small_and_keep_to_the_limits_o
         ((), {"tables": [["sex", "sex"], ["age"]]}, "'sex' twice"),
         ((), {"tables": ["sex", "age"]}, "Write \\['sex'\\]"),
         ((), {"tables": PAIRS, "repeats": 4}, "at most all tables can be repeated"),
-        (("sex", "age"), {"repeats": 1}, "only tables of a release of several"),
+        (("sex", "age"), {"repeats": 1}, "repeats were asked for of a release of one"),
     ],
 )
 def test_what_is_no_workload_is_refused_before_anybody_is_asked(

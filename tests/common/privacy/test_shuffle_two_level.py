@@ -258,7 +258,7 @@ def test_what_cannot_be_is_refused() -> None:
         Blanket(gamma=Fraction(2), one=fair, two=Fraction(0), three=Fraction(0))
     blanket = oracle_for("oue", 5, Decimal(1)).blanket
     for nodes, reports in ((10, 0), (10, 11), (2 * 10**9, 2 * 10**9)):
-        with pytest.raises(InvalidInputError, match="reports of"):
+        with pytest.raises(InvalidInputError, match="reports are not"):
             CrowdCertificate(population=nodes, sample=reports, blanket=blanket)
     with pytest.raises(InvalidInputError, match="number from 0"):
         CrowdCertificate(population=10, sample=10, blanket=blanket).delta(-1.0)

@@ -153,7 +153,7 @@ PAIRS = {"attributes": ("age", "sex", "wage"), "delta": Decimal("1e-6"), "tables
         ({"tables": (("age", "sex"), ("sex",))}, "in no table"),
         ({"repeats": 3}, "at most all tables"),
         ({"repeats": -1}, "at most all tables"),
-        ({"tables": (), "repeats": 1}, "only tables"),
+        ({"tables": (), "repeats": 1}, "repeats were asked"),
         ({"delta": None}, "need a delta"),
         ({"scheme": "poisson"}, "without replacement"),
         ({"max_local_epsilon": Decimal(1)}, "with a cap"),
