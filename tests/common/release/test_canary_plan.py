@@ -1,5 +1,8 @@
 """How many canaries are planned, to the unit, and that so many show what they are planned for, by exact sums."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -152,6 +155,38 @@ def test_no_share_that_is_left_out_passes_often_enough_to_reach_delta(release: t
     assert worst <= float(delta) / 1000
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("release", [TABLE[5][0], (3_000, (8, 10), "2", "1e-5")], ids=str)
+def test_half_of_the_noise_is_found_where_the_plan_says_enough(release: tuple[int, Sizes, str, str]) -> None:
+    population, sizes, *_ = release
+    server = server_of(*release)
+    p = (1 - server.retention) * (1 - Fraction(1, prod(sizes)))
+    assert shows_less(planned_canaries(server, sizes, population), p, Fraction(1, 2))
+
+
+SHOWN = [
+    ((5,), UNIT // 3, 1024),
+    ((100,), UNIT, 1024),
+    ((7,), UNIT // 10, 250),
+    ((7,), UNIT // 10, 400),
+    ((65_536,), UNIT - 1, 300),
+    ((8,), UNIT // 3, 0),
+]
+
+
+@pytest.mark.parametrize(("sizes", "replacement", "canaries"), SHOWN, ids=str)
+def test_of_one_column_the_share_that_is_shown_is_that_of_the_amount(
+    sizes: Sizes, replacement: int, canaries: int
+) -> None:
+    server = GammaDiagonal(cells=prod(sizes), replacement=replacement)
+    p = Fraction(replacement, UNIT) * (1 - Fraction(1, prod(sizes)))
+    found = shown_by(server, sizes, canaries).shown
+    assert shown_by(server, (*sizes, 1), canaries).shown == found
+    beyond = found + Fraction(1, 1000)
+    assert not shows_less(canaries, p, beyond) if found else not shows_less(canaries, p, Fraction(0))
+    assert found == 0 or shows_less(canaries, p, found)
+
+
 @pytest.mark.parametrize("sizes", [(2,), (5,), (4, 6), (3, 2, 4), (65_536, 2)], ids=str)
 @pytest.mark.parametrize("replacement", [1, 2, 5, 1000, 2**20, 2**40, UNIT - 1, UNIT])
 def test_every_release_has_a_plan_and_a_share_that_is_shown(sizes: Sizes, replacement: int) -> None:
@@ -167,9 +202,19 @@ def test_every_release_has_a_plan_and_a_share_that_is_shown(sizes: Sizes, replac
     ("canaries", "shown", "tested", "words"),
     [
         (0, "0", HowTested.NOT, "not tested: nothing shows that it adds its noise"),
-        (1000, "0", HowTested.TOO_LITTLE, "too little: one that adds no noise"),
-        (1000, ".499", HowTested.TOO_LITTLE, "leaves out 0.501 or more of its noise"),
-        (1000, ".5", HowTested.ENOUGH, "tested enough: one that leaves out 0.5 or more"),
+        (
+            1000,
+            "0",
+            HowTested.TOO_LITTLE,
+            "too little: one that adds no noise, or leaves a column",
+        ),
+        (
+            1000,
+            ".499",
+            HowTested.TOO_LITTLE,
+            "leaves out 0.501 or more of its noise, of all columns",
+        ),
+        (1000, ".5", HowTested.ENOUGH, "tested enough: one that leaves out 0.5 or more of its noise"),
     ],
 )
 def test_a_test_says_what_it_finds(canaries: int, shown: str, tested: HowTested, words: str) -> None:
@@ -197,3 +242,25 @@ def test_a_server_that_samples_publishes_as_many_as_are_needed(make_spec: Callab
     fewest_published, _ = sampled_canaries(spec)
     assert needed <= fewest_published <= needed + 16 * needed**0.5
     assert sampled_canaries(make_spec(canaries=7)) == (7, 7)
+
+
+PROGRAM = """
+from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.release.receipts.canary_plan import planned_canaries, shown_by
+server = GammaDiagonal(cells=360, replacement=2**58 + 12345)
+print(planned_canaries(server, (3, 5, 2, 12), 10**7), shown_by(server, (3, 5, 2, 12), 5000))
+"""
+
+
+def test_another_process_plans_the_same() -> None:
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("0", "1", "77")
+    }
+    assert len(answers) == 1

@@ -148,6 +148,48 @@ def test_of_a_thousand_releases_of_every_lie_one_is_missed_at_the_most(
     assert found <= (1000 * (1 - OFTEN_CAUGHT) if lie is lies.the_same_vector_for_64_rows else 1)
 
 
+def test_one_random_word_shows_in_what_was_published_in_two_columns_alone() -> None:
+    # Its offsets are uniform and independent, as many as there should be.
+    for number in range(20, 30):
+        tests = caught(lies.one_random_word_for_all_columns, number)
+        assert {one.family for one in tests} == {Family.SEEN}
+        assert {one.of for one in tests} <= {"published a, b", "published, all columns"}
+
+
+OF_TWO_SYMBOLS = {
+    # Every offset is one more, and small.
+    lies.always_one_more_where_a_column_changes,
+    lies.small_offsets_only,
+}
+"""What an honest server does in binary columns."""
+
+NO_EVEN = {lies.even_offsets_only}
+"""Of two symbols no offset is even."""
+
+
+@pytest.mark.parametrize(
+    "lie", [lies.honest, *(one for one in LIES if one not in NO_EVEN)], ids=lambda lie: lie.__name__
+)
+def test_of_binary_columns_every_lie_that_is_one_is_caught(lie: Server) -> None:
+    sizes, r = (2, 2), Fraction(106, 1000)
+    for number in range(3):
+        coins = seeded(f"binary {lie.__name__}", number)
+        tests = counted(played(lie, sizes, rows=20_000, canaries=5912, r=r, coins=coins), r)
+        assert (refused(tests, sizes, JOINT_LEVEL) == []) == (lie in {lies.honest, *OF_TWO_SYMBOLS})
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.__name__)
+def test_of_wide_columns_every_lie_is_caught_that_costs_anybody_something(lie: Server) -> None:
+    sizes, r, found = (100, 100), Fraction(1, 5), 0
+    for number in range(40):
+        coins = seeded(f"wide {lie.__name__}", number)
+        tests = counted(played(lie, sizes, rows=45_222, canaries=1145, r=r, coins=coins), r)
+        found += bool(refused(tests, sizes, JOINT_LEVEL))
+    # One of a hundred replaced symbols is the same: noise without it differs by so much.
+    assert found == 0 if lie is lies.never_the_same_symbol_again else found >= 39
+
+
 def by_value(sent: Rows) -> np.ndarray:
     return sent[:, 1] < 4
 

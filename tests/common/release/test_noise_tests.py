@@ -9,8 +9,10 @@ from math import comb, prod
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tests.common.release.changed_canaries import Changed, changes_of, columns_of
+from tests.common.release.changed_canaries import Changed, changes_of, columns_of, counted
 from veiltab.common.core.numbers.counts import Binomial, CountLaw, Runs
 from veiltab.common.release.receipts import noise_tests as tested
 from veiltab.common.release.receipts.canary_changes import CanaryChanges, joined
@@ -146,6 +148,38 @@ def test_the_share_of_every_arc_is_counted_symbol_by_symbol(size: int) -> None:
     assert tested._arcs(size) == min(size // 2, 512) * len({0, size // 4})
 
 
+ANY_SIZES = st.lists(st.integers(2, 9), min_size=1, max_size=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_all_counts_are_those_of_a_slow_calculation(data: st.DataObject) -> None:
+    sizes = data.draw(ANY_SIZES)
+    rows = data.draw(st.sampled_from([40, 300, 70_000]))
+    places = sorted(data.draw(st.sets(st.integers(0, rows - 1), min_size=1, max_size=40)))
+    chosen = sorted(data.draw(st.sets(st.integers(0, len(places) - 1), max_size=30)))
+    vector = st.tuples(*(st.integers(0, size - 1) for size in sizes))
+    changed = [
+        Changed(number, data.draw(vector.filter(any)), data.draw(vector), data.draw(st.booleans())) for number in chosen
+    ]
+    orders = orders_of(places, rows)
+    found = noise_tests(changes_of(sizes, changed), orders, R)
+    assert {(one.family.value, one.of): (_numbers(one.law), one.count) for one in found} == counted(
+        sizes, changed, orders, R
+    )
+    assert len(found) == sum(members(sizes).values())
+
+
+def _numbers(law: CountLaw) -> tuple[int, Fraction | int]:
+    match law:
+        case Binomial(n, p):
+            return n, p
+        case Runs(c, k):
+            return c, k
+        case _:
+            raise TypeError
+
+
 SIZES = [
     *((2,), (3,), (4,), (5,), (2, 2), (3, 8), (2, 12), (3, 2, 4), (4, 6, 2), (2, 2, 2, 2), (100, 100), (1500,)),
     *((65_536, 2), (1, 5), (1, 1, 2), (1,), (1, 1)),
@@ -202,6 +236,24 @@ def test_what_owners_list_apart_has_its_laws_together() -> None:
                 yield 1, of_values(together)
 
     check_laws(outcomes())
+
+
+@pytest.mark.parametrize("rows", [1000, 140_000])
+def test_runs_of_very_many_canaries_are_those_of_few(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    generator = np.random.default_rng(rows)
+    for share, changing in ((0.05, 0.9), (0.5, 0.1), (0.98, 0.5)):
+        places = np.flatnonzero(generator.random(rows) < share)
+        numbers = np.flatnonzero(generator.random(len(places)) < changing)
+        changes = changes_of((2,), [Changed(number, (1,), (0,)) for number in numbers.tolist()])
+
+        def runs(changes: CanaryChanges = changes, places: np.ndarray = places) -> dict[str, int]:
+            tests = tested._of_orders(changes, CanaryOrders(places=places, rows=rows))
+            return {test.of: test.count for test in tests if test.family is Family.RUNS}
+
+        sorted_ = runs()
+        monkeypatch.setattr(tested, "_FEW", 0)
+        assert runs() == sorted_
+        monkeypatch.undo()
 
 
 def test_only_too_much_of_what_was_seen_before_is_a_surprise() -> None:
