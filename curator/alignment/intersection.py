@@ -98,59 +98,60 @@ def slices(rows: int) -> Iterator[slice]:
     return (slice(start, min(start + PIECE, rows)) for start in range(0, rows, PIECE))
 
 
-def present(some: Iterable[Tokens], others: Iterable[Tokens], who: str) -> Iterator[NDArray[np.bool_]]:
-    """Say of some ascending tokens which of them are among others; only the compared pieces are in memory.
+def matches(own: Iterable[Tokens], hub: Iterable[Tokens]) -> tuple[list[NDArray[np.bool_]], list[NDArray[np.bool_]]]:
+    """Say of ascending tokens which of them are on both sides; only the compared pieces are in memory.
 
-    Args:
-        who: has the others, for a refusal.
-
-    Yields:
-        For each piece of some, which of its tokens are among the others.
+    Returns:
+        For each of one's own pieces, which of its tokens the hub has, and for each piece of the hub, which are here.
 
     Raises:
-        IntegrityError: the others are not strictly ascending.
+        IntegrityError: the tokens of either are not strictly ascending.
     """
-    among = _Ascending(who, others)
-    for piece in some:
-        yield among.among(_words(piece), piece[-1].tobytes() if len(piece) else b"")
-    among.check_rest()
+    sides = _Ascending("own table", own), _Ascending("hub", hub)
+    while all(side.has_more() for side in sides):
+        last = min(side.last for side in sides)
+        (here, own_mask), (there, hub_mask) = (side.up_to(last) for side in sides)
+        _mark(here, own_mask, there, hub_mask)
+    for side in sides:
+        while side.has_more():
+            side.up_to(side.last)
+    return sides[0].masks, sides[1].masks
 
 
 class _Ascending:
-    """Ascending tokens, read once."""
+    """Ascending tokens, read once, and for each piece which of its tokens the other side has."""
 
     def __init__(self, who: str, pieces: Iterable[Tokens]) -> None:
         self._who = who
         self._pieces = iter(pieces)
-        self._last = b""
         self._piece: Tokens = np.empty((0, TOKEN_LENGTH), np.uint8)
+        self._words = _words(self._piece)
+        self._taken = 0
+        self.last = b""
+        self.masks: list[NDArray[np.bool_]] = []
 
-    def among(self, own: _Words, last: bytes) -> NDArray[np.bool_]:
-        """Return which of one's own tokens are there; they come after those of the call before, and end with `last`."""
-        present = np.zeros(len(own[0]), np.bool_)
-        while len(self._piece) or self._has_more():
-            # As bytes, which compare like tokens.
-            stop = bisect_right(self._piece, last, key=bytes)
-            _mark(own, _words(self._piece[:stop]), present)
-            self._piece = self._piece[stop:]
-            if len(self._piece):
-                break
-        return present
-
-    def check_rest(self) -> None:
-        """Read to the end."""
-        while self._has_more():
-            pass
-
-    def _has_more(self) -> bool:
-        """Read the next piece that is not empty; return whether there is one."""
-        self._piece = next((piece for piece in self._pieces if len(piece)), self._piece[:0])
-        if not len(self._piece):
-            return False
-        if self._piece[0].tobytes() <= self._last or not _ascending(*_words(self._piece)):
-            raise IntegrityError("tokens are not in ascending order", where=self._who)
-        self._last = self._piece[-1].tobytes()
+    def has_more(self) -> bool:
+        """Return whether there are more tokens; read the next piece where one is used up."""
+        while self._taken == len(self._piece):
+            piece = next(self._pieces, None)
+            if piece is None:
+                return False
+            words = _words(piece)
+            if len(piece):
+                if piece[0].tobytes() <= self.last or not _ascending(*words):
+                    raise IntegrityError("tokens are not in ascending order", where=self._who)
+                self.last = piece[-1].tobytes()
+            self._piece, self._words, self._taken = piece, words, 0
+            self.masks.append(np.zeros(len(piece), np.bool_))
         return True
+
+    def up_to(self, last: bytes) -> tuple[_Words, NDArray[np.bool_]]:
+        """Take the tokens of the piece up to one; return their words, and their part of the mask."""
+        # As bytes, which compare like tokens.
+        stop = bisect_right(self._piece, last, lo=self._taken, key=bytes)
+        part = slice(self._taken, stop)
+        self._taken = stop
+        return (self._words[0][part], self._words[1][part]), self.masks[-1][part]
 
 
 def _words(tokens: Tokens) -> _Words:
@@ -158,31 +159,23 @@ def _words(tokens: Tokens) -> _Words:
     return words[:, 0].astype(np.uint64), words[:, 1].astype(np.uint64)
 
 
-def _mark(own: _Words, other: _Words, present: NDArray[np.bool_]) -> None:
-    """Mark which of one's own tokens are among others, both ascending."""
-    if not len(other[0]):
-        return
-    first, stop = np.searchsorted(own[0], other[0][0]), np.searchsorted(own[0], other[0][-1], side="right")
-    present[first:stop] |= _present((own[0][first:stop], own[1][first:stop]), other)
-
-
-def _present(own: _Words, other: _Words) -> NDArray[np.bool_]:
-    """Return which of one's own tokens are among others, both ascending."""
+def _mark(own: _Words, own_mask: NDArray[np.bool_], hub: _Words, hub_mask: NDArray[np.bool_]) -> None:
+    """Mark which tokens of either side the other has, both ascending."""
     # The first words of both in one order, the last bit of each replaced: it says whose the token is.
-    merged = np.concatenate([own[0] & ~_OTHER, other[0] | _OTHER])
+    merged = np.concatenate([own[0] & ~_OTHER, hub[0] | _OTHER])
     merged.sort(kind="stable")  # which merges ascending runs
     steps = merged[1:] ^ merged[:-1]
     if not steps.all():  # tokens of one curator share 63 bits: rare, so they are compared one by one
-        theirs = set(zip(*(words.tolist() for words in other), strict=True))
-        mine = zip(*(words.tolist() for words in own), strict=True)
-        return np.fromiter((token in theirs for token in mine), np.bool_, len(own[0]))
+        sides = [list(zip(*(words.tolist() for words in side), strict=True)) for side in (own, hub)]
+        common = set(sides[0]) & set(sides[1])
+        for mask, tokens in zip((own_mask, hub_mask), sides, strict=True):
+            mask[:] = [token in common for token in tokens]
+        return
     met = np.flatnonzero(steps == _OTHER)
-    others_before = np.cumsum(merged & _OTHER).view(np.int64)
-    place = others_before.take(met)
-    row = met - place
-    present = np.zeros(len(own[0]), np.bool_)
-    present[row] = (own[0].take(row) == other[0].take(place)) & (own[1].take(row) == other[1].take(place))
-    return present
+    there = np.cumsum(merged & _OTHER).view(np.int64).take(met)
+    here = met - there
+    are_equal = (own[0].take(here) == hub[0].take(there)) & (own[1].take(here) == hub[1].take(there))
+    own_mask[here], hub_mask[there] = are_equal, are_equal
 
 
 def _ascending(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> bool:

@@ -39,7 +39,7 @@ from veiltab.curator.alignment.intersection import (
     Joined,
     Lacking,
     Tokens,
-    present,
+    matches,
     slices,
     sorted_order,
     tokens_of,
@@ -181,12 +181,9 @@ class _Join:
         with ExitStack() as files:
             tokens = files.enter_context(self.tokens.opened())
             theirs = files.enter_context(self.hub.tokens.opened())
-            in_hub = present(self._own(tokens), self.hub.pieces(theirs), "hub")
-            here = present(self.hub.pieces(theirs), self._own(tokens), "own table")
+            own = (part.read(tokens, 0, _TOKENS).view(np.uint8) for part in self.section)
+            in_hub, here = matches(own, self.hub.pieces(theirs))
             return tuple(map(_packed, in_hub)), tuple(map(_packed, here))
-
-    def _own(self, file: Readable) -> Iterator[Tokens]:
-        return (part.read(file, 0, _TOKENS).view(np.uint8) for part in self.section)
 
 
 def _packed(bits: NDArray[np.bool_]) -> bytes:

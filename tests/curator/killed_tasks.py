@@ -3,7 +3,7 @@
 import os
 import pickle
 import signal
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,12 @@ import pytest
 from veiltab.common.storage.sealed import SealedFile
 from veiltab.common.tasks.engine import Engine, Result, Results, Task
 from veiltab.curator.alignment import token_order
-from veiltab.curator.alignment.intersection import present
+from veiltab.curator.alignment.intersection import matches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KilledOnce:
-    """A task whose process is killed the first time, between two arrays that it writes, or two parts that it compares.
+    """A task whose process is killed the first time, between two arrays that it writes, or when it has compared tokens.
 
     Args:
         task: the task.
@@ -38,12 +38,12 @@ class KilledOnce:
                 os.kill(os.getpid(), signal.SIGKILL)
                 raise AssertionError
 
-            def compared(*tokens: Any) -> Iterator[Any]:  # noqa: ANN401 - as present
-                yield next(present(*tokens))
+            def compared(*tokens: Any) -> Any:  # noqa: ANN401 - as matches
+                matches(*tokens)
                 os.kill(os.getpid(), signal.SIGKILL)
 
             setattr(SealedFile, "append", die)  # noqa: B010 - mypy takes no other function for a method
-            setattr(token_order, "present", compared)  # noqa: B010 - a frozen record
+            setattr(token_order, "matches", compared)  # noqa: B010 - a frozen record
         return self.task.perform()
 
 
@@ -91,19 +91,19 @@ class Twice:
 
 
 def _broken_off(task: Task[Any]) -> None:
-    """Begin a task, and end it after half of the first array that it writes, or the first part that it compares."""
+    """Begin a task, and end it after half of the first array that it writes, or when it has compared tokens."""
 
     def half(file: SealedFile, data: Any) -> int:  # noqa: ANN401 - an array
         file._write(bytes_of(data)[: data.nbytes // 2], 0)
         raise KeyboardInterrupt
 
-    def compared(*tokens: Any) -> Iterator[Any]:  # noqa: ANN401 - as present
-        yield next(present(*tokens))
+    def compared(*tokens: Any) -> Any:  # noqa: ANN401 - as matches
+        matches(*tokens)
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SealedFile, "append", half)
-        patch.setattr(token_order, "present", compared)
+        patch.setattr(token_order, "matches", compared)
         patch.setattr("veiltab.common.storage.run_files.RunFiles.delete", lambda *_: None)
         with pytest.raises(KeyboardInterrupt):
             task.perform()

@@ -17,15 +17,18 @@ from veiltab.curator.alignment.intersection import (
     PopulationDigest,
     Tokens,
     alignment_id,
-    present,
+    matches,
     sorted_order,
 )
 
 
 def present_rows(some: Iterable[Tokens], others: Iterable[Tokens]) -> list[int]:
     """Return the places of some tokens that are among others."""
-    masks = [np.empty(0, np.bool_), *present(some, others, "curator bob")]
-    rows: list[int] = np.flatnonzero(np.concatenate(masks)).tolist()
+    pieces = [[*some], [*others]]
+    here, there = (np.concatenate([np.empty(0, np.bool_), *masks]) for masks in matches(*pieces))
+    mine, theirs = (np.concatenate([np.empty((0, 16), np.uint8), *side]) for side in pieces)
+    assert mine[here].tobytes() == theirs[there].tobytes()
+    rows: list[int] = np.flatnonzero(here).tolist()
     return rows
 
 
@@ -102,9 +105,9 @@ def test_tokens_out_of_order_or_twice_are_refused(length: int, place: int) -> No
     twice = [*ASCENDING[: place + 1], *ASCENDING[place:]]
     for wrong in (swapped, twice):
         pieces = [array(wrong[start : start + length]) for start in range(0, len(wrong), length)]
-        with pytest.raises(IntegrityError, match="curator bob: tokens are not in ascending order"):
+        with pytest.raises(IntegrityError, match="hub: tokens are not in ascending order"):
             present_rows([array(ASCENDING)], pieces)
-        with pytest.raises(IntegrityError, match="curator bob: tokens are not in ascending order"):
+        with pytest.raises(IntegrityError, match="hub: tokens are not in ascending order"):
             present_rows([], pieces)
 
 
