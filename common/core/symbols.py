@@ -36,29 +36,42 @@ def fill_uniform(out: Symbols, size: int, source: ByteSource, *, label: int, chu
         InvalidInputError: a label, type or length out of range.
         IntegrityError: the source is stuck on rejected words.
     """
+    fill_parts(out, size, [source], label=label, chunk=chunk)
+
+
+def fill_parts(out: Symbols, size: int, sources: Sequence[ByteSource], *, label: int, chunk: int) -> None:
+    """Fill equal parts of `out`, one a source, each as `fill_uniform` does by itself."""
     if not 0 <= label < MAX_LABEL:
         raise InvalidInputError(f"uniform symbols have a label below {MAX_LABEL}, not {label}")
     if out.dtype != symbol_dtype(size) or out.size > CHUNK:
         raise InvalidInputError(f"{out.size} symbols of type {out.dtype} do not fit a chunk of {size} categories")
-    rejected = _draw(out, size, source, label, chunk)
+    width = out.size // max(1, len(sources))
+    rejected = _draw(out, size, [(source, width) for source in sources], label, chunk)
     for turn in range(1, 256):
         if rejected.size == 0:
             return
         again = np.empty(rejected.size, out.dtype)
-        missed = _draw(again, size, source, label + turn * MAX_LABEL, chunk)
+        parts, counts = np.unique(rejected // width, return_counts=True)
+        wanted = [(sources[part], count) for part, count in zip(parts.tolist(), counts.tolist(), strict=True)]
+        missed = _draw(again, size, wanted, label + turn * MAX_LABEL, chunk)
         out[rejected] = again
         rejected = rejected[missed]
     raise IntegrityError("the source of randomness gave rejected words only", remedy="Do not use this machine's output")
 
 
-def _draw(out: Symbols, size: int, source: ByteSource, label: int, chunk: int) -> NDArray[np.intp]:
-    """Map one word to each symbol; return the places whose word was rejected, which hold no symbol yet."""
+def _draw(
+    out: Symbols, size: int, wanted: Sequence[tuple[ByteSource, int]], label: int, chunk: int
+) -> NDArray[np.intp]:
+    """Map one word to each symbol, so many from each source; return the places whose word was rejected."""
     if size == 1:
         out[:] = 0
         return np.empty(0, np.intp)
     dtype, span = word_type(size)
     words: _Words = out if dtype == out.dtype else np.empty(out.size, dtype)
-    source.fill(words.view(np.uint8), label=label, chunk=chunk)
+    start = 0
+    for source, count in wanted:
+        source.fill(words[start : start + count].view(np.uint8), label=label, chunk=chunk)
+        start += count
     np.floor_divide(words, dtype.type(span // size), out=words)
     if words is not out:
         np.copyto(out, words, casting="unsafe")

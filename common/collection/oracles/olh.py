@@ -17,7 +17,7 @@ from veiltab.common.collection.oracles.reports import Hashed, Report
 from veiltab.common.core.domain import MAX_CATEGORIES, Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.randomness import ByteSource, CipherStream
-from veiltab.common.core.symbols import CHUNK, fill_uniform
+from veiltab.common.core.symbols import CHUNK, fill_parts
 from veiltab.common.errors import InvalidInputError
 
 SEED_BYTES = 16
@@ -129,8 +129,8 @@ def hashes(seeds: Sequence[bytes], size: int, g: int) -> Symbols:
     They are uniform symbols 0..g-1 under the key SHA-256("veiltab olh" | seed).
     """
     out: Symbols = np.empty((len(seeds), size), symbol_dtype(g))
-    for seed, row in zip(seeds, out, strict=True):
-        fill_uniform(row, g, CipherStream(hashlib.sha256(b"veiltab olh" + seed).digest()), label=0, chunk=0)
+    streams = [CipherStream(hashlib.sha256(b"veiltab olh" + seed).digest()) for seed in seeds]
+    fill_parts(out.reshape(-1), g, streams, label=0, chunk=0)
     return out
 
 

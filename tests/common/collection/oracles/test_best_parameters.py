@@ -75,9 +75,8 @@ def slow_hashes(seed: bytes, size: int, g: int) -> list[int]:
 @pytest.mark.parametrize("g", [2, 3, 7, 21, 36, 256])
 def test_the_hash_is_what_its_definition_says(g: int) -> None:
     assert 256 % g * 64 <= 256  # so that words have 8 bits
-    for number in range(3):
-        seed = bytes([number]) * 16
-        assert hashes([seed], 2000, g)[0].tolist() == slow_hashes(seed, 2000, g)
+    seeds = [bytes([number]) * 16 for number in range(3)]
+    assert hashes(seeds, 2000, g).tolist() == [slow_hashes(seed, 2000, g) for seed in seeds]
 
 
 @given(st.integers(1, 3000), st.integers(1, 3000), st.sampled_from([2, 3, 21, 300, 65535]))
