@@ -19,6 +19,9 @@ from veiltab.common.rpc.waiting.changes import Changes
 _YOUNG = 700
 """New objects of a party that serves before Python looks for garbage among them."""
 
+_TRIM_SECONDS = 10.0
+"""Seconds between two times that freed memory is given back."""
+
 
 async def run_party(
     identity: Identity,
@@ -63,7 +66,7 @@ async def _serve(
     party: Party, server: AbstractAsyncContextManager[object], stopped: asyncio.Event, changes: Changes | None
 ) -> None:
     """Serve until `stopped`, then stop in order."""
-    trimming = asyncio.create_task(give_back_freed_memory())
+    trimming = asyncio.create_task(_trim_memory())
     # What was imported is no garbage. From now on a few refused calls may hold many long messages in cycles.
     gc.freeze()
     gc.set_threshold(_YOUNG)
@@ -75,6 +78,13 @@ async def _serve(
                 changes.close()
     finally:
         trimming.cancel()
+
+
+async def _trim_memory() -> None:
+    """Give freed memory back from time to time, until cancelled."""
+    while True:
+        await asyncio.sleep(_TRIM_SECONDS)
+        await asyncio.to_thread(give_back_freed_memory)
 
 
 def _can_load_anew(identity: Identity, check_files: Callable[[], object]) -> bool:

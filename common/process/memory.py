@@ -1,14 +1,10 @@
 """How a process keeps memory that it will need again for the next piece of a column, and gives back the rest."""
 
-import asyncio
 import ctypes
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 _PIECE = 2**25
 """Longest array in bytes that is made again and again: glibc takes no larger threshold."""
-
-_PAUSE = 10.0
-"""Seconds between two times that freed memory is given back."""
 
 
 def keep_freed_memory() -> None:
@@ -25,12 +21,11 @@ def keep_freed_memory() -> None:
         mallopt(_ARENA_MAX, 1)
 
 
-async def give_back_freed_memory() -> None:
-    """Give memory that is free back to the system from time to time, until cancelled; does nothing without glibc.
+def give_back_freed_memory() -> None:
+    """Give memory that is free back to the system; does nothing without glibc.
 
     By itself malloc keeps what lies below memory in use: after a flood of connections, all that they took.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    while trim is not None:
-        await asyncio.sleep(_PAUSE)
-        await asyncio.to_thread(trim, 0)
+    if trim is not None:
+        trim(0)
