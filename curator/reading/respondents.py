@@ -78,7 +78,7 @@ def normalised_ids(parts: Sequence[pa.Array], steps: Sequence[str]) -> Ids:
         The composite ids, parts joined by SEPARATOR.
     """
     filled = [_filled(part) for part in parts]
-    if any(pc.any(pc.greater(pc.utf8_length(part), _LONGEST_FIELD)).as_py() for part in filled):
+    if any(_has_long(part) for part in filled):
         raise InvalidInputError(
             f"an id is longer than {_LONGEST_FIELD:,} characters", where="ids", remedy="Give respondents shorter ids."
         )
@@ -286,6 +286,12 @@ def _separated(part: pa.Array, low: int) -> NDArray[np.bool_]:
         return np.zeros(len(part), np.bool_)
     result: NDArray[np.bool_] = pc.match_substring(part, SEPARATOR).to_numpy(zero_copy_only=False)
     return result
+
+
+def _has_long(part: pa.Array) -> bool:
+    """Return whether an id column has a value of too many characters; what has few bytes has none."""
+    most_bytes = int(np.diff(string_buffers(part)[0]).max(initial=0))
+    return most_bytes > _LONGEST_FIELD and int(pc.max(pc.utf8_length(part)).as_py()) > _LONGEST_FIELD
 
 
 def _byte_range(part: pa.Array) -> tuple[int, int]:
