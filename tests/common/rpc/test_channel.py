@@ -23,6 +23,9 @@ def method(channel: grpc.aio.Channel) -> grpc.aio.UnaryUnaryMultiCallable[Reques
     return channel.unary_unary(GET, Request.SerializeToString, Response.FromString)
 
 
+SILENCE = "no answer at all"
+
+
 async def echo(request: Request, _context: object) -> Response:
     return Response(waiting_for=request.release_id)
 
@@ -33,11 +36,10 @@ async def outcome(
     *,
     request: Request | None = None,
     within: float = 3.0,
-    attempt: float = 1.0,
 ) -> Response | VeiltabError:
     async with called(identity_of, answering(behaviour)) as channel:
         try:
-            return await call(method(channel), request or Request(), peer=BOB, within=within, attempt=attempt)
+            return await call(method(channel), request or Request(), peer=BOB, within=within, attempt=1.0)
         except VeiltabError as error:
             return error
 
@@ -75,34 +77,30 @@ def test_an_expired_identity_does_not_connect(identity_of: Identities) -> None:
         build_server(identity, [BOB], [], "localhost:0", clock=lambda: late)
 
 
-async def test_what_is_not_ready_is_asked_again(identity_of: Identities) -> None:
-    asked = 0
+@pytest.mark.parametrize(
+    ("attempts", "last"),
+    [
+        ([NotReadyError("not yet"), NotReadyError("not yet"), None], Response),
+        ([SILENCE, None], Response),
+        ([ConflictError("taken")], ConflictError),
+    ],
+    ids=["not ready", "silent", "refused for good"],
+)
+async def test_a_call_is_repeated_until_its_answer_or_a_refusal_for_good(
+    identity_of: Identities, attempts: list[VeiltabError | str | None], last: type[object]
+) -> None:
+    left = iter(attempts)
 
-    async def third_time(_request: Request, _context: object) -> Response:
-        nonlocal asked
-        asked += 1
-        if asked < 3:
-            raise NotReadyError("not yet")
-        return Response(waiting_for="done")
+    async def behaviour(_request: Request, _context: object) -> Response:
+        match next(left, None):
+            case VeiltabError() as refusal:
+                raise refusal
+            case str():
+                await asyncio.Event().wait()
+        return Response()
 
-    answer = await outcome(identity_of, third_time)
-    assert isinstance(answer, Response)
-    assert (answer.waiting_for, asked) == ("done", 3)
-
-
-async def test_a_silent_attempt_is_given_up_and_repeated(identity_of: Identities) -> None:
-    asked = 0
-
-    async def second_time(_request: Request, _context: object) -> Response:
-        nonlocal asked
-        asked += 1
-        if asked == 1:
-            await asyncio.Event().wait()
-        return Response(waiting_for="done")
-
-    answer = await outcome(identity_of, second_time, attempt=0.3)
-    assert isinstance(answer, Response)
-    assert asked == 2
+    assert isinstance(await outcome(identity_of, behaviour), last)
+    assert not list(left)
 
 
 async def test_repeats_end_with_the_time(identity_of: Identities) -> None:
@@ -111,18 +109,6 @@ async def test_repeats_end_with_the_time(identity_of: Identities) -> None:
 
     # Which of the two depends on where the last attempt is cut off.
     assert isinstance(await outcome(identity_of, never_ready, within=0.7), NotReadyError | UnavailableError)
-
-
-async def test_a_refusal_for_good_is_raised_at_once(identity_of: Identities) -> None:
-    asked = 0
-
-    async def conflict(_request: Request, _context: object) -> Response:
-        nonlocal asked
-        asked += 1
-        raise ConflictError("taken")
-
-    assert isinstance(await outcome(identity_of, conflict), ConflictError)
-    assert asked == 1
 
 
 async def test_grpc_itself_repeats_nothing(identity_of: Identities) -> None:

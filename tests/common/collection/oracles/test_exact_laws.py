@@ -1,11 +1,12 @@
 """The law of every report, as fractions, from the oracles' own code run on every draw that it can make."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import permutations, product
 from math import perm
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -127,22 +128,19 @@ def assert_support(oracle: Oracle, laws: list[Law]) -> None:
     assert supports(oracle, laws) == expected
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("size", [2, 3, 4, 5, 7])
-def test_krr(size: int, epsilon: Decimal) -> None:
-    oracle = KaryRandomisedResponse.from_epsilon(size, epsilon)
-    laws = laws_of(oracle, lambda: krr_draws(oracle))
-    assert worst_ratio(laws) == oracle.gamma
-    assert_tight(oracle.gamma, epsilon)
-    assert_support(oracle, laws)
+DRAWS: dict[str, tuple[Callable[[Any], Iterator[tuple[Fraction, Draws]]], Sequence[int]]] = {
+    "krr": (krr_draws, (2, 3, 4, 5, 7)),
+    "oue": (oue_draws, (2, 3, 4)),
+    "ss": (ss_draws, (2, 3, 4, 5)),
+}
+"""Oracle -> its draws, and the sizes of which all are played."""
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("size", [2, 3, 4])
-def test_oue(size: int, epsilon: Decimal) -> None:
-    oracle = OptimisedUnaryEncoding.from_epsilon(size, epsilon)
-    laws = laws_of(oracle, lambda: oue_draws(oracle))
-    assert all(len(law) == 2**size for law in laws)
+@pytest.mark.parametrize(("name", "size"), [(name, size) for name, (_, sizes) in DRAWS.items() for size in sizes])
+def test_reports_have_the_ratio_of_gamma_and_the_supports_of_p_and_q(name: str, size: int, epsilon: Decimal) -> None:
+    oracle, draws = oracle_for(name, size, epsilon), DRAWS[name][0]
+    laws = laws_of(oracle, lambda: draws(oracle))
     assert worst_ratio(laws) == oracle.gamma
     assert_tight(oracle.gamma, epsilon)
     assert_support(oracle, laws)
@@ -163,16 +161,6 @@ def test_olh_whatever_the_hash(size: int, epsilon: Decimal) -> None:
         assert supports(oracle, laws) == same
     assert oracle.gamma in ratios
     assert_tight(oracle.gamma, epsilon)
-
-
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("size", [2, 3, 4, 5])
-def test_ss(size: int, epsilon: Decimal) -> None:
-    oracle = SubsetSelection.from_epsilon(size, epsilon)
-    laws = laws_of(oracle, lambda: ss_draws(oracle))
-    assert worst_ratio(laws) == oracle.gamma
-    assert_tight(oracle.gamma, epsilon)
-    assert_support(oracle, laws)
 
 
 @pytest.mark.parametrize(("size", "w"), [(4, 2), (5, 2), (6, 1), (6, 3)])
