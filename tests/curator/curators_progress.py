@@ -6,8 +6,7 @@ from tests.conftest import request_with, spec_with
 from tests.curator.made_records import recorded, shown
 from veiltab.common.errors import VeiltabError
 from veiltab.common.release.table_spec import Column
-from veiltab.curator.progress.progress import APPROVED
-from veiltab.curator.progress.release_record import CuratorRelease, End, GrantDecision, Progress, Review, Step, Wait
+from veiltab.curator.progress.release_record import CuratorRelease, End, Progress, Review, Step, Wait
 
 Outcome = Step | Wait | End
 
@@ -45,7 +44,3 @@ def release(**changes: Any) -> CuratorRelease:  # noqa: ANN401 - any field
 
 def progress(**changes: Any) -> Progress:  # noqa: ANN401 - any field
     return shown(**({"granted": frozenset({"salary"}), "request_digest": release().request_digest} | changes))
-
-
-def decision(attribute: str = "sex", verdict: str = APPROVED, expires: int | None = None) -> GrantDecision:
-    return GrantDecision(attribute=attribute, verdict=verdict, expires=expires, decided_by="person")

@@ -261,12 +261,7 @@ def opened_world(folder: Path, study: Study, patch: pytest.MonkeyPatch) -> World
     return World(CuratorDriver(curator_parts(folder, study, APPROVE, identity=ALICE)), patch)
 
 
-def refuse_toss(
-    world: World,
-    error: Exception = UNREADY,
-    *,
-    asks: bool = True,
-) -> None:
+def refuse_toss(world: World, error: Exception = UNREADY, *, asks: bool = True) -> None:
     """Let bob commit, perhaps ask for alice's share, and refuse to open his own."""
 
     async def toss(coin: str, _: Peers, _shown: Mapping[str, bytes]) -> NoReturn:

@@ -75,9 +75,7 @@ def test_requests_show_the_card_the_error_and_the_budget(terminal: Terminal) -> 
 
 
 @pytest.mark.parametrize("is_hub", [True, False])
-def test_a_request_says_its_rows_and_to_a_spoke_how_many_are_of_its_own_people(
-    terminal: Terminal, *, is_hub: bool
-) -> None:
+def test_a_request_says_its_rows_and_to_a_spoke_how_many_are_its_own(terminal: Terminal, *, is_hub: bool) -> None:
     if not is_hub:
         for old, new in TO_SPOKE:
             terminal.study.write_bytes(terminal.study.read_bytes().replace(old, new))

@@ -74,9 +74,7 @@ def test_either_one_request_is_approved_or_all(terminal: Terminal, choice: tuple
     assert terminal.verdicts() == {"sex": (HELD, "policy")}
 
 
-def test_who_decides_is_the_login_name_unless_another_is_said(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_decides_is_the_login_name_or_said(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal.hold(request_with(attributes=("sex", "age")), "sex", "age")
     monkeypatch.setattr("getpass.getuser", lambda: "bode")
     assert terminal.run("approve", "--release", ID, "--attribute", "age,")[0] == 2

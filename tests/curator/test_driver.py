@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -99,49 +98,6 @@ def test_a_seed_costs_its_epsilon_first(driver: CuratorDriver) -> None:
     driver.parts.store.coins.forget_coin(f"release/{ID}")
     with pytest.raises(ConflictError, match="tossed and is forgotten"):
         driver.parts.coins.share(f"release/{ID}")
-
-
-def test_a_release_takes_its_steps_one_by_one(world: World) -> None:
-    driver = world.driver
-    driver.parts.store.releases.add(request_with(sample=400), 1)
-    world.bob = replace(world.bob, decided=False)
-    assert world.step()
-    assert world.state() is ReleaseState.APPROVED
-    assert not world.step()
-    assert "has not decided about the request yet" in world.stored.waiting_for
-    world.bob = replace(world.bob, decided=True)
-    assert world.step()
-    assert world.state() is ReleaseState.PLANNED
-    assert not driver.parts.ledger.chain.is_reserved(ID)
-    assert not world.step()
-    assert (driver.parts.ledger.chain.is_reserved(ID), driver.parts.ledger.chain.is_charged(ID)) == (True, False)
-    assert not world.step()
-    assert driver.parts.ledger.budget.spent == 0
-    world.follow()
-    assert world.step()
-    assert world.state() is ReleaseState.CHARGED
-    assert driver.parts.ledger.budget.spent == Decimal("0.1")
-    assert not world.step()
-    assert not world.tosses  # bob has not charged
-    world.follow()
-    assert not world.step()
-    assert not driver.parts.encryption(ID).ciphertext("sex").exists()  # bob has not drawn
-    world.follow()
-    assert world.step()
-    assert world.state() is ReleaseState.UPLOADING
-    assert world.step()
-    assert world.state() is ReleaseState.PERTURBING
-    assert not world.step()  # bob has not sent his column
-    world.follow()
-    assert not world.step()  # bob has not tested the server
-    world.follow()
-    assert world.step()
-    assert world.state() is ReleaseState.READY
-    assert len(world.keys) == 1  # that of the canaries' places
-    (sent,) = world.uploads
-    assert list(sent) == ["sex"]
-    assert not driver.parts.encryption(ID).ciphertext("sex").exists()
-    assert world.stored.bytes_uploaded == sum(len(column) for column in world.sent.values())
 
 
 @pytest.mark.parametrize("attributes", [("sex",), ("sex", "salary")])

@@ -34,8 +34,8 @@ from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.records.store import CuratorStore
 
 
-def test_what_a_failing_power_may_undo_is_what_is_reached_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    unsynced = unsynced_statements(monkeypatch)
+def test_what_a_failing_power_may_undo_is_what_is_reached_again(world: World) -> None:
+    unsynced = unsynced_statements(world.patch)
     carried_to(world, ReleaseState.READY)
     assert unsynced == {
         "UPDATE release SET state",
@@ -70,30 +70,28 @@ def goes_on(world: World, later: World) -> None:
 @pytest.mark.parametrize(
     "state", [ReleaseState.CHARGED, ReleaseState.UPLOADING, ReleaseState.PERTURBING, ReleaseState.READY]
 )
-def test_a_charged_release_outlives_a_failing_power(
-    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: ReleaseState
-) -> None:
+def test_a_charged_release_outlives_a_failing_power(world: World, tmp_path: Path, state: ReleaseState) -> None:
     """Files that were deleted stay so, while the records since the last that waited for the disk are gone."""
-    power = Power(monkeypatch)
+    power = Power(world.patch)
     carried_to(world, state)
     left = power.content_after_failure(world.store.connection)
     world.store.close()
     (tmp_path / "curator.sqlite").write_bytes(left)
-    later = opened_world(tmp_path, world.parts.study, monkeypatch)
+    later = opened_world(tmp_path, world.parts.study, world.patch)
     with closing(later.store):
         goes_on(world, later)
 
 
 def test_a_curator_without_columns_keeps_the_coin_through_a_failing_power_as_the_others_forget_it(
-    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    world: World, tmp_path: Path
 ) -> None:
-    power, value = Power(monkeypatch), bytes(range(32))
+    power, value = Power(world.patch), bytes(range(32))
 
     async def toss(coin: str, *_: object) -> bytes:
         world.store.coins.set_coin_value(coin, value)
         return value
 
-    monkeypatch.setattr(world.parts.coins, "toss", toss)
+    world.patch.setattr(world.parts.coins, "toss", toss)
     carried_to(world, ReleaseState.UPLOADING, request_with(sample=400, attributes=("salary",)))
     (tmp_path / "later.sqlite").write_bytes(power.content_after_failure(world.store.connection))
     with closing(CuratorStore(tmp_path / "later.sqlite")) as store:
@@ -143,7 +141,7 @@ def test_a_release_outlives_a_power_that_fails_at_any_step(tmp_path: Path, study
 @pytest.mark.parametrize("is_refused", [False, True])
 @pytest.mark.parametrize("state", [ReleaseState.PLANNED, ReleaseState.UPLOADING])
 def test_a_step_that_another_follows_is_said_with_it_or_when_it_has_to_wait(
-    world: World, monkeypatch: pytest.MonkeyPatch, state: ReleaseState, *, is_refused: bool
+    world: World, state: ReleaseState, *, is_refused: bool
 ) -> None:
     def refused(*_: object) -> NoReturn:
         raise NotReadyError("not now")
@@ -155,7 +153,7 @@ def test_a_step_that_another_follows_is_said_with_it_or_when_it_has_to_wait(
         world.step()
     assert world.parts.changes.version(ID) == before
     if is_refused:
-        monkeypatch.setattr(world.ledger, "reserve", refused)
+        world.patch.setattr(world.ledger, "reserve", refused)
         world.refusal = NotReadyError("not now")
     for _ in range(2):  # what is uploaded is said with the test of the server
         world.step()
@@ -163,9 +161,7 @@ def test_a_step_that_another_follows_is_said_with_it_or_when_it_has_to_wait(
 
 
 @pytest.mark.parametrize("error", [TransferError("a file was altered", where="disk"), OSError(28, "No space left")])
-def test_a_sample_whose_files_are_damaged_is_drawn_again(
-    world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+def test_a_sample_whose_files_are_damaged_is_drawn_again(world: World, error: Exception) -> None:
     """What is damaged before the encryption costs no charged release."""
     encrypt, errors = ColumnEncryption.encrypt_together, [error]
 
@@ -174,15 +170,13 @@ def test_a_sample_whose_files_are_damaged_is_drawn_again(
             raise errors.pop()
         encrypt(*args)
 
-    monkeypatch.setattr(ColumnEncryption, "encrypt_together", encrypt_once_in_vain)
+    world.patch.setattr(ColumnEncryption, "encrypt_together", encrypt_once_in_vain)
     carried_to(world, ReleaseState.READY)
     assert not errors
     assert len(world.tosses) == 2
 
 
-def test_a_release_says_what_is_done_for_it_instead_of_what_it_waited_for(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_release_says_what_is_done_for_it_instead_of_what_it_waited_for(world: World) -> None:
     now = [100.0]
     world.parts.stages = Stages(lambda: now[0])
     carried_to(world, ReleaseState.CHARGED)
@@ -198,7 +192,7 @@ def test_a_release_says_what_is_done_for_it_instead_of_what_it_waited_for(
         said.append(waiting_for())
         raise UnavailableError("not now")
 
-    monkeypatch.setattr(ColumnEncryption, "encrypt_together", encrypt_in_vain)
+    world.patch.setattr(ColumnEncryption, "encrypt_together", encrypt_in_vain)
     world.follow()
     for _ in range(3):
         assert not world.step()

@@ -68,8 +68,7 @@ def test_what_is_charged_goes_on_whatever_study_file_it_was_asked_under(world: W
 
 
 @pytest.mark.parametrize(
-    ("partial", "why"),
-    [(False, "denied: salary (by bob)"), (True, "this is not what was approved")],
+    ("partial", "why"), [(False, "denied: salary (by bob)"), (True, "this is not what was approved")]
 )
 def test_a_denial_elsewhere_denies_it_here(world: World, why: str, *, partial: bool) -> None:
     carried_to(world, ReleaseState.APPROVED, request_with(partial=partial))
@@ -109,9 +108,7 @@ def test_what_is_held_is_planned_once_and_by_all_curators_alike(world: World) ->
         ({"epsilon": Decimal("1.1")}, "of the budget of 1 there is 1.000000 left"),
     ],
 )
-def test_what_is_held_and_cannot_be_planned_or_paid_is_refused(
-    world: World, changes: dict[str, object], failure: str
-) -> None:
+def test_what_cannot_be_planned_or_paid_is_not_held(world: World, changes: dict[str, object], failure: str) -> None:
     world.bob = replace(world.bob, state=ReleaseState.READY)  # it has no use for the seed
     held(world, request_with(**changes))
     assert world.state() is ReleaseState.DENIED
@@ -206,15 +203,13 @@ def test_a_held_request_ends_once_the_budget_is_gone_and_is_not_planned_again(wo
     assert len(world.questions) == questions
 
 
-def test_no_person_is_asked_before_the_alignment_shows_whether_the_budget_holds_a_request(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_person_is_asked_before_the_alignment_shows_whether_the_budget_holds_a_request(world: World) -> None:
     def result() -> tuple[int, str]:
         raise NotReadyError("has not aligned its table yet")
 
     world.parts.decisions.policy = Policy()
     world.ask(request_with(epsilon=Decimal(2)))
-    with monkeypatch.context() as early:
+    with world.patch.context() as early:
         early.setattr(world.parts.alignment, "result", result)
         assert not world.step()
     assert "not aligned" in world.stored.waiting_for

@@ -45,6 +45,9 @@ def test_the_server_is_tested_once_it_has_published(world: World) -> None:
     assert world.state() is ReleaseState.READY
     assert world.keys == [places_key(store.keys.canary_key(ID))]
     assert not encryption.canaries("sex").exists()
+    assert not encryption.ciphertext("sex").exists()
+    assert [list(columns) for columns in world.uploads] == [["sex"]]
+    assert world.stored.bytes_uploaded == len(world.sent["sex"])
     receipt = world.answers.receipt(ID, "rosa")
     assert [(one.tester, one.canaries, one.passed) for one in receipt.receipts] == [
         ("alice", 1000, True),
@@ -69,9 +72,7 @@ def test_a_server_that_says_at_once_what_it_published_is_tested_without_a_word_o
     assert (len(world.keys), world.publications) == (1, 1)
 
 
-def test_what_is_not_recorded_as_published_is_asked_for_before_the_test(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_not_recorded_as_published_is_asked_for_before_the_test(world: World) -> None:
     carried_to(world, ReleaseState.UPLOADING, request_with(**NOISY))
     world.tells_at_once = True
 
@@ -81,7 +82,7 @@ def test_what_is_not_recorded_as_published_is_asked_for_before_the_test(
             yield db
             raise OSError(28, "No space left on device")
 
-    with monkeypatch.context() as patched:
+    with world.patch.context() as patched:
         patched.setattr("veiltab.curator.release.steps.transaction", full)
         assert not world.step()
     assert not world.store.tests.published_digests(ID)
@@ -165,31 +166,24 @@ def check_ended_without_keys(world: World, words: str) -> None:
 
 
 @pytest.mark.parametrize("listed", [b"none", b"\xff" * 600, bytes(12)], ids=["bytes", "many", "no change"])
-def test_a_curator_whose_list_is_none_ends_the_release_and_is_named(
-    world: World, monkeypatch: pytest.MonkeyPatch, listed: bytes
-) -> None:
+def test_a_curator_whose_list_is_none_ends_the_release_and_is_named(world: World, listed: bytes) -> None:
     carried_beyond_own_tests(world, request_with(**NOISY))
 
     async def changes(*_: str) -> bytes:
         return listed
 
-    monkeypatch.setattr(world, "changes", changes)
+    world.patch.setattr(world, "changes", changes)
     assert world.step()
     check_ended_without_keys(world, "curator bob: its list of changed canaries is not one of this release")
     assert [one.tester for one in world.store.tests.receipts(ID)] == ["alice"]
 
 
-def test_noise_that_is_right_in_each_column_but_not_in_both_ends_the_release(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_noise_that_is_right_in_each_column_but_not_in_both_ends_the_release(world: World) -> None:
     carried_beyond_own_tests(world, request_with(**NOISY))
-    monkeypatch.setattr(world, "replaced", lambda spec: ~World.replaced(world, spec))
+    world.patch.setattr(world, "replaced", lambda spec: ~World.replaced(world, spec))
     assert world.step()
     check_ended_without_keys(world, "it did not add the noise of the release: all columns together fail: ")
-    assert [(one.tester, one.passed) for one in world.store.tests.receipts(ID)] == [
-        ("alice", True),
-        ("", False),
-    ]
+    assert [(one.tester, one.passed) for one in world.store.tests.receipts(ID)] == [("alice", True), ("", False)]
     assert not world.answers.progress(ID).tested
 
 
@@ -207,9 +201,7 @@ def test_a_curator_that_cannot_show_its_list_yet_is_asked_again(world: World, re
 
 
 @pytest.mark.parametrize("is_recorded", [False, True])
-def test_what_a_crash_leaves_of_the_test_of_all_columns_is_gone_on_with(
-    world: World, monkeypatch: pytest.MonkeyPatch, *, is_recorded: bool
-) -> None:
+def test_what_a_crash_leaves_of_the_test_of_all_columns_is_gone_on_with(world: World, *, is_recorded: bool) -> None:
     carried_beyond_own_tests(world, request_with(**NOISY))
     record = ServerTests.set_joint_receipt
 
@@ -218,12 +210,12 @@ def test_what_a_crash_leaves_of_the_test_of_all_columns_is_gone_on_with(
             record(*given)
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as broken:
+    with world.patch.context() as broken:
         broken.setattr(ServerTests, "set_joint_receipt", crash)
         with pytest.raises(KeyboardInterrupt):
             world.step()
     assert world.state() is ReleaseState.PERTURBING
-    monkeypatch.setattr(world.parts, "server_check", ServerCheck("alice", world.store))
+    world.patch.setattr(world.parts, "server_check", ServerCheck("alice", world.store))
     assert world.step()
     assert [one.tester for one in world.store.tests.receipts(ID)] == ["alice", ""]
     assert world.state() is ReleaseState.READY
@@ -250,15 +242,13 @@ def crash(*_: object, **__: object) -> NoReturn:
 
 @pytest.mark.parametrize("step", ["record_publication", "set_receipt", "forget_canaries", "set_state"])
 @pytest.mark.parametrize("noise", [0.0, 1.0])
-def test_a_test_that_a_crash_cut_off_is_made_again_with_the_same_result(
-    world: World, monkeypatch: pytest.MonkeyPatch, step: str, noise: float
-) -> None:
+def test_a_test_that_a_crash_cut_off_is_made_again_with_the_same_result(world: World, step: str, noise: float) -> None:
     carried_to(world, ReleaseState.PERTURBING, request_with(**NOISY))
     world.follow()
     world.bob = replace(world.bob, tested=True)
     world.noise = noise
     owners = {"forget_canaries": ColumnEncryption, "set_state": world.store.releases, "end": world.store.releases}
-    with monkeypatch.context() as broken:
+    with world.patch.context() as broken:
         if step == "set_state" and not noise:
             step = "end"
         broken.setattr(owners.get(step, world.store.tests), step, crash)
@@ -279,9 +269,7 @@ def drive_to_the_end(world: World) -> None:
 
 @pytest.mark.parametrize("pad", Pad)
 @pytest.mark.parametrize("state", [ReleaseState.UPLOADING, ReleaseState.PERTURBING])
-def test_what_a_crash_left_of_a_release_that_ended_is_erased_at_the_next_look(
-    world: World, state: ReleaseState, pad: Pad
-) -> None:
+def test_what_a_crash_left_of_an_ended_release_is_erased_later(world: World, state: ReleaseState, pad: Pad) -> None:
     carried_to(world, state, request_with(**NOISY, pad=pad))
     encryption = world.parts.encryption(ID)
     assert encryption.canaries("sex").exists()

@@ -25,13 +25,11 @@ from veiltab.curator.planning.checks import plan_question
 from veiltab.curator.planning.plans import planned_release
 
 
-def test_a_charge_and_the_commitment_to_a_share_of_the_coin_are_one_record(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_charge_and_the_commitment_to_a_share_of_the_coin_are_one_record(world: World) -> None:
     carried_to(world, ReleaseState.PLANNED)
     world.follow()
     driver, coin = world.driver, f"release/{ID}"
-    with monkeypatch.context() as broken:
+    with world.patch.context() as broken:
 
         def crash(*_: object) -> NoReturn:
             raise KeyboardInterrupt
@@ -59,7 +57,7 @@ def warned(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
 
 
 def test_a_toss_that_hangs_is_logged_once_and_counted_when_the_release_ends(
-    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     carried_to(world, ReleaseState.CHARGED)
     world.follow()
@@ -72,7 +70,7 @@ def test_a_toss_that_hangs_is_logged_once_and_counted_when_the_release_ends(
     (hangs,) = warned(caplog)
     assert (hangs.message, vars(hangs)["curator"]) == ("a toss of a charged release hangs", "bob")
     assert not world.store.coins.aborted()
-    monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda: 2_000_000_001)
+    world.patch.setattr("veiltab.curator.release.driver.time.time", lambda: 2_000_000_001)
     assert world.step()
     assert world.state() is ReleaseState.EXPIRED
     assert world.store.coins.aborted() == {"curator bob": 1}
@@ -80,7 +78,7 @@ def test_a_toss_that_hangs_is_logged_once_and_counted_when_the_release_ends(
 
 
 def test_a_draw_that_waits_for_something_else_than_its_toss_is_not_logged_as_one_that_hangs(
-    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     carried_to(world, ReleaseState.CHARGED)
     world.follow()
@@ -89,33 +87,33 @@ def test_a_draw_that_waits_for_something_else_than_its_toss_is_not_logged_as_one
         raise UnavailableError("the Dask scheduler has no worker", where="tls://scheduler:8786")
 
     world.store.coins.set_opening_received(f"release/{ID}", "bob")
-    monkeypatch.setattr(world.parts.coins, "awaited", lambda _coin: frozenset[str]())
-    monkeypatch.setattr(world.parts.sampler, "draw", no_worker)
+    world.patch.setattr(world.parts.coins, "awaited", lambda _coin: frozenset[str]())
+    world.patch.setattr(world.parts.sampler, "draw", no_worker)
     world.store.connection.execute("UPDATE release SET since = since - 61")
     assert not world.step()
     assert "has no worker" in world.stored.waiting_for
     assert not warned(caplog)
 
 
-def test_a_toss_that_comes_to_its_end_is_not_counted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_toss_that_comes_to_its_end_is_not_counted(world: World) -> None:
     carried_to(world, ReleaseState.CHARGED)
     world.follow()
     toss = world.parts.coins.toss
     refuse_toss(world)
     assert not world.step()
-    monkeypatch.setattr(world.parts.coins, "toss", toss)
+    world.patch.setattr(world.parts.coins, "toss", toss)
     world.store.coins.set_opening_received(f"release/{ID}", "bob")  # as a toss does at its end
     carried_to(world, ReleaseState.UPLOADING)
     assert not world.parts.coins.withheld(f"release/{ID}")
 
 
-def test_another_process_counts_the_toss_that_a_curator_aborted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_process_counts_the_toss_that_a_curator_aborted(world: World) -> None:
     carried_to(world, ReleaseState.CHARGED)
     world.follow()
     refuse_toss(world)
     assert not world.step()
     world.parts.runs.clear()
-    monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda: 2_000_000_001)
+    world.patch.setattr("veiltab.curator.release.driver.time.time", lambda: 2_000_000_001)
     assert world.step()
     assert world.store.coins.aborted() == {"curator bob": 1}
 

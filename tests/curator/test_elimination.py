@@ -7,22 +7,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import request_with
-from tests.curator.curators_progress import (
-    CHECKS,
-    DEADLINE,
-    REVIEWED,
-    SPECS,
-    progress,
-    release,
-)
+from tests.curator.curators_progress import CHECKS, DEADLINE, REVIEWED, SPECS, progress, release
 from tests.curator.driver_world import AWAY, ID, UNREADY, World, carried_to, driver_fixture, refuse_toss, world_fixture  # noqa: F401 - fixtures
-from veiltab.common.errors import (
-    FailedReleaseError,
-    IntegrityError,
-    NotReadyError,
-    UnavailableError,
-    VeiltabError,
-)
+from veiltab.common.errors import FailedReleaseError, IntegrityError, NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.progress.elimination import named_in
 from veiltab.curator.progress.progress import next_step

@@ -75,9 +75,7 @@ def opened(store: CuratorStore, encryption: ColumnEncryption, size: int, pad: Pa
 
 
 @BOTH
-def test_what_is_encrypted_is_decrypted_whatever_the_alphabet(
-    store: CuratorStore, encryption: ColumnEncryption, pad: Pad
-) -> None:
+def test_what_is_encrypted_can_be_decrypted(store: CuratorStore, encryption: ColumnEncryption, pad: Pad) -> None:
     for size in (*range(2, 30), 100, 127, 128, 129, 250, 255, 256, 257, 300):
         name, column = f"a{size}", symbols_of(np.arange(40) * 13 % size, size)
         digest = encryption.encrypt(name, column, size, pad, PLAIN)
@@ -114,7 +112,7 @@ def test_the_pad_file_is_the_one_time_pad_s_key(store: CuratorStore, encryption:
     assert encryption.pad_file("sex").stat().st_size == ROWS
 
 
-def test_known_answers_of_the_pad_s_layout(
+def test_known_answers_of_pads(
     store: CuratorStore, encryption: ColumnEncryption, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both kinds of pad from the same bytes: the file of the one is what the other would draw."""
@@ -261,9 +259,7 @@ def test_the_canaries_ciphertext_is_durable_before_the_column_s_is_recorded(
         encryption.encrypt("sex", SYMBOLS, 5, Pad.CHACHA20, NOISE)
 
 
-def test_the_key_of_replaced_symbols_is_never_the_pad_s(
-    encryption: ColumnEncryption, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_key_never_serves_both_uses(encryption: ColumnEncryption, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("veiltab.curator.columns.encryption.os", SimpleNamespace(urandom=bytes))
     with pytest.raises(ConflictError, match="the pad was used before"):
         encryption.encrypt("sex", SYMBOLS, 5, Pad.CHACHA20, NOISE)
@@ -271,7 +267,7 @@ def test_the_key_of_replaced_symbols_is_never_the_pad_s(
 
 
 @BOTH
-def test_once_recorded_only_those_bytes_are_sent(
+def test_recorded_bytes_alone_are_sent(
     store: CuratorStore, encryption: ColumnEncryption, tmp_path: Path, pad: Pad
 ) -> None:
     digest = encryption.encrypt("sex", SYMBOLS, 5, pad, PLAIN)

@@ -419,7 +419,7 @@ def test_curators_that_share_a_folder_leave_each_other_s_files(tmp_path: Path, m
 
 
 @pytest.mark.parametrize("is_remote", [False, True])
-def test_other_machines_see_the_table_before_they_read_it(
+def test_other_machines_see_the_whole_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_remote: bool
 ) -> None:
     """The curator keeps its file open, and a network's file system sends on what is written when it is closed."""

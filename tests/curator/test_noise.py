@@ -12,7 +12,7 @@ from veiltab.common.core.canaries import canary_symbols, is_data, with_canaries
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import UNIT, replace_symbols
 from veiltab.common.core.randomness import CipherStream
-from veiltab.common.core.symbols import CHUNK, fill_uniform
+from veiltab.common.core.symbols import CHUNK
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.modes import Sampling
 from veiltab.curator.columns.noise_and_canaries import CuratorsNoise, PlainColumn
@@ -86,12 +86,6 @@ def test_coins_are_of_data_rows_whatever_the_canaries() -> None:
     assert np.array_equal(data, applied(without, "sex", column, 5, KEYS[0]))
 
 
-def test_canaries_get_no_noise() -> None:
-    one = noise(1000, UNIT - 1, canaries=400)
-    whole = applied(one, "sex", np.zeros(1000, np.uint8), 5, KEYS[0])
-    assert np.array_equal(whole[one.places.all()], canary_symbols(one.canary_key, "sex", 5, 400))
-
-
 def test_without_noise_data_stays_and_no_key_is_needed() -> None:
     column: Symbols = (np.arange(1000) % 5).astype(np.uint8)
     assert np.array_equal(applied(noise(1000, 0), "sex", column, 5, b""), column)
@@ -105,14 +99,6 @@ def test_where_the_server_samples_everybody_has_a_coin_and_canaries_are_among_al
     one = noise(1000, UNIT // 2, canaries=100, sampling=Sampling.SERVER, sample=10)
     assert len(applied(one, "sex", np.zeros(1000, np.uint8), 5, KEYS[0])) == 1100
     assert one.places.all().max() > 110
-
-
-def test_the_symbols_that_replace_come_from_the_curator_s_key_alone() -> None:
-    fresh: Symbols = np.empty(100, np.uint8)
-    fill_uniform(fresh, 5, CipherStream(KEYS[0]), label=0, chunk=0)
-    one = noise(100, UNIT - 1)
-    assert coins_of(one, 100).all()
-    assert np.array_equal(applied(one, "sex", np.zeros(100, np.uint8), 5, KEYS[0]), fresh)
 
 
 def test_a_symbol_outside_its_alphabet_is_refused_and_not_replaced() -> None:

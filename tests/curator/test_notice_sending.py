@@ -197,9 +197,7 @@ def test_a_channel_that_hangs_holds_up_nobody() -> None:
         assert asyncio.run(both()) == "done"
 
 
-def test_a_notifier_goes_on_after_a_failure(
-    store: CuratorStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_notifier_outlives_a_failure(store: CuratorStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("veiltab.curator.notify.notifier._LOOK_AGAIN_SECONDS", 0.001)
     notifier = Notifier(source(store, settings(tmp_path, to(tmp_path, one="jsons://a.org"))), Outbox(store.connection))
 

@@ -49,8 +49,11 @@ def endless(seconds: float) -> tuple[str, ...]:
     return sys.executable, "-c", ENDLESS.format(seconds=seconds)
 
 
+Ask = Callable[..., PlanInput]
+
+
 @pytest.fixture
-def ask(study: Study, store: CuratorStore) -> Callable[..., PlanInput]:
+def ask(study: Study, store: CuratorStore) -> Ask:
     def asked(**changes: Any) -> PlanInput:  # noqa: ANN401 - fields of a request
         request = request_with(**changes)
         store.releases.add(request, 1)
@@ -60,9 +63,7 @@ def ask(study: Study, store: CuratorStore) -> Callable[..., PlanInput]:
     return asked
 
 
-async def test_the_plan_is_the_one_that_every_curator_computes_and_is_stored(
-    store: CuratorStore, ask: Callable[..., PlanInput]
-) -> None:
+async def test_the_plan_is_the_one_that_every_curator_computes_and_is_stored(store: CuratorStore, ask: Ask) -> None:
     questions = [ask(), ask(release_id="f" * 32, delta=Decimal("1e-6"))]
     planner = Planner(store)
     for question in questions:
@@ -80,13 +81,13 @@ async def test_the_plan_is_the_one_that_every_curator_computes_and_is_stored(
 BUDGETS = [Allowance(epsilon=Decimal(3), delta=delta) for delta in (None, Decimal("1e-5"))]
 
 
-def spec_asked(ask: Callable[..., PlanInput], **changes: Any) -> ReleaseSpec:  # noqa: ANN401 - fields of a request
+def spec_asked(ask: Ask, **changes: Any) -> ReleaseSpec:  # noqa: ANN401 - fields of a request
     return planned_release(ask(**changes))
 
 
 @pytest.mark.parametrize("allowance", BUDGETS)
 async def test_a_charge_is_worked_out_by_the_worker_and_stored(
-    store: CuratorStore, ask: Callable[..., PlanInput], allowance: Allowance
+    store: CuratorStore, ask: Ask, allowance: Allowance
 ) -> None:
     spec = spec_asked(ask, delta=Decimal("1e-6"))
     planner = Planner(store)
@@ -101,9 +102,7 @@ async def test_a_charge_is_worked_out_by_the_worker_and_stored(
 
 
 @pytest.mark.parametrize("allowance", BUDGETS)
-async def test_a_kind_of_release_is_priced_once(
-    store: CuratorStore, ask: Callable[..., PlanInput], allowance: Allowance
-) -> None:
+async def test_each_kind_is_priced_once(store: CuratorStore, ask: Ask, allowance: Allowance) -> None:
     kinds = [{"delta": Decimal("1e-6")}] * 2 + [{"delta": Decimal("1e-7")}, {"epsilon": Decimal("0.5")}, {}]
     specs = [spec_asked(ask, release_id=f"{number:032x}", **kind) for number, kind in enumerate(kinds)]
     asked = list[str]()
@@ -124,11 +123,7 @@ async def test_a_kind_of_release_is_priced_once(
 
 @pytest.mark.parametrize(("allowance", "delta"), [(BUDGETS[0], None), (BUDGETS[1], Decimal("1e-6"))])
 async def test_what_takes_too_long_to_price_is_charged_by_its_pure_epsilon(
-    store: CuratorStore,
-    ask: Callable[..., PlanInput],
-    monkeypatch: pytest.MonkeyPatch,
-    allowance: Allowance,
-    delta: Decimal | None,
+    store: CuratorStore, ask: Ask, monkeypatch: pytest.MonkeyPatch, allowance: Allowance, delta: Decimal | None
 ) -> None:
     spec = spec_asked(ask, delta=delta)
     monkeypatch.setattr("veiltab.curator.planning.planner._WORKER", endless(0.2))
@@ -143,9 +138,7 @@ async def test_what_takes_too_long_to_price_is_charged_by_its_pure_epsilon(
     assert not planner._charges  # the next release of the kind is priced anew
 
 
-async def test_what_cannot_be_planned_is_refused_every_time_and_asked_once(
-    store: CuratorStore, ask: Callable[..., PlanInput]
-) -> None:
+async def test_what_cannot_be_planned_is_refused_every_time_and_asked_once(store: CuratorStore, ask: Ask) -> None:
     question = ask(scheme="wr", sample=1000, epsilon=Decimal("1e-10"))
     planner = Planner(store)
     for _ in range(2):
@@ -158,7 +151,7 @@ async def test_what_cannot_be_planned_is_refused_every_time_and_asked_once(
 
 
 async def test_what_takes_too_long_is_ended_and_the_next_question_is_answered(
-    store: CuratorStore, ask: Callable[..., PlanInput], monkeypatch: pytest.MonkeyPatch
+    store: CuratorStore, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = ask(), ask(release_id="f" * 32)
     planner = Planner(store)
@@ -189,21 +182,8 @@ async def end(planner: Planner, task: asyncio.Task[object], workers: set[psutil.
     assert alive == []
 
 
-async def test_a_party_that_ends_takes_its_worker_along(
-    store: CuratorStore, ask: Callable[..., PlanInput], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    question = ask()
-    monkeypatch.setattr("veiltab.curator.planning.planner._WORKER", endless(1000))
-    planner = Planner(store)
-    before = set(psutil.Process().children())
-    task = asyncio.create_task(planner.spec(question))
-    workers = await asyncio.to_thread(first_children_beside, before)
-    await end(planner, task, workers)
-    assert stored_plan(store, question) is None
-
-
 async def test_a_question_about_several_tables_has_longer_and_keeps_no_question_about_one_waiting(
-    store: CuratorStore, ask: Callable[..., PlanInput], monkeypatch: pytest.MonkeyPatch
+    store: CuratorStore, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = {"attributes": ("sex", "age", "salary"), "tables": (("sex", "age"), ("age", "salary"))}
     several = ask(**asked, delta=Decimal("1e-6"))
@@ -218,6 +198,7 @@ async def test_a_question_about_several_tables_has_longer_and_keeps_no_question_
     assert await planner.spec(one) == planned_release(one)
     assert not task.done()
     await end(planner, task, workers)
+    assert stored_plan(store, several) is None
 
 
 def test_a_process_whose_asker_is_gone_ends_without_a_word(study: Study) -> None:

@@ -1,8 +1,7 @@
 """A budget of (epsilon, delta): every release has a price, and together they stay inside."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -10,8 +9,6 @@ from itertools import product
 from math import exp
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from tests.conftest import FACTS, reserve, spec_with
 from tests.curator.made_records import charge
@@ -19,8 +16,7 @@ from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import BudgetExceededError, IntegrityError
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.planning.planning import Plan, plan_release
-from veiltab.common.privacy.pricing.price import Price, composed_price, is_certified, price_budget, price_within
-from veiltab.common.release.guarantees import guaranteed_epsilon
+from veiltab.common.privacy.pricing.price import Price, composed_price, price_budget, price_within
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.curator.budget import allowance
 from veiltab.curator.budget.ledger import Ledger
@@ -125,7 +121,7 @@ def test_pure_epsilons_add_up_where_the_squares_are_used_up(store: CuratorStore)
         reserve(ledger, spec_of(9, "0.001", None, population=3))
 
 
-def test_a_kind_of_release_is_priced_once(store: CuratorStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_kind_is_priced_once(store: CuratorStore, monkeypatch: pytest.MonkeyPatch) -> None:
     kinds: Counter[ReleaseDescription] = Counter()
 
     def counted(release: ReleaseDescription, budget: Price) -> Price:
@@ -209,10 +205,7 @@ def test_a_price_that_is_gone_is_missed(store: CuratorStore) -> None:
         Ledger(store.connection, Decimal("0.7"), DELTA)
 
 
-# The rule, whatever happens in whatever order
-
 LIMIT, LIMIT_DELTA = Decimal(1), Decimal("0.1")
-GAMMAS = ("1.1", "1.5", "2", "2.5", "3.5", "6")
 
 
 def tiny(number: int, gamma: str) -> TableSpec:
@@ -221,91 +214,6 @@ def tiny(number: int, gamma: str) -> TableSpec:
     return spec_with(
         release_id=name(number), population=2, sample=2, epsilon=Decimal(5), server_replacement=mechanism.replacement
     )
-
-
-class Model:
-    """What may run together, read off the statement of the rule."""
-
-    def __init__(self) -> None:
-        self.budget = price_budget(LIMIT, LIMIT_DELTA)
-        specs = {gamma: tiny(0, gamma) for gamma in GAMMAS}
-        self.prices = {gamma: price_within(spec.description, self.budget) for gamma, spec in specs.items()}
-        self.epsilons = {gamma: Fraction(guaranteed_epsilon(spec)) for gamma, spec in specs.items()}
-        self.alone = {gamma for gamma, spec in specs.items() if is_certified(spec.description, LIMIT, LIMIT_DELTA)}
-
-    def shares(self, kinds: Collection[str]) -> Fraction:
-        return sum((Fraction(self.prices[kind].mu) ** 2 for kind in kinds), Fraction(0)) / Fraction(self.budget.mu) ** 2
-
-    def allows(self, kinds: Sequence[str]) -> bool:
-        slack = sum(self.prices[kind].slack for kind in kinds)
-        return (
-            (self.shares(kinds) <= 1 and slack <= self.budget.slack)
-            or sum(self.epsilons[kind] for kind in kinds) <= Fraction(LIMIT)
-            or (len(kinds) == 1 and kinds[0] in self.alone)
-        )
-
-
-@pytest.fixture(scope="module")
-def model() -> Model:
-    return Model()
-
-
-def test_each_rule_admits_what_no_other_does(model: Model) -> None:
-    assert {kind for kind in GAMMAS if model.allows([kind])} == set(GAMMAS) - {"6"}
-    assert model.shares(["3.5"]) > 1
-    squares, pure = ["2", "2", "2"], ["1.5", "1.1"]
-    assert model.allows(squares)
-    assert sum(model.epsilons[kind] for kind in squares) > LIMIT
-    assert model.allows(pure)
-
-
-EVENTS = st.lists(
-    st.tuples(
-        st.sampled_from(["reserve", "reserve", "charge", "cancel", "crash"]), st.integers(0, 5), st.sampled_from(GAMMAS)
-    ),
-    max_size=30,
-)
-
-
-@pytest.mark.long
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(events=EVENTS)
-def test_what_runs_never_exceeds_the_rule_whatever_happens(
-    events: list[tuple[str, int, str]], model: Model, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    path = tmp_path_factory.mktemp("ledger") / "curator.sqlite"
-    store = CuratorStore(path)
-    ledger = Ledger(store.connection, LIMIT, LIMIT_DELTA)
-    reserved: dict[int, str] = {}
-    charged: dict[int, str] = {}
-    for event, number, kind in events:
-        match event:
-            case "reserve":
-                others = [each for other, each in (reserved | charged).items() if other != number]
-                allowed = number in charged or model.allows([*others, kind])
-                with nullcontext() if allowed else pytest.raises(BudgetExceededError):
-                    reserve(ledger, tiny(number, kind))
-                if allowed and number not in charged:
-                    reserved[number] = kind
-            case "charge":
-                with nullcontext() if number in reserved | charged else pytest.raises(IntegrityError):
-                    ledger.charge(name(number))
-                if number in reserved:
-                    charged[number] = reserved.pop(number)
-            case "cancel":
-                ledger.cancel(name(number))
-                reserved.pop(number, None)
-            case _:
-                store.close()
-                store = CuratorStore(path)
-                ledger = Ledger(store.connection, LIMIT, LIMIT_DELTA)
-        running = [*reserved.values(), *charged.values()]
-        assert not running or model.allows(running)
-        assert [entry.price for entry in ledger.chain.entries] == [model.prices[kind] for kind in charged.values()]
-        assert ledger.budget.spent <= LIMIT
-        assert Fraction(ledger.budget.share) <= 1
-        assert ledger.budget.remaining >= 0
-    store.close()
 
 
 # Every adversary, on tables of two respondents

@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from tests.conftest import noise_with, request_with, spec_with
 from tests.curator.disk_use import disk_use
 from tests.curator.made_rows import aligned, execution
+from tests.curator.test_shared_sample import Tossed
 from tests.researcher.made_workload import workload_with
 from veiltab.common.core.domain import Symbols
 from veiltab.common.release.modes import Pad, Sampling
@@ -33,13 +33,6 @@ ID = "0" * 31 + "1"
 N = 50_000
 SLACK = 2**16 + 2**14
 MODES = [(name, Sampling.SEED) for name in SCHEMES] + [("wor", Sampling.SERVER), ("wor", Sampling.INDICES)]
-
-
-class Tossed:
-    """A coin whose value is known."""
-
-    async def toss(self, _coin: str, _peers: Peers, _shown: Mapping[str, bytes]) -> bytes:
-        return bytes(range(32))
 
 
 def measured(folder: Path, spec: TableSpec, place: Execution | None = None) -> int:

@@ -259,8 +259,9 @@ def test_a_receipt_is_given_to_whom_a_key_is(answers: Answers, store: CuratorSto
     assert tuple(map(receipt_from_proto, answer.receipts)) == tests.receipts("alice")
     assert (dict(answer.changes), answer.canary_key) == (tests.lists, CANARY_KEY)
     assert (dict(answer.digests), answer.places_digest) == ({"sex": PUBLISHED, "salary": bytes(32)}, PLACES)
-    with pytest.raises(DeniedError, match="another researcher's"):
-        receipt(answers, "rita")
+    for other in (receipt, lambda _, researcher: answers.statement(ID, researcher)):
+        with pytest.raises(DeniedError, match="another researcher's"):
+            other(answers, "rita")
     store.connection.execute("UPDATE decision SET expires = ?", [NOW])
     with pytest.raises(DeniedError, match="the grant has expired"):
         receipt(answers)

@@ -2,8 +2,7 @@
 
 import asyncio
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,11 +11,12 @@ from typing import NoReturn, cast
 import numpy as np
 import pytest
 
-from tests.conftest import request_with, spec_with
+from tests.conftest import spec_with
 from tests.curator.made_rows import aligned, execution
+from tests.curator.tested_server import store_fixture  # noqa: F401 - fixture
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.sampling import sample_indices
-from veiltab.common.errors import ConflictError, IntegrityError, NotFoundError
+from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.curator.alignment.intersection import AlignedTable
@@ -55,19 +55,12 @@ SYMBOLS = np.zeros(1000, np.uint8)
 TOKENS = np.stack([np.arange(1000, dtype=">u8"), np.arange(1000, dtype=">u8") ^ np.uint64(0x5DEECE66D)], axis=1)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[CuratorStore]:
-    with closing(CuratorStore(tmp_path / "curator.sqlite")) as store:
-        store.releases.add(request_with(), 1)
-        yield store
-
-
-def drawn(store: CuratorStore, folder: Path, spec: TableSpec, rows: Sequence[int] = (7, 3, 999)) -> SharedSample:
+def drawn(store: CuratorStore, folder: Path, spec: TableSpec) -> SharedSample:
     """Draw the sample of a spec, which may have explicit indices."""
     sampler = Sampler("alice", folder, cast("Coins", Tossed()), store, execution(folder))
     indices = sampler.indices_file(ID)
     indices.parent.mkdir(exist_ok=True)
-    indices.write_bytes(np.array(rows, "<i8").tobytes())
+    indices.write_bytes(np.array([7, 3, 999], "<i8").tobytes())
     table, peers = SimpleNamespace(tokens=lambda: TOKENS.view(np.uint8), column=lambda _: SYMBOLS), SimpleNamespace()
     return asyncio.run(sampler.draw(spec, cast("AlignedTable", table), cast("Peers", peers)))
 
@@ -104,9 +97,7 @@ def test_the_check_covers_rows_coins_and_places(store: CuratorStore, tmp_path: P
     assert len(set(checks)) == len(checks)
 
 
-def test_coins_and_canaries_of_another_release_are_refused_and_those_of_this_one_are_not(
-    store: CuratorStore, tmp_path: Path
-) -> None:
+def test_coins_and_canaries_of_another_release_alone_are_refused(store: CuratorStore, tmp_path: Path) -> None:
     spec = spec_with(sample=3, curator_replacement=2**63, canaries=5)
     drawn(store, tmp_path, spec)
     assert store.keys.canary_key(ID) == canary_key(bytes(range(32)))
@@ -121,9 +112,7 @@ def test_coins_and_canaries_of_another_release_are_refused_and_those_of_this_one
         store.keys.canary_key("f" * 32)
 
 
-def test_coins_are_spent_before_they_are_tossed(
-    store: CuratorStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_coins_are_spent_before_a_toss(store: CuratorStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> NoReturn:
         raise ConflictError("spent")
 
@@ -152,9 +141,3 @@ def test_a_large_table_is_drawn_alike(
         assert len(sample.rows) == (1000 if sampling.is_by_server else 3)
         checks.add(sample.check)
     assert len(checks) == 1
-
-
-@pytest.mark.parametrize("rows", [[7, 3, 7], [7, 3, 1000], [7, 3]])
-def test_indices_that_are_no_sample_are_refused(store: CuratorStore, tmp_path: Path, rows: list[int]) -> None:
-    with pytest.raises(IntegrityError, match="not a sample without replacement"):
-        drawn(store, tmp_path, spec_with(sampling=Sampling.INDICES, sample=3), rows)

@@ -1,7 +1,8 @@
 """What waiting costs: calls and wakes are counted, not seconds."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -75,21 +76,18 @@ class Carol:
             heard.append(names)  # noqa: PERF401 - they come one after the other
 
 
-def follow(scenario: Callable[[Subscriptions, Carol], Awaitable[None]]) -> None:
+@asynccontextmanager
+async def following() -> AsyncIterator[tuple[Subscriptions, Carol]]:
     """Let alice follow carol."""
-
-    async def limited() -> None:
-        looks, carol = Subscriptions(), Carol()
-        following = asyncio.create_task(looks.run(carol))
-        async with asyncio.timeout(20):
-            await scenario(looks, carol)
-        await ended(following)
-
-    asyncio.run(limited())
+    looks, carol = Subscriptions(), Carol()
+    running = asyncio.create_task(looks.run(carol))
+    async with asyncio.timeout(20):
+        yield looks, carol
+    await ended(running)
 
 
-def test_hundreds_that_are_followed_are_asked_about_once() -> None:
-    async def scenario(looks: Subscriptions, carol: Carol) -> None:
+async def test_hundreds_that_are_followed_are_asked_about_once() -> None:
+    async with following() as (looks, carol):
         names = [*MANY, "f" * 32]
         carol.says.put_nowait(dict.fromkeys(names, progress()))
         tasks = await waiting(looks, *names)
@@ -102,11 +100,9 @@ def test_hundreds_that_are_followed_are_asked_about_once() -> None:
         assert carol.calls == [[tuple(MANY), ("f" * 32,)]]
         await ended(*tasks)
 
-    follow(scenario)
 
-
-def test_the_same_refusal_is_no_news_and_another_answer_is() -> None:
-    async def scenario(looks: Subscriptions, carol: Carol) -> None:
+async def test_the_same_refusal_is_no_news_and_another_answer_is() -> None:
+    async with following() as (looks, carol):
         carol.says.put_nowait({"1": AWAY})
         (task,) = await waiting(looks, "1")
         carol.says.put_nowait({"1": UnavailableError("no connection", where="curator carol")})
@@ -117,11 +113,9 @@ def test_the_same_refusal_is_no_news_and_another_answer_is() -> None:
         await task
         assert await looks.progress("1") == (progress(),)
 
-    follow(scenario)
 
-
-def test_what_changed_here_before_or_during_the_wait_ends_it() -> None:
-    async def scenario(looks: Subscriptions, carol: Carol) -> None:
+async def test_what_changed_here_before_or_during_the_wait_ends_it() -> None:
+    async with following() as (looks, carol):
         carol.says.put_nowait({"1": progress()})
         (task,) = await waiting(looks, "1")
         await turns()
@@ -132,11 +126,9 @@ def test_what_changed_here_before_or_during_the_wait_ends_it() -> None:
         seen: Others = await looks.progress("1")
         await looks.news("1", seen, attempt=0, wakes=before, deadline=AHEAD, is_refused=False)
 
-    follow(scenario)
 
-
-def test_a_deadline_ends_the_wait_and_so_does_a_pause_after_a_step_that_was_refused() -> None:
-    async def scenario(looks: Subscriptions, carol: Carol) -> None:
+async def test_a_deadline_ends_the_wait_and_so_does_a_pause_after_a_step_that_was_refused() -> None:
+    async with following() as (looks, carol):
         carol.says.put_nowait({"1": progress()})
         await asyncio.gather(*await waiting(looks, "1", deadline=1.0))
         asking = asyncio.create_task(waiting(looks, "2", attempt=9, is_refused=True))
@@ -144,11 +136,9 @@ def test_a_deadline_ends_the_wait_and_so_does_a_pause_after_a_step_that_was_refu
         carol.says.put_nowait({"2": progress()})
         await asyncio.gather(*await asking)
 
-    follow(scenario)
 
-
-def test_a_release_more_is_followed_in_the_same_call_and_one_that_was_forgotten_again() -> None:
-    async def scenario(looks: Subscriptions, carol: Carol) -> None:
+async def test_a_release_more_is_followed_in_the_same_call_and_one_that_was_forgotten_again() -> None:
+    async with following() as (looks, carol):
         for names in ("1", "2", "1"):
             looks.forget(names)
             asking = asyncio.create_task(looks.progress(names))
@@ -158,15 +148,13 @@ def test_a_release_more_is_followed_in_the_same_call_and_one_that_was_forgotten_
             assert await asking == (progress(),)
         assert carol.calls == [[("1",), ("2",), ("1",)]]
 
-    follow(scenario)
 
-
-def test_a_call_asks_for_no_more_than_can_be_followed_and_the_next_one_for_what_is_under_way(
+async def test_a_call_asks_for_no_more_than_can_be_followed_and_the_next_one_for_what_is_under_way(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("veiltab.curator.peers.subscriptions.MOST_FOLLOWED", 3)
 
-    async def scenario(looks: Subscriptions, carol: Carol) -> None:
+    async with following() as (looks, carol):
         for name in ("1", "2", "3", "4"):
             carol.says.put_nowait({name: progress()} if name != "4" else {"1": progress()})
             asking = asyncio.create_task(looks.progress(name))
@@ -178,11 +166,9 @@ def test_a_call_asks_for_no_more_than_can_be_followed_and_the_next_one_for_what_
         assert await asking == (progress(),)
         assert carol.calls == [[("1",), ("2",), ("3",)], [("3", "4")]]
 
-    follow(scenario)
 
-
-def test_a_call_that_ends_is_made_again_at_once_and_one_that_fails_after_a_pause() -> None:
-    async def scenario(looks: Subscriptions, carol: Carol) -> None:
+async def test_a_call_that_ends_is_made_again_at_once_and_one_that_fails_after_a_pause() -> None:
+    async with following() as (looks, carol):
         carol.says.put_nowait({"1": progress()})
         (task,) = await waiting(looks, "1")
         carol.says.put_nowait(None)
@@ -198,13 +184,11 @@ def test_a_call_that_ends_is_made_again_at_once_and_one_that_fails_after_a_pause
         assert await looks.progress("1") == (progress(),)
         assert carol.calls[2:] == [[("1",)]]
 
-    follow(scenario)
 
-
-def test_a_call_that_ends_without_a_word_is_made_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_call_that_ends_without_a_word_is_made_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("veiltab.curator.peers.subscriptions.PAUSES", (1.0, 0.05, 0.1))  # slow machines
 
-    async def scenario(looks: Subscriptions, carol: Carol) -> None:
+    async with following() as (looks, carol):
         asking = asyncio.create_task(looks.progress("1"))
         for _ in range(3):
             carol.says.put_nowait(None)
@@ -215,13 +199,11 @@ def test_a_call_that_ends_without_a_word_is_made_again_after_a_pause(monkeypatch
         assert len(carol.calls) == 4
         assert carol.calls[-1] == [("1",)]
 
-    follow(scenario)
 
-
-def test_a_curator_that_says_nothing_of_a_release_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_curator_that_says_nothing_of_a_release_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("veiltab.curator.peers.subscriptions._SILENT_SECONDS", 0.005)
 
-    async def scenario(looks: Subscriptions, carol: Carol) -> None:
+    async with following() as (looks, carol):
         carol.says.put_nowait({"another": progress()})
         others = await looks.progress("1")
         assert isinstance(others, UnavailableError)
@@ -232,13 +214,11 @@ def test_a_curator_that_says_nothing_of_a_release_is_away(monkeypatch: pytest.Mo
             others = await looks.progress("1")
         assert others == (progress(),)
 
-    follow(scenario)
 
-
-def test_of_whom_nothing_is_awaited_only_what_it_says_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_whom_nothing_is_awaited_only_what_it_says_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("veiltab.curator.peers.subscriptions._SILENT_SECONDS", 0.005)
 
-    async def scenario(looks: Subscriptions, carol: Carol) -> None:
+    async with following() as (looks, carol):
         # Before she was asked, when she is away, and when she answers.
         assert await looks.progress("1", {"alice"}) == ()
         assert isinstance(await looks.progress("1"), UnavailableError)
@@ -255,32 +235,26 @@ def test_of_whom_nothing_is_awaited_only_what_it_says_counts(monkeypatch: pytest
         await waits
         assert await looks.progress("1", {"alice"}) == (progress(),)
 
-    follow(scenario)
-
 
 @pytest.mark.parametrize("carol", [None, AWAY, progress(curator="carol")], ids=["silent", "away", "there"])
-def test_nobody_s_silence_hides_that_a_release_ended_elsewhere(carol: PeerAnswer | None) -> None:
-    async def scenario(looks: Subscriptions, _: Carol) -> None:
-        looks._curators = ("bob", "carol")
-        look, bob = looks._look("1"), progress(state=ReleaseState.DENIED)
-        look.said = {"bob": progress(), **({} if carol is None else {"carol": carol})}
-        known = looks._known(look)
-        assert known == (carol if carol in {None, AWAY} else (progress(), carol))
-        waits = asyncio.create_task(
-            looks.news("1", known or AWAY, attempt=0, wakes=0, deadline=AHEAD, is_refused=False)
-        )
-        await turns()
-        looks._take("bob", {"1": bob})
-        async with asyncio.timeout(5):
-            await waits
-        there = (carol,) if isinstance(carol, Progress) else ()
-        assert await looks.progress("1") == (bob, *there)
-
-    asyncio.run(scenario(Subscriptions(), Carol()))
+async def test_nobody_s_silence_hides_that_a_release_ended_elsewhere(carol: PeerAnswer | None) -> None:
+    looks, bob = Subscriptions(), progress(state=ReleaseState.DENIED)
+    looks._curators = ("bob", "carol")
+    look = looks._look("1")
+    look.said = {"bob": progress(), **({} if carol is None else {"carol": carol})}
+    known = looks._known(look)
+    assert known == (carol if carol in {None, AWAY} else (progress(), carol))
+    waits = asyncio.create_task(looks.news("1", known or AWAY, attempt=0, wakes=0, deadline=AHEAD, is_refused=False))
+    await turns()
+    looks._take("bob", {"1": bob})
+    async with asyncio.timeout(5):
+        await waits
+    there = (carol,) if isinstance(carol, Progress) else ()
+    assert await looks.progress("1") == (bob, *there)
 
 
-def test_without_a_release_nobody_is_called() -> None:
-    async def scenario(looks: Subscriptions, carol: Carol) -> None:
+async def test_without_a_release_nobody_is_called() -> None:
+    async with following() as (looks, carol):
         await turns()
         carol.says.put_nowait({"1": progress()})
         await looks.progress("1")
@@ -288,5 +262,3 @@ def test_without_a_release_nobody_is_called() -> None:
         carol.says.put_nowait(None)
         await turns()
         assert carol.calls == [[("1",)]]
-
-    follow(scenario)

@@ -58,7 +58,7 @@ def remedy(coding: Coding, *values: str, notation: Notation | None = None) -> st
         (SHORT_DATES, ["01.01.69"], None, ""),
     ],
 )
-def test_the_refusal_says_what_the_values_seem_to_be(
+def test_what_values_seem_to_be_is_said(
     coding: Coding, values: list[str], notation: Notation | None, hint: str
 ) -> None:
     said = remedy(coding, *values, notation=notation)

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -92,21 +92,16 @@ def test_files_that_are_lost_after_the_coin_begin_another_alignment(both: tuple[
     assert alice.alignment.result() == bob.alignment.result()
 
 
-def damage(path: Path, how: str) -> None:
-    """Alter, cut off or delete a file of a run."""
-    match how:
-        case "altered":
-            data = path.read_bytes()
-            path.write_bytes(data[:100] + bytes([data[100] ^ 1]) + data[101:])
-        case "cut off":
-            os.truncate(path, path.stat().st_size - 1)
-        case "deleted":
-            path.unlink()
-        case _:
-            raise AssertionError(how)
+def alter(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[:100] + bytes([data[100] ^ 1]) + data[101:])
 
 
-DAMAGES = ("altered", "cut off", "deleted")
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "altered": alter,
+    "cut off": lambda path: os.truncate(path, path.stat().st_size - 1),
+    "deleted": Path.unlink,
+}
 
 
 @pytest.mark.parametrize("how", DAMAGES)
@@ -130,7 +125,7 @@ def test_what_is_damaged_between_two_passes_is_made_again(
                 if not damaged:
                     damaged.extend(set(run.folder.glob(f"*-{what}-0")) - before)
                     for path in damaged:
-                        damage(path, how)
+                        DAMAGES[how](path)
 
     engine = Damaging()
     monkeypatch.setattr("veiltab.curator.table.execution.InProcess", lambda: engine)
@@ -148,7 +143,7 @@ def test_a_curator_whose_table_is_damaged_ends_and_says_what_to_do(both: tuple[C
     rows = rows_on_disk({"length": symbols.dtype}, run)
     rows.append(pa.array(alice.ids, pa.large_string()), np.ones(len(alice.ids), np.bool_), {"length": symbols})
     rows.check()
-    damage(run.folder / "table", how)
+    DAMAGES[how](run.folder / "table")
     alice.table = replace(alice.table, respondents=rows)
     running = alice.alignment.run(alice.table, alice.peers)
     bob.alignment.table_version = "b" * 32
@@ -190,9 +185,7 @@ def realign(*curators: Curator) -> None:
     asyncio.run(together())
 
 
-def test_earlier_alignments_are_deleted_and_made_again_when_their_table_comes_back(
-    both: tuple[Curator, Curator],
-) -> None:
+def test_earlier_alignments_are_deleted_and_made_again_with_their_table(both: tuple[Curator, Curator]) -> None:
     alice, bob = both
     align(alice, bob)
     first, result, table = files(alice), alice.alignment.result(), bob.table

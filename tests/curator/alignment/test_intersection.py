@@ -44,11 +44,7 @@ TOKENS = st.builds(bytes.__add__, _HALVES, _HALVES | st.binary(min_size=8, max_s
 
 
 @settings(deadline=None, max_examples=80)
-@given(
-    own=st.sets(TOKENS, max_size=30),
-    others=st.sets(TOKENS, max_size=30),
-    data=st.data(),
-)
+@given(own=st.sets(TOKENS, max_size=30), others=st.sets(TOKENS, max_size=30), data=st.data())
 def test_what_is_present_is_the_intersection_of_sets(own: set[bytes], others: set[bytes], data: st.DataObject) -> None:
     mine = sorted(own)
     theirs = sorted(others | (set(data.draw(st.lists(st.sampled_from(mine)))) if mine else set()))
@@ -58,16 +54,6 @@ def test_what_is_present_is_the_intersection_of_sets(own: set[bytes], others: se
         for some, cut in zip((mine, theirs), cuts, strict=True)
     )
     assert [mine[row] for row in present_rows(pieces, tokens)] == sorted(own & set(theirs))
-
-
-def test_own_tokens_that_share_64_bits_are_told_apart() -> None:
-    high = b"collides"
-    mine = [high + number.to_bytes(8, "big") for number in range(50)]
-    others = [b"aaaaaaaa" + bytes(8)]
-    for wanted in ({0}, {49}, {7, 8, 30}, set(range(50)), set()):
-        absent = [high + bytes([9]) * 8]
-        theirs = [array(sorted([mine[number] for number in wanted] + absent))]
-        assert set(present_rows([array(sorted(others + mine))], theirs)) == {number + 1 for number in wanted}
 
 
 def test_tokens_that_differ_in_one_bit_are_told_apart() -> None:
@@ -81,17 +67,15 @@ def test_tokens_that_differ_in_one_bit_are_told_apart() -> None:
     assert present_rows([array([one])], [array([one])]) == [0]
 
 
-def test_the_last_own_token_is_compared_with_larger_ones() -> None:
-    theirs = [array([b"\1" + bytes(15), b"\xff" * 16])]
-    assert not present_rows([array([bytes(16)])], theirs)
-
-
 def test_no_tokens_and_no_others() -> None:
-    one = array([bytes(16)])
-    assert not present_rows([], [one])
-    assert not present_rows([array([])], [one])
-    assert present_rows([array([]), one, array([])], [array([]), one, array([])]) == [0]
-    assert not present_rows([one], [])
+    one, none = array([bytes(16)]), array([])
+    for own, others, found in (
+        ([], [one], []),
+        ([none], [one], []),
+        ([none, one, none], [none, one, none], [0]),
+        ([one], [], []),
+    ):
+        assert present_rows(own, others) == found
 
 
 ASCENDING = sorted(bytes([number * 37 % 256]) + bytes(range(15)) for number in range(20))

@@ -372,9 +372,7 @@ POINTS = [
 
 
 @pytest.mark.parametrize(("holder", "point"), POINTS, ids=[f"{name}" for _, name in POINTS])
-def test_a_session_goes_on_after_a_kill(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, holder: object, point: str
-) -> None:
+def test_a_session_outlives_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, holder: object, point: str) -> None:
     """Some calls are killed before or after them; each message has the same bytes each time."""
     function, calls, sent = getattr(holder, point), list[int](), dict[tuple[str, Message], set[bytes]]()
 

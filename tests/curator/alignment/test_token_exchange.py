@@ -81,9 +81,7 @@ def test_what_is_written_takes_no_room_a_second_time(tmp_path: Path, disk: Playe
 
 
 @pytest.mark.parametrize("rows", [300, 301])
-def test_tokens_of_a_table_that_is_no_larger_have_their_room_already(
-    tmp_path: Path, disk: PlayedDisk, rows: int
-) -> None:
+def test_tokens_of_a_table_that_is_no_larger_have_room_already(tmp_path: Path, disk: PlayedDisk, rows: int) -> None:
     disk.free = 0
     exchange = TokenExchange("bob", "alice", tmp_path, DiskReservations(tmp_path))
     asyncio.run(exchange.run("a", people(rows), tmp_path, cast("Peers", Hub())))

@@ -155,9 +155,7 @@ def joined_with(
 @pytest.mark.parametrize("strangers", [0, 1, 30_000])
 @pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("rows", [0, 1, 7000])
-def test_the_rows_of_the_hub_have_ones_own_symbols_or_absent(
-    tmp_path: Path, rows: int, share: float, strangers: int
-) -> None:
+def test_rows_of_the_hub_have_own_symbols_or_absent(tmp_path: Path, rows: int, share: float, strangers: int) -> None:
     """A hub that is wider or narrower than the table, or has nobody of it."""
     ids, columns, table = made_table(rows)
     whole, by_token = ordered_tokens(ids)

@@ -27,13 +27,7 @@ from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.rpc.parties.identity import Party
 from veiltab.curator.evidence.beside import Seen, compared, split_views
 from veiltab.curator.evidence.check import EvidenceFindings, check_beside, check_evidence
-from veiltab.curator.peers.witnesses import (
-    keep_checkpoints,
-    note_seen,
-    own_checkpoint,
-    sign_charge,
-    witnessed_lines,
-)
+from veiltab.curator.peers.witnesses import keep_checkpoints, note_seen, own_checkpoint, sign_charge, witnessed_lines
 from veiltab.curator.progress.release_record import Progress
 from veiltab.curator.records.store import CuratorStore
 
@@ -177,9 +171,7 @@ def unsigned(length: int) -> Progress:
         (shows(1, HEADS[2]), "shows another ledger than before"),
     ],
 )
-def test_a_curator_that_shows_no_right_checkpoint_is_refused(
-    store: CuratorStore, progress: Progress, problem: str
-) -> None:
+def test_a_curator_without_a_right_checkpoint_is_refused(store: CuratorStore, progress: Progress, problem: str) -> None:
     keep_checkpoints(store.connection, identity(ALICE), ID, [shows(1, HEADS[1], release=ID)])
     with pytest.raises(IntegrityError, match=problem):
         keep_checkpoints(store.connection, identity(ALICE), OTHER, [progress])

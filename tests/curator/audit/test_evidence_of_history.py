@@ -74,9 +74,7 @@ EDITS = [
 
 
 @pytest.mark.parametrize(("edits", "problem"), EDITS)
-def test_rows_that_were_edited_before_the_export_do_not_fit_the_log(
-    tmp_path: Path, study_bytes: bytes, edits: str, problem: str
-) -> None:
+def test_rows_that_were_edited_do_not_fit_the_log(tmp_path: Path, study_bytes: bytes, edits: str, problem: str) -> None:
     office = open_office(tmp_path, study_bytes)
     with closing(curator_state(tmp_path / "state")) as store:
         store.releases.add(request_with(release_id=STOPPED), 1)

@@ -53,9 +53,7 @@ def archive_with(path: Path, files: dict[str, bytes]) -> zipfile.ZipFile:
     return zipfile.ZipFile(path)
 
 
-def test_a_file_of_the_evidence_is_there_whole_and_no_longer_than_it_may_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_of_the_evidence_is_whole_and_not_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evidence_files, "_LARGEST_TEXT", 3)
     with archive_with(
         tmp_path / "x.zip", {"text": b"abc", "long": b"abcd", "lines": b"a\nb", "bad": b"\xff\n"}

@@ -72,9 +72,7 @@ def without_line(name: str, number: int) -> Callable[[dict[str, bytes]], None]:
         (lambda files: files.update({"index.signature": b"[]"}), "signature", "cannot be read"),
     ],
 )
-def test_what_was_changed_afterwards_is_found(
-    office: Office, change: Callable[[dict[str, bytes]], None], what: str, detail: str
-) -> None:
+def test_changes_are_found(office: Office, change: Callable[[dict[str, bytes]], None], what: str, detail: str) -> None:
     assert detail in failures(rewritten(office, change))[what]
 
 

@@ -101,9 +101,7 @@ def test_whatever_is_decided_or_given_out_is_recorded(store: CuratorStore) -> No
     assert entries[0] == AuditEntry.from_line(entries[0].line)
 
 
-def test_a_key_is_recorded_once_a_day_for_each_column_and_researcher(
-    store: CuratorStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_is_recorded_once_a_day_and_researcher(store: CuratorStore, monkeypatch: pytest.MonkeyPatch) -> None:
     midnight = 1_900_022_400
     assert midnight % 86_400 == 0
     same, other, another, elsewhere = (
@@ -145,10 +143,7 @@ def test_a_key_is_recorded_once_a_day_for_each_column_and_researcher(
 )
 @pytest.mark.parametrize("failure", ["trigger", "disk is full"])
 def test_what_cannot_be_recorded_does_not_happen(
-    store: CuratorStore,
-    monkeypatch: pytest.MonkeyPatch,
-    event: Callable[[CuratorStore, Ledger], None],
-    failure: str,
+    store: CuratorStore, monkeypatch: pytest.MonkeyPatch, event: Callable[[CuratorStore, Ledger], None], failure: str
 ) -> None:
     ledger = Ledger(store.connection, Decimal(1))
     reserve(ledger, spec_with())
@@ -253,9 +248,7 @@ def test_a_log_without_its_beginning_is_no_chain(store: CuratorStore) -> None:
             chained(lacking, None)
 
 
-def test_evidence_since_a_time_needs_the_entries_before_it(
-    store: CuratorStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_evidence_since_a_time_needs_entries_before_it(store: CuratorStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.time", lambda: 1e9)
     record(store, 3)
     monkeypatch.setattr("time.time", lambda: 2e9)

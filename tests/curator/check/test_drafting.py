@@ -213,12 +213,12 @@ def test_edges_of_a_person(propose: Propose) -> None:
         ([*(f"Ann {row}" for row in range(9)), "Ann 0"], "almost every row has a text of its own"),
         ([f"town {row}" for row in range(65)] * 4, "65 different texts, and 64 at most are proposed"),
         (
-            [*range(1000, 1200), "many", *(f"x{row}" for row in range(9))],
-            "200 of 210 values are numbers; the first that is none is 'many' in row 202. Correct them, or name those",
+            [*range(1000, 1200), "many", *"abcdefghi"],
+            "200 of 210 values are numbers; the first that is none is 'many' in",
         ),
         (
-            [*DAYS, "00:00:00", *(f"1{row}:00:00" for row in range(9))],
-            "200 of 210 values are dates; the first that is none is '00:00:00' in row 202. Correct them",
+            [*DAYS, "00:00:00", *"abcdefghi"],
+            "200 of 210 values are dates; the first that is none is '00:00:00' in row 202",
         ),
         ([5 * number for number in (1, 10**16)] * 5, "its numbers are too large for bins"),
         (["x" * 81, "y"] * 5, "cannot be shown"),
@@ -300,9 +300,7 @@ def test_more_different_values_than_are_counted(propose: Propose, monkeypatch: p
     }
 
 
-def test_values_are_counted_until_there_are_many(
-    propose: Propose, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_values_are_counted_up_to_a_limit(propose: Propose, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     propose(["id", "x"], [[row, max(row, 3)] for row in range(30)])
     monkeypatch.setattr("veiltab.curator.check.profile._MOST_DISTINCT", 10)
     unique, other = profile_columns(open_table(tmp_path / "alice.csv"), ["id", "x"])

@@ -103,9 +103,7 @@ def test_two_drafts_make_a_study_that_reads_both_tables(tables: dict[str, Path],
         assert all(one.present > 380 for one in report.identity.fields)
 
 
-def test_a_number_with_a_name_of_its_own_goes_from_drafts_into_the_study(
-    tables: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_number_with_a_name_of_its_own_goes_into_the_study(tables: dict[str, Path], tmp_path: Path) -> None:
     drafts = [draft(tables, name, tmp_path, "--field", "card:number=score") for name in tables]
     path = tmp_path / "study.toml"
     made = run("merge", *drafts, "--study", "linked", "--hub", "residents", "--yes", "--out", path)
@@ -160,14 +158,7 @@ def test_what_is_not_there_is_said(header: tuple[str, ...], said: str, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("birth", "postcode"),
-    [
-        ("geboren", "Postleitzahl"),
-        ("geboren_am", "Wohn-PLZ"),
-        ("gebdat", "postnr"),
-        ("Geburtstag", "Postnummer"),
-        ("Geb.-Datum", "PLZ Wohnort"),
-    ],
+    ("birth", "postcode"), [("geboren", "Postleitzahl"), ("gebdat", "postnr"), ("Geb.-Datum", "PLZ Wohnort")]
 )
 def test_german_columns_are_known(birth: str, postcode: str, tmp_path: Path) -> None:
     path = written(tmp_path / "t.csv", ("Vorname", "Name", birth, "m_w", postcode), made_registers(60, "x").spoke)

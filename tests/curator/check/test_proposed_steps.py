@@ -57,9 +57,7 @@ def test_a_draft_says_in_parts_how_ids_are_written_and_names_values_of_few(propo
         ([f"1-{row}" for row in range(20)], ["integer", "digits", "last"]),
     ],
 )
-def test_a_draft_lists_the_steps_that_make_no_two_ids_equal(
-    propose: Propose, ids: Sequence[object], steps: Sequence[str]
-) -> None:
+def test_a_draft_lists_steps_that_unite_no_ids(propose: Propose, ids: Sequence[object], steps: Sequence[str]) -> None:
     proposal = propose(ids)
     assert list(proposal.ids.distinct_after) == steps
 

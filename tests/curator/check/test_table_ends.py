@@ -34,10 +34,7 @@ CASES: dict[str, tuple[Sequence[Row], str]] = {
     "a total above": ([HEADER, ("Total", "", "", SUM), *PEOPLE], ABOVE),
     "a total above that has an id": ([HEADER, (999_999, "f", "north", SUM), *PEOPLE], ABOVE),
     "a total with categories": ([HEADER, *LETTERS, ("Total", "all", "all", 5)], BELOW),
-    "a total that has an id": (
-        [HEADER, *PEOPLE, (999_999, "f", "north", SUM)],
-        "its wage is the sum of the others",
-    ),
+    "a total that has an id": ([HEADER, *PEOPLE, (999_999, "f", "north", SUM)], "its wage is the sum of the others"),
     "a total and a remark": ([HEADER, *PEOPLE, ("Total", "", "", SUM), ("Source: office", "", "", "")], BELOW),
     "a remark": ([HEADER, *PEOPLE, ("Source: office", "", "", "")], BELOW),
     "a remark in another column": ([HEADER, *PEOPLE, ("", "", "Source: office", "")], "nothing but its region"),

@@ -5,7 +5,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -56,10 +55,6 @@ def running(tmp_path_factory: pytest.TempPathFactory, study_bytes: bytes) -> Ite
         process.terminate()
         assert process.wait(20) == 0
     assert urlsplit(link).query.partition("=")[2] not in (folder / "log").read_text()
-    with closing(curator_state(folder / "state")) as store:
-        events = [(entry.event, entry.facts.get("reason")) for entry in store.audit.entries()]
-    begun = events.count(("session begun", None))
-    assert events == [("session begun", None)] * begun + [("session ended", "the console stopped")] * begun
 
 
 def status(answer: bytes) -> int:
@@ -75,31 +70,16 @@ def test_it_listens_on_the_loopback_interface_alone(running: Running) -> None:
 
 
 def test_the_link_is_in_no_list_of_processes(running: Running) -> None:
-    shown = (
-        Path(f"/proc/{running.process.pid}/cmdline").read_bytes()
-        + Path(f"/proc/{running.process.pid}/environ").read_bytes()
-    )
-    assert urlsplit(running.link).query.partition("=")[2].encode() not in shown
-
-
-def test_a_person_enters_by_the_link_once(running: Running) -> None:
-    host, parts = f"Host: 127.0.0.1:{running.port}", urlsplit(running.link)
-    own = ("Sec-Fetch-Site: same-origin", "Content-Type: application/x-www-form-urlencoded", "Content-Length: 0")
-    assert status(running.request(f"GET {parts.path}?{parts.query}", host)) == 200
-    entered = running.request(f"POST {parts.path}?{parts.query}", host, *own)
-    assert status(entered) == 303
-    assert b"server:" not in entered.lower()
-    assert status(running.request(f"POST {parts.path}?{parts.query}", host, *own)) == 403
-
-
-def new_links(state: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    place = ["study.toml", "--state", str(state), "--links"]  # links need no study file
-    command = [sys.executable, "-m", "veiltab", "curator", "console", *place, *options]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    for name in ("cmdline", "environ"):
+        shown = Path(f"/proc/{running.process.pid}/{name}").read_bytes()
+        assert urlsplit(running.link).query.partition("=")[2].encode() not in shown
 
 
 def test_a_command_gives_new_links_and_ends_no_session(running: Running) -> None:
-    done = new_links(running.folder / "state", "--person", "Ben Ode", "--reader", "Eva Roth", "--json")
+    place = ["study.toml", "--state", str(running.folder / "state"), "--links"]  # links need no study file
+    command = [sys.executable, "-m", "veiltab", "curator", "console", *place]
+    named = ["--person", "Ben Ode", "--reader", "Eva Roth", "--json"]
+    done = subprocess.run([*command, *named], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     links = json.loads(done.stdout)["links"]
     assert list(links) == ["Ben Ode", "Eva Roth"]
@@ -110,12 +90,6 @@ def test_a_command_gives_new_links_and_ends_no_session(running: Running) -> None
         own = ("Sec-Fetch-Site: same-origin", "Content-Type: application/x-www-form-urlencoded", "Content-Length: 0")
         assert status(running.request(f"POST {parts.path}?{parts.query}", host, *own)) == 303
         assert status(running.request(f"POST {parts.path}?{parts.query}", host, *own)) == 403
-
-
-def test_without_a_console_a_command_gives_no_link(tmp_path: Path) -> None:
-    done = new_links(tmp_path, "--person", "Ben Ode")
-    assert (done.returncode, done.stdout) == (4, "")
-    assert "no console runs on this state folder. Start one: `veiltab curator console`." in done.stderr
 
 
 def test_what_a_stranger_sends_is_not_logged(running: Running) -> None:
@@ -130,7 +104,6 @@ def test_what_a_stranger_sends_is_not_logged(running: Running) -> None:
     [
         (b"GET / HTTP/1.1\r\n\r\n", {400, 421}),
         (b"GET / HTTP/1.1\r\nHost: a\r\nHost: {host}\r\n\r\n", {400, 421}),
-        (b"GET / HTTP/1.0\r\n\r\n", {400, 421}),
         (b"GET http://rebound.example/ HTTP/1.1\r\nHost: rebound.example\r\n\r\n", {400, 421}),
         (b"GET /../../etc/passwd HTTP/1.1\r\nHost: {host}\r\n\r\n", {403, 404}),
         (b"GET /\x00 HTTP/1.1\r\nHost: {host}\r\n\r\n", {400}),
@@ -139,10 +112,7 @@ def test_what_a_stranger_sends_is_not_logged(running: Running) -> None:
         (b"POST / HTTP/1.1\r\nHost: {host}\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", {411}),
         (b"POST / HTTP/1.1\r\nHost: {host}\r\nContent-Length: 10000000\r\n\r\nhello", {413}),
         (b"POST / HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", {400}),
-        (
-            b"POST / HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\nhello",
-            {400, 411},
-        ),
+        (b"POST / HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", {400, 411}),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", {400, 405, 421}),
         (b"CONNECT elsewhere.example:443 HTTP/1.1\r\nHost: {host}\r\n\r\n", {400, 405}),
         (b"GET / HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", {403}),

@@ -20,7 +20,7 @@ from tests.curator.console.console_seat import (  # noqa: F401 - fixtures
 from tests.curator.made_records import charge, decide, hold
 from tests.worlds.parties import ALICE
 from tests.worlds.states import curator_state
-from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError, VeiltabError
+from veiltab.common.errors import VeiltabError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.storage.database import transaction
@@ -192,21 +192,17 @@ def test_another_study_file_is_refused(office: Office, study_bytes: bytes) -> No
     assert {verdict for verdict, _, _ in office.verdicts().values()} == {HELD}
 
 
-def run(*arguments: str | Path) -> None:
-    curator.main(["console", *map(str, arguments)], standalone_mode=False)
-
-
 @pytest.mark.parametrize(
-    ("owner", "persons", "refusal", "words"),
+    ("owner", "persons", "words"),
     [
-        (None, [ANA], NotFoundError, "there is no such folder"),
-        (Party(study="other", role=Role.CURATOR, name="alice").uri, [ANA], ConflictError, "holds the state of"),
-        ("", [ANA, "ana  díaz"], InvalidInputError, "the same person's"),
-        ("", ["!?"], InvalidInputError, "the person's name"),
+        (None, [ANA], "there is no such folder"),
+        (Party(study="other", role=Role.CURATOR, name="alice").uri, [ANA], "holds the state of"),
+        ("", [ANA, "ana  díaz"], "the same person's"),
+        ("", ["!?"], "the person's name"),
     ],
 )
-def test_the_command_refuses_what_is_not_this_curators(  # noqa: PLR0913, PLR0917 - cases
-    tmp_path: Path, study_bytes: bytes, owner: str | None, persons: list[str], refusal: type[VeiltabError], words: str
+def test_the_command_refuses_what_is_not_this_curators(
+    tmp_path: Path, study_bytes: bytes, owner: str | None, persons: list[str], words: str
 ) -> None:
     (tmp_path / "study.toml").write_bytes(study_bytes)
     if owner is not None:
@@ -214,8 +210,10 @@ def test_the_command_refuses_what_is_not_this_curators(  # noqa: PLR0913, PLR091
         if owner:
             (tmp_path / "state" / "party").write_text(owner)
     named = [argument for person in persons for argument in ("--person", person)]
-    with pytest.raises(refusal, match=words):
-        run(tmp_path / "study.toml", "--state", tmp_path / "state", *named)
+    with pytest.raises(VeiltabError, match=words):
+        curator.main(
+            ["console", str(tmp_path / "study.toml"), "--state", str(tmp_path / "state"), *named], standalone_mode=False
+        )
 
 
 def test_every_state_has_a_word() -> None:

@@ -23,9 +23,7 @@ def missing(curator: Curator, rows: Collection[int]) -> None:
 
 
 @pytest.mark.parametrize("is_private", [False, True], ids=["tokens", "private"])
-def test_rows_are_the_hub_s_complete_ones_and_links_of_others_are_of_nobody(
-    tmp_path: Path, *, is_private: bool
-) -> None:
+def test_rows_are_the_hub_s_complete_ones_and_other_links_of_nobody(tmp_path: Path, *, is_private: bool) -> None:
     at_hub, at_spoke = {*range(5), *range(60, 70)}, {*range(10), *range(60, 66)}
     links = wanted_links(RULE, HUB, SPOKE)
     joint = {mine: theirs for mine, theirs in links.items() if mine not in at_hub and theirs not in at_spoke}

@@ -96,23 +96,6 @@ def test_rows_that_stand_twice_are_counted_and_lower_the_recall(tmp_path: Path) 
         assert linkage_json(alice.report, {})["ties"] is None
 
 
-def test_a_report_names_absent_fields_swapped_dates_and_why_nobody_is_linked() -> None:
-    keys = {"given family birth sex": 3, "given+family birth:year birth:month+birth:day": 40, "birth postcode": 0}
-    passes = tuple(PassCount(key=key, runs=True, matches=0, linked=n, left=9) for key, n in keys.items())
-    report = LinkageReport(is_hub=False, rows=50, hub_rows=60, links=43, passes=passes)
-    text = linkage_text(report, {}, {"birth postcode": "needs postcode, which bob lacks"})
-    assert "birth postcode                                     0.000%  not here: needs postcode, which bob" in text
-    assert "The key 'given+family birth:year birth:month+birth:day', which swaps names, or day and month" in text
-    usual = tuple(replace(one, linked=50 - (one.linked or 0)) for one in passes)
-    assert "swaps" not in linkage_text(replace(report, passes=usual), {})
-    said = linkage_text(replace(report, links=0), {})
-    assert "No row is linked. Compare the identity columns and date_order" in said
-    said = linkage_text(replace(report, is_hub=True, links=None), {})
-    assert "The hub does not learn whom it is linked with" in said
-    with pytest.raises(InvalidInputError, match="no row is linked"):
-        wrong_links_json(replace(report, links=0), "bob")
-
-
 def test_a_researcher_reads_what_clerks_counted(tmp_path: Path) -> None:
     """Of 200 pairs none was wrong: the share is 0, and 1.96 standard deviations reach the end of the exact interval."""
     passes = (PassCount(key="given family birth sex", runs=True, matches=0, linked=900, left=9),)
@@ -123,6 +106,8 @@ def test_a_researcher_reads_what_clerks_counted(tmp_path: Path) -> None:
         error = read_report(path)
         assert isinstance(error, dict)
         assert (error["bob"].share, error["bob"].least) == (wrong / 200, chance)
+    with pytest.raises(InvalidInputError, match="no row is linked"):
+        wrong_links_json(replace(report, links=0), "bob")
     path.write_text(wrong_links_json(report, "bob", (200, 0)), "utf-8")
     error = read_report(path)
     assert isinstance(error, dict)
@@ -219,9 +204,7 @@ def test_whoever_is_linked_the_hub_sees_the_same(
     assert seen[0] == seen[1]
 
 
-def test_each_pass_has_a_name_a_store_and_a_challenge_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_pass_has_its_own_name_store_and_challenge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One store under the words, or the seeds, of another pass would show the hub how they differ."""
     masks, write = list[bytes](), spoke_leg._write
 

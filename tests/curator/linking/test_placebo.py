@@ -59,9 +59,7 @@ def oracle(rule: IdentityRule, hub: Sequence[Person], spoke: Sequence[Person]) -
 
 
 @pytest.mark.parametrize(("is_private", "placebo"), [(False, False), (True, False), (True, True)])
-def test_rows_with_moved_dates_are_counted_and_change_no_link(
-    tmp_path: Path, *, is_private: bool, placebo: bool
-) -> None:
+def test_rows_with_moved_dates_count_and_change_no_link(tmp_path: Path, *, is_private: bool, placebo: bool) -> None:
     rule = replace(RULE, placebo=placebo)
     with registers(tmp_path, [HUB, SPOKE], rule, is_private=is_private) as (alice, bob):
         align(alice, bob)
@@ -106,9 +104,7 @@ def test_whom_a_row_with_moved_dates_finds_is_not_kept(tmp_path: Path, monkeypat
         assert ((found["number"] == NOBODY) == is_moved).all()
 
 
-def test_the_rows_that_run_with_moved_dates_are_drawn_under_a_secret(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_with_moved_dates_are_drawn_under_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leg, "MOST_PLACEBO_ROWS", 30)
     drawn = list[tuple[int, ...]]()
     run = SpokeWork.run

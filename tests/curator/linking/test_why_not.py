@@ -63,6 +63,8 @@ def test_a_key_that_does_not_run_comes_with_the_reason() -> None:
     reason = "names values, such as UNKNOWN or a guessed date, that too many rows share"
     assert reason in linkage_text(report((ALSO_SEX, None), (NAMES, 900)), {})
     assert reason not in linkage_text(report((ALSO_SEX, 10), (NAMES, 900)), {})
+    absent = linkage_text(report((ALSO_SEX, None), (NAMES, 900)), {}, {ALSO_SEX: "needs sex, which bob lacks"})
+    assert "not here: needs sex, which bob lacks" in absent
 
 
 def test_postcodes_that_no_pair_has_alike_are_named() -> None:

@@ -47,28 +47,21 @@ def without(rows: Rows, name: str) -> Rows:
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_a_column_that_goes_while_a_table_is_read_is_not_replaced_by_another(
-    tmp_path: Path, study: Study, name: str
-) -> None:
-    path = WRITERS[name](tmp_path / name, ROWS)
-    source = open_table(path)
-    path.unlink()
-    WRITERS[name](path, without(ROWS, "land"))
-    reading = read_respondents(path, ["pid"], (), study.attributes_of("alice"), source=source)
-    assert not len(reading.respondents)
-    assert re.search("changed while it was read|does not understand|not a readable Arrow", str(reading.errors[0]))
-
-
-@pytest.mark.parametrize("name", WRITERS)
-def test_columns_in_another_order_are_not_taken_for_each_other(tmp_path: Path, study: Study, name: str) -> None:
-    path = WRITERS[name](tmp_path / name, ROWS)
-    source = open_table(path)
-    path.unlink()
-    WRITERS[name](path, [[row[1], row[0], *row[2:]] for row in ROWS])
-    reading = read_respondents(path, ["pid"], (), study.attributes_of("alice"), source=source)
-    if not reading.errors:
-        assert ids_in(reading.respondents) == ["100", "7", "8", "10"]
-        assert columns_in(reading.respondents)["land"].tolist() == [0, 0, 1, 1]
+def test_a_table_that_changes_gives_no_column_for_another(tmp_path: Path, study: Study, name: str) -> None:
+    for later in (without(ROWS, "land"), [[row[1], row[0], *row[2:]] for row in ROWS]):
+        path = WRITERS[name](tmp_path / name, ROWS)
+        source = open_table(path)
+        path.unlink()
+        WRITERS[name](path, later)
+        reading = read_respondents(path, ["pid"], (), study.attributes_of("alice"), source=source)
+        path.unlink()
+        if len(later[0]) == 3 or reading.errors:
+            assert not len(reading.respondents)
+            words = "changed while it was read|does not understand|not a readable Arrow"
+            assert re.search(words, str(reading.errors[0]))
+        else:
+            assert ids_in(reading.respondents) == ["100", "7", "8", "10"]
+            assert columns_in(reading.respondents)["land"].tolist() == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize("name", ["t.sqlite", "t.duckdb"])
@@ -100,9 +93,7 @@ def batches(path: Path) -> list[int]:
 
 @pytest.mark.parametrize("name", ["t.json", "t.sqlite", "t.parquet"])
 @pytest.mark.parametrize("most", [1, 2])
-def test_of_long_values_few_are_in_memory_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, most: int
-) -> None:
+def test_few_long_values_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, most: int) -> None:
     path, rows = tmp_path / name, len(ROWS) - 1
     (WRITERS | {"t.json": written.write_json})[name](path, WITH_NOTES)
     if name == "t.parquet":  # what a file of one value says of its length is that of the value alone
@@ -182,9 +173,7 @@ def test_a_column_has_one_value_by_the_names_of_folders(tmp_path: Path, study: S
         load_table(tmp_path, study, "alice")
 
 
-def test_of_several_sheets_no_more_are_read_than_are_named(
-    tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_more_sheets_are_read_than_are_named(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written.write_xlsx(tmp_path / "b.xlsx", {str(year): ROWS for year in range(2000, 2020)})
     rows_of, read = spreadsheet._rows, list[str]()
 

@@ -7,7 +7,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.common.study.other import CHANGES, FULL
-from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.row_keys import identity_columns, normal_rows
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.reading.table_reading import load_table, read_table
@@ -106,13 +105,6 @@ def test_the_separator_in_a_field_is_refused(study: Study, tmp_path: Path) -> No
         "1 row has the control character U+001F in an id (first, last, year, month, day)"
     ]
     assert (reading.rows_read, len(reading.respondents)) == (2, 1)
-
-
-def test_a_column_that_is_not_there_is_refused(study: Study, tmp_path: Path) -> None:
-    path = tmp_path / "alice.csv"
-    path.write_text("first,last,year,month,sex,age\nA,B,1980,2,1,44\n")
-    with pytest.raises(InvalidInputError, match="'day'"):
-        load_table(path, study, "alice")
 
 
 def test_a_long_field_is_cut(study: Study, tmp_path: Path) -> None:

@@ -14,8 +14,6 @@ from tests.curator.made_rows import ids_in
 from tests.curator.tables.test_forms import STUDY
 from veiltab.common.command.cli import json_text
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.study.drafts.draft import Draft
-from veiltab.common.study.drafts.merging import missing_steps, with_steps
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.common.study.form_matching import after as after_steps
 from veiltab.curator.check.inspection import Inspection, inspect_table
@@ -205,25 +203,3 @@ def test_one_group_of_digits_is_kept(step: str, texts: tuple[str, ...], expected
 def test_the_rules_of_all_curators_stand_in_one_sentence() -> None:
     rules = [one.id_rule for one in study('normalise = []\nforms = { pid = { "9+" = 70, "text" = 3 } }').curators]
     assert rules == ["alice has pid by no step, written as 70 as 9+, 3 as text", "bob has pid by strip, casefold, nfc"]
-
-
-@pytest.mark.parametrize("ids", [("0012345", "12345", "vn-0012345"), ("0000007", "7", "vn-0000007")])
-def test_the_steps_that_a_merge_proposes_make_one_text_of_the_ids_of_a_person(ids: tuple[str, ...]) -> None:
-    forms = ("0999999", "9+", "VN-0999999")
-    drafts = [
-        Draft(
-            curator=f"c{place}",
-            id_columns=("id",),
-            normalise=("strip",),
-            forms=(("id", ((form, 90),)),),
-            distinct_after=("integer", "digits"),
-            attributes=(),
-        )
-        for place, form in enumerate(forms)
-    ]
-    steps = missing_steps(drafts)
-    texts = {
-        str(normalised_ids([pa.array([one])], with_steps(draft, steps).normalise).values.to_pylist())
-        for one, draft in zip(ids, drafts, strict=True)
-    }
-    assert len(texts) == 1

@@ -42,9 +42,7 @@ def test_values_are_texts_as_json_writes_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("piece", [1, 2, 7])
 @pytest.mark.parametrize("as_list", [False, True])
-def test_a_file_may_be_cut_into_pieces_anywhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int, *, as_list: bool
-) -> None:
+def test_pieces_may_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int, *, as_list: bool) -> None:
     monkeypatch.setattr("veiltab.curator.formats.files.json_file._PIECE", piece)
     monkeypatch.setattr("veiltab.curator.formats.columns.source.BATCH_ROWS", 2)
     rows = ['{"a": "' + "\u00e9{}[],\\\\" * n + f'", "b": {n}.5}}' for n in range(5)]
@@ -58,7 +56,6 @@ def test_a_file_may_be_cut_into_pieces_anywhere(
     [
         (b" \n", "the file has no rows"),
         (b"[]", "the file has no rows"),
-        (b"7", "row 2 is no well-formed JSON object"),
         (b"{'pid': 1}", "row 2 is no well-formed JSON object"),
         (ROW + b"\n" + OTHER[:-1], "row 3 is no well-formed JSON object, or is cut off"),
         (ROW + b"\n" + OTHER[:-9] + b"\n" + ROW, "row 3 is no well-formed"),
@@ -66,12 +63,9 @@ def test_a_file_may_be_cut_into_pieces_anywhere(
         (ROW + b",\n" + OTHER, "row 3 is no well-formed"),
         (b"[" + ROW + b"," + OTHER, "row 4 is no well-formed JSON object, or is cut off"),
         (b"[" + ROW + b"," + OTHER + b",]", "row 4 is no well-formed"),
-        (b"[" + ROW + b" " + OTHER + b"]", "row 3 is no well-formed"),
         (b"[," + ROW + b"]", "row 2 is no well-formed"),
         (b"[" + ROW + b"]" + OTHER, "row 3 is no well-formed"),
-        (b"[[" + ROW + b"]]", "row 2 is no well-formed"),
         (ROW + OTHER.replace(b"2,", b"NaN,"), "row 3 is no well-formed"),
-        (ROW + OTHER.replace(b"2,", b"02,"), "row 3 is no well-formed"),
         (ROW + OTHER.replace(b"1}", b"1,}"), "row 3 is no well-formed"),
         (ROW + OTHER.replace(b"2,", b"[" * 100_000), "row 3 is no well-formed"),
         (ROW + OTHER.replace(b"B", b"B" * (2 << 20)) + ROW, "row 3 is no well-formed"),
@@ -85,7 +79,6 @@ def test_a_file_may_be_cut_into_pieces_anywhere(
         (ROW.replace(b"1,", b'{"zebra": 1},'), "column 'pid' has the type object"),
         (ROW + OTHER.replace(b"2,", b'"zebra",'), "column '(pid|wage)' holds numbers, and texts from row 3 on"),
         (ROW + OTHER.replace(b'"B"', b"true"), "column 'land' holds texts, and truth values from row 3 on"),
-        (ROW + OTHER.replace(b'"B"', b"7"), "column 'land' holds texts, and numbers from row 3 on"),
         (ROW + OTHER.replace(b'"land": "B", ', b"") + OTHER.replace(b'"B"', b'"B", "zebra": 1') + OTHER, "2 rows have"),
     ],
 )

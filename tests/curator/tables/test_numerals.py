@@ -75,12 +75,10 @@ def test_what_may_be_read_in_two_ways_is_refused_with_both(
 @pytest.mark.parametrize(
     ("text", "point", "comma"),
     [
-        ("1234,5", None, "1234.5"),
         ("-1.234,5", None, "-1234.5"),
         ("1,234.5", "1234.5", None),
         ("1.234", "1.234", "1234"),
         ("12.34", "12.34", None),
-        ("1 234,5", None, "1234.5"),
         ("+1'234'567", "+1234567", "+1234567"),
         ("1.234'567", None, None),
         ("0.123", "0.123", None),
@@ -143,12 +141,6 @@ def test_texts_may_group_thousands_by_a_point_in_every_form(tmp_path: Path, stud
     assert "1.234 may be 1.234, with a decimal point, or 1234" in str(read(path, study).errors[0])
     assert wages(path, study, "comma") == [1, 2, 2]
     assert wages(path, study, "point") == [1, 0, 1]
-
-
-def test_a_decimal_comma_is_read_and_said(tmp_path: Path, study: Study) -> None:
-    reading = read(table(tmp_path, "1,5", "1.500,25", "NA", "7"), study)
-    assert columns_in(reading.respondents)["wage"].tolist() == [0, 2, 1]
-    assert reading.description == "looks semicolon-separated, UTF-8, decimal comma in wage"
 
 
 def test_a_person_decides_what_may_be_read_in_two_ways(tmp_path: Path, study: Study) -> None:

@@ -119,9 +119,7 @@ def test_what_the_text_shows_is_taken(url: str, query: str) -> None:
         (("host=", "hots="), "cannot be reached"),
     ],
 )
-def test_a_database_that_does_not_let_in_is_refused_without_the_password(
-    url: str, change: tuple[str, str], problem: str
-) -> None:
+def test_a_database_that_lets_nobody_in_shows_no_password(url: str, change: tuple[str, str], problem: str) -> None:
     with pytest.raises(InvalidInputError, match=problem) as caught:
         list(read_batches(open_table(address(url.replace(*change))), ["pid"], ()))
     assert "hunter2" not in str(caught.value)

@@ -43,9 +43,7 @@ def text(rows: tuple[tuple[str, ...], ...], separator: str, quote: str = '"') ->
         (";", "utf-8", "t.csv.gz", "looks semicolon-separated, UTF-8, compressed by gzip"),
     ],
 )
-def test_a_text_file_is_read_however_it_is_written(
-    tmp_path: Path, separator: str, encoding: str, name: str, looks: str
-) -> None:
+def test_a_text_file_is_read_in_any_form(tmp_path: Path, separator: str, encoding: str, name: str, looks: str) -> None:
     data = text(ROWS, separator).encode(encoding)
     path = write(tmp_path, gzip.compress(data) if name.endswith(".gz") else data, name)
     assert rows_of(path) == list(ROWS)
@@ -173,10 +171,7 @@ PEOPLE = [f"{number} f {number * 7 % 100}" for number in range(20)]
         ("\n".join(["id sex wage", *PEOPLE]), "separated by blanks"),
         ("\n".join(['"id" "sex"', *(f'"{row}" {row} "f"' for row in range(20))]), "separated by blanks"),
         ("\n".join(["id      sex  wage", *(f"{row:<8}f    {row * 7:<4}" for row in range(20))]), "a fixed width"),
-        (
-            "Extract of 2025\n\nid;sex;wage\n" + "1;2;3\n" * 20,
-            "row 1 has fewer values than most rows below it: 1 instead of 3",
-        ),
+        ("Extract of 2025\n\nid;sex;wage\n" + "1;2;3\n" * 20, "row 1 has fewer values than most rows below it: 1"),
         ("Extract of 2025\n\n" + "1\tf\t3\n" * 20, "1 instead of 3, separated by tabs"),
         ("Wages; 2025\nid;sex;wage\n" + "1;f;3\n" * 20, "2 instead of 3, separated by semicolons"),
         ("Wages\n" + "1,f,3\n" * 20, "1 instead of 3, separated by commas"),

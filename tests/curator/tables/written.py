@@ -4,10 +4,11 @@ import gzip
 import json
 import sqlite3
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import date
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape
 
 import duckdb
@@ -75,52 +76,32 @@ def write_folder(path: Path, rows: Rows, by: str) -> Path:
 
 def write_xlsx(path: Path, sheets: dict[str, Rows]) -> Path:
     """Write a workbook of Excel by hand: texts inline, numbers, dates as days since 1900 with a style of dates."""
+    office = "http://schemas.openxmlformats.org"
+    main, rel = f"{office}/spreadsheetml/2006/main", f"{office}/officeDocument/2006/relationships"
+    names = "".join(f'<sheet name="{escape(s)}" sheetId="{n}" r:id="r{n}"/>' for n, s in enumerate(sheets, 1))
+    places = "".join(
+        f'<Relationship Id="r{n}" Type="{rel}/worksheet" Target="worksheets/sheet{n}.xml"/>'
+        for n in range(1, len(sheets) + 1)
+    )
+    start = f'<Relationships xmlns="{office}/package/2006/relationships">'
+    parts = {
+        "_rels/.rels": f'{start}<Relationship Id="r1" Type="{rel}/officeDocument" Target="xl/workbook.xml"/>'
+        "</Relationships>",
+        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{rel}"><sheets>{names}</sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f"{start}{places}"
+        f'<Relationship Id="r0" Type="{rel}/styles" Target="styles.xml"/></Relationships>',
+        "xl/styles.xml": f'<styleSheet xmlns="{main}"><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/></cellXfs>'
+        "</styleSheet>",
+    }
+    for n, rows in enumerate(sheets.values(), 1):
+        lines = "".join(
+            "<row>" + "".join(map(_cell, row)) + "</row>" if any(v is not None for v in row) else "<row/>"
+            for row in rows
+        )
+        parts[f"xl/worksheets/sheet{n}.xml"] = f'<worksheet xmlns="{main}"><sheetData>{lines}</sheetData></worksheet>'
     with zipfile.ZipFile(path, "w") as book:
-        office = "http://schemas.openxmlformats.org"
-        main, rel = f"{office}/spreadsheetml/2006/main", f"{office}/officeDocument/2006/relationships"
-        kind = "application/vnd.openxmlformats-officedocument.spreadsheetml"
-        numbers = range(1, len(sheets) + 1)
-        book.writestr(
-            "[Content_Types].xml",
-            f'<Types xmlns="{office}/package/2006/content-types"><Default Extension="rels"'
-            ' ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
-            f'<Override PartName="/xl/workbook.xml" ContentType="{kind}.sheet.main+xml"/>'
-            + "".join(
-                f'<Override PartName="/xl/worksheets/sheet{n}.xml" ContentType="{kind}.worksheet+xml"/>'
-                for n in numbers
-            )
-            + "</Types>",
-        )
-        start = f'<Relationships xmlns="{office}/package/2006/relationships">'
-        book.writestr(
-            "_rels/.rels",
-            f'{start}<Relationship Id="r1" Type="{rel}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
-        )
-        book.writestr(
-            "xl/_rels/workbook.xml.rels",
-            start
-            + "".join(
-                f'<Relationship Id="r{n}" Type="{rel}/worksheet" Target="worksheets/sheet{n}.xml"/>' for n in numbers
-            )
-            + f'<Relationship Id="r0" Type="{rel}/styles" Target="styles.xml"/></Relationships>',
-        )
-        book.writestr(
-            "xl/workbook.xml",
-            f'<workbook xmlns="{main}" xmlns:r="{rel}"><sheets>'
-            + "".join(f'<sheet name="{escape(s)}" sheetId="{n}" r:id="r{n}"/>' for n, s in enumerate(sheets, 1))
-            + "</sheets></workbook>",
-        )
-        book.writestr(
-            "xl/styles.xml",
-            f'<styleSheet xmlns="{main}"><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/></cellXfs></styleSheet>',
-        )
-        for n, rows in enumerate(sheets.values(), 1):
-            lines = "".join(
-                "<row>" + "".join(map(_cell, row)) + "</row>" if any(v is not None for v in row) else "<row/>"
-                for row in rows
-            )
-            sheet = f'<worksheet xmlns="{main}"><sheetData>{lines}</sheetData></worksheet>'
-            book.writestr(f"xl/worksheets/sheet{n}.xml", sheet)
+        for name, part in parts.items():
+            book.writestr(name, part)
     return path
 
 
@@ -168,25 +149,18 @@ def _ods_cell(value: Value) -> str:
 def write_sqlite(path: Path, rows: Rows, table: str = "people") -> Path:
     """Write a table of a SQLite file, its columns without a type."""
     with closing(sqlite3.connect(path)) as connection, connection:
-        _insert(connection.executemany, connection.execute, rows, table, typed=False)
+        _insert(connection, rows, table, typed=False)
     return path
 
 
 def write_duckdb(path: Path, rows: Rows, table: str = "people") -> Path:
     """Write a table of a DuckDB file."""
     with closing(duckdb.connect(path)) as connection:
-        _insert(connection.executemany, connection.execute, rows, table, typed=True)
+        _insert(connection, rows, table, typed=True)
     return path
 
 
-def _insert(
-    many: Callable[[str, list[list[Value]]], object],
-    execute: Callable[[str], object],
-    rows: Rows,
-    table: str,
-    *,
-    typed: bool,
-) -> None:
+def _insert(connection: Any, rows: Rows, table: str, *, typed: bool) -> None:  # noqa: ANN401 - of either database
     header, *others = rows
     table = table.replace('"', '""')
     types = {str: "varchar", int: "bigint", float: "double", date: "date"}
@@ -194,6 +168,7 @@ def _insert(
         next(types[type(v)] for v in values if v is not None) if typed else "" for values in columns(rows).values()
     ]
     fields = ", ".join(f'"{name}" {kind}' for name, kind in zip(header, kinds, strict=True))
-    execute(f'create table "{table}" ({fields})')
+    connection.execute(f'create table "{table}" ({fields})')
     cells = [[str(v) if isinstance(v, date) and not typed else v for v in row] for row in others]
-    many(f'insert into "{table}" values ({", ".join("?" * len(header))})', cells)  # noqa: S608 - names of these tests
+    places = ", ".join("?" * len(header))
+    connection.executemany(f'insert into "{table}" values ({places})', cells)  # noqa: S608 - names of these tests
