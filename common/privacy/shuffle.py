@@ -143,8 +143,8 @@ class OrderCertificate:
         memory = Memory()
 
         def excess(x: float) -> float:
-            found = self._delta(-x, memory)
-            return log(found / delta) if found > 0 else -inf
+            lost = self._delta(-x, memory)
+            return log(lost / delta) if lost > 0 else -inf
 
         guess = min(top, self.sample / self.population * sqrt(2.5 * log(1 / delta) * float(self.q) / self.sample))
         return abs(largest_allowed(-top, -guess, 0.0, excess))

@@ -16,8 +16,8 @@ _COMPARED = (FieldKind.POSTCODE, FieldKind.NUMBER, FieldKind.TEXT)
 
 def written_columns(identity: Mapping[str, Sequence[str]], kinds: Mapping[str, FieldKind]) -> list[str]:
     """Return the columns of identity fields whose forms are shown: those compared, and dates."""
-    shown = (*_COMPARED, FieldKind.BIRTH)
-    return [column for name, columns in identity.items() if kinds[name] in shown for column in columns]
+    field_kinds = (*_COMPARED, FieldKind.BIRTH)
+    return [column for name, columns in identity.items() if kinds[name] in field_kinds for column in columns]
 
 
 def kinds_of(names: Iterable[str]) -> dict[str, FieldKind]:

@@ -56,22 +56,22 @@ class PageInput:
     authority: bytes
 
 
-def evidence_page(shown: PageInput) -> str:
+def evidence_page(content: PageInput) -> str:
     """Return the page."""
-    own_state = shown.own_state
+    own_state = content.own_state
     sections = [
-        ("In short", _summary(shown)),
-        ("What was charged", _charges(shown)),
-        ("Who decided what", _decisions(shown)),
-        ("Who was given keys", _entries(shown, lambda event: event == Event.KEY.value)),
-        ("What else was recorded", _entries(shown, lambda event: event not in _ELSEWHERE)),
-        ("Releases that are ready", _ready(shown)),
-        ("How to check this", _how_to_check(shown)),
-        ("Files, and the SHA-256 of each", facts(sorted(shown.digests.items()))),
+        ("In short", _summary(content)),
+        ("What was charged", _charges(content)),
+        ("Who decided what", _decisions(content)),
+        ("Who was given keys", _entries(content, lambda event: event == Event.KEY.value)),
+        ("What else was recorded", _entries(content, lambda event: event not in _ELSEWHERE)),
+        ("Releases that are ready", _ready(content)),
+        ("How to check this", _how_to_check(content)),
+        ("Files, and the SHA-256 of each", facts(sorted(content.digests.items()))),
     ]
     return page(
         f"Evidence of curator {own_state.name}, study {own_state.study.id}",
-        f"What this curator decided, charged and recorded {_period(shown)}.",
+        f"What this curator decided, charged and recorded {_period(content)}.",
         sections,
     )
 

@@ -77,8 +77,8 @@ def service_of(url: str, where: str) -> "Apprise":
         )
     names = {one.partition("=")[0] for one in re.split("[?&;]", rest)[1:]}
     if any(name not in _PARAMETERS and name[0] != "+" for name in names):
-        known = ", ".join(sorted(_PARAMETERS - {""}))
-        raise InvalidInputError("the URL has other parameters", where=where, remedy=f"Take: {known}, +HEADER.")
+        allowed = ", ".join(sorted(_PARAMETERS - {""}))
+        raise InvalidInputError("the URL has other parameters", where=where, remedy=f"Take: {allowed}, +HEADER.")
     asset = AppriseAsset(
         allow_templates=False,
         async_mode=False,

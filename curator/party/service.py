@@ -27,7 +27,7 @@ from veiltab.curator.peers.calls import SAID
 from veiltab.curator.peers.subscriptions import MOST_ASKED, MOST_FOLLOWED, pace
 from veiltab.curator.progress.release_record import ColumnDigests, Progress
 from veiltab.curator.release.parts import Parts
-from veiltab.curator.release.rpc_answers import Answers, TestedRelease
+from veiltab.curator.release.rpc_answers import RpcAnswers, TestedRelease
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, curator_peer_pb2, curator_peer_pb2_grpc
 
 _FOLLOWED_SECONDS = 20.0
@@ -41,12 +41,12 @@ _NAMED_AGAIN_SECONDS = 1.0
 class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
     """Answers the other curators."""
 
-    def __init__(self, answers: Answers) -> None:
+    def __init__(self, answers: RpcAnswers) -> None:
         self._own, self._parts = answers, answers.parts
 
     async def Hello(self, request: curator_peer_pb2.HelloRequest, context: Context) -> curator_peer_pb2.HelloResponse:
-        shown = (request.ledger_length, request.ledger_head)
-        length, head = self._own.greet(caller(context).name, request.study_digest, shown)
+        ledger = (request.ledger_length, request.ledger_head)
+        length, head = self._own.greet(caller(context).name, request.study_digest, ledger)
         return curator_peer_pb2.HelloResponse(
             study_digest=self._parts.study.digest,
             table_version=self._parts.alignment.table_version or None,
@@ -139,13 +139,13 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
 
     def _told(self, names: Iterable[str], followed: Followed) -> curator_peer_pb2.FollowProgressResponse:
         """Return how far this curator is with some releases; those that are over are followed no more."""
-        known = dict(self._own.progress_of(names))
-        for name, progress in known.items():
+        own_progress = dict(self._own.progress_of(names))
+        for name, progress in own_progress.items():
             if progress.state.finished:
                 followed.remove(name)
         return curator_peer_pb2.FollowProgressResponse(
-            releases=[_progress_to_proto(name, progress) for name, progress in known.items()],
-            unknown=[name for name in names if name not in known],
+            releases=[_progress_to_proto(name, progress) for name, progress in own_progress.items()],
+            unknown=[name for name in names if name not in own_progress],
         )
 
 
@@ -173,7 +173,7 @@ async def _follow(requests: AsyncIterator[curator_peer_pb2.FollowProgressRequest
 class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
     """Answers researchers."""
 
-    def __init__(self, answers: Answers) -> None:
+    def __init__(self, answers: RpcAnswers) -> None:
         self._own, self._parts = answers, answers.parts
 
     async def ProposeRelease(
@@ -290,7 +290,7 @@ def _progress_to_proto(release_id: str, progress: Progress) -> curator_peer_pb2.
 
 def services_of(parts: Parts) -> tuple[partial[None], ...]:
     """Return what puts a curator's RPCs on a server: those of its peers, and those of researchers."""
-    answers = Answers(parts)
+    answers = RpcAnswers(parts)
     return (
         partial(curator_peer_pb2_grpc.add_CuratorPeerServiceServicer_to_server, CuratorPeerServicer(answers)),
         partial(curator_pb2_grpc.add_CuratorServiceServicer_to_server, CuratorServicer(answers)),

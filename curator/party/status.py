@@ -11,8 +11,8 @@ from veiltab.curator.release.parts import Parts
 
 def observe(parts: Parts) -> Observation:
     """Return a curator's current work and what it waits for; composing the remaining budget may take a while."""
-    found = parts.store.releases.counts()
-    counts = {state: found.get(state.value, 0) for state in ReleaseState}
+    states = parts.store.releases.counts()
+    counts = {state: states.get(state.value, 0) for state in ReleaseState}
     return Observation(
         work=(_alignment(parts), *map(_work, parts.store.releases.latest(SHOWN))),
         counts={("release", state.value): number for state, number in counts.items()},

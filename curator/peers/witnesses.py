@@ -41,9 +41,9 @@ def keep_checkpoints(connection: Database, identity: Identity, release_id: str, 
     now = utc_now()
     for peer in others:
         where = f"curator {peer.curator}"
-        shown = _read(peer.checkpoint, where)
+        text = _read(peer.checkpoint, where)
         party = Party(study=identity.party.study, role=Role.CURATOR, name=peer.curator)
-        checkpoint = check_checkpoint(shown, party, identity.authority, now)
+        checkpoint = check_checkpoint(text, party, identity.authority, now)
         head = checkpoint.head
         if checkpoint.release != release_id:
             raise IntegrityError("shows the checkpoint of another release", where=where)
@@ -53,10 +53,10 @@ def keep_checkpoints(connection: Database, identity: Identity, release_id: str, 
             raise IntegrityError("shows a ledger that it had before this release", where=where)
         seen = head.length, bytes.fromhex(head.digest)
         longest = longest_ledger(connection, peer.curator)
-        if (longest[0] == seen[0] and longest != seen) or _has_another(connection, peer.curator, shown.text, head):
+        if (longest[0] == seen[0] and longest != seen) or _has_another(connection, peer.curator, text.text, head):
             raise IntegrityError("shows another ledger than before", where=where)
-        note, cosigner = cosigned_note(shown, identity, now)
-        plain = {"release": release_id, "note": note, "certificate": shown.certificate, "cosigner": cosigner}
+        note, cosigner = cosigned_note(text, identity, now)
+        plain = {"release": release_id, "note": note, "certificate": text.certificate, "cosigner": cosigner}
         with transaction(connection):
             connection.execute(_ADD, [peer.curator, release_id, canonical_json(plain)])
             remember_ledger(connection, peer.curator, seen)

@@ -179,9 +179,9 @@ def first_rows_of(
         first_row: file row number of the first of them.
         is_missing: which values are left out.
     """
-    found, places = np.unique(entries, return_index=True)
+    distinct, places = np.unique(entries, return_index=True)
     order = np.argsort(places)
-    rows = zip(found[order].tolist(), places[order].tolist(), strict=True)
+    rows = zip(distinct[order].tolist(), places[order].tolist(), strict=True)
     present = {raw.strip(): place + first_row for entry, place in rows if (raw := values[entry]) is not None}
     return {value: row for value, row in present.items() if not is_missing(value)}
 

@@ -64,7 +64,7 @@ class TestedRelease:
     digests: PublicationDigests
 
 
-class Answers:
+class RpcAnswers:
     """What a curator answers its researchers and the other curators."""
 
     def __init__(self, parts: Parts) -> None:

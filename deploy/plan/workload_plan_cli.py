@@ -166,7 +166,7 @@ def show_workload(
         repeats=several.repeats,
     )
     sizes = {rule.name: rule.attribute.size for rule in study.attributes}
-    asked = WorkloadQuestion(
+    wish = WorkloadQuestion(
         tables=tuple(tuple(sizes[name] for name in table) for table in request.tables),
         repeats=request.repeats,
         population=population,
@@ -178,7 +178,7 @@ def show_workload(
     )
     reply: WorkloadAnswer | None = None
     if aim is not None:
-        reply, plan = _reached(request, study, asked, aim)
+        reply, plan = _reached(request, study, wish, aim)
     elif population is not None:
         plan = plan_workload(request, study, population=population)
     else:

@@ -176,8 +176,8 @@ class MeetingPoint:
         inner = streams.writer.get_extra_info("ssl_object")
         if inner.selected_alpn_protocol() != ALPN:
             raise _Refused("another protocol", "this relay speaks veiltab-relay alone")
-        shown = ssl.DER_cert_to_PEM_cert(inner.getpeercert(binary_form=True))
-        certificate = party_of_certificate(shown.encode())
+        pem = ssl.DER_cert_to_PEM_cert(inner.getpeercert(binary_form=True))
+        certificate = party_of_certificate(pem.encode())
         if certificate.party not in self._accounts:
             raise _Refused("not a party", "the study has no such party")
         if self._revocations.revokes(certificate.serial):

@@ -99,8 +99,8 @@ class ReleasedTables:
             others = [name for name in having[0].attributes if self._spokes([name]) - named]
             by += [name for name in others if all(name in table.attributes for table in having)]
         estimates = [self._estimate(one, confidence) for one in self.results(having)]
-        found = self.present(pooled(estimates, [*attributes, *by]), linkage_error, absent)
-        return found.marginal(attributes) if by else found
+        estimate_of_people = self.present(pooled(estimates, [*attributes, *by]), linkage_error, absent)
+        return estimate_of_people.marginal(attributes) if by else estimate_of_people
 
     def table(self, attributes: Sequence[str], confidence: float, linkage_error: Linkage, absent: str) -> Table:
         """Return the table of some attributes, measured or from a model; see Release.table."""
@@ -111,10 +111,10 @@ class ReleasedTables:
                 del self.models[earlier]
             results = self.results(None, linkage_error)
             domain = self.study.domain({name for result in results for name in result.names})
-            said = tuple(dict.fromkeys(remark for one in results for remark in one.remarks))
-            self.models[links] = (fitted(domain, results), said)
+            all_remarks = tuple(dict.fromkeys(remark for one in results for remark in one.remarks))
+            self.models[links] = (fitted(domain, results), all_remarks)
         model, remarks = self.models[links]
-        found = ModelledTable(
+        modelled = ModelledTable(
             domain=model.domain.subset(attributes),
             raw=model.marginal(attributes),
             population=self.status.spec_of(self.status.ready_tables[0]).population,
@@ -122,7 +122,7 @@ class ReleasedTables:
             study_digest=self.status.study_digest,
             remarks=remarks,
         )
-        return found if is_shown(absent) else found.among_present(self.study)
+        return modelled if is_shown(absent) else modelled.among_present(self.study)
 
     def _spokes(self, names: Sequence[str]) -> set[str]:
         """Return from whose tables people of the hub may be absent, of who has some attributes."""

@@ -8,8 +8,8 @@ from veiltab.researcher.records.releases import ResearcherRelease
 
 def observe(driver: ResearcherDriver) -> Observation:
     """Return the current work of a researcher's service and the parties that it waits for."""
-    found = driver.store.counts()
-    counts = {state: found.get(state.value, 0) for state in ReleaseState}
+    states = driver.store.counts()
+    counts = {state: states.get(state.value, 0) for state in ReleaseState}
     return Observation(
         work=tuple(_work(stored, driver) for stored in driver.store.latest(SHOWN)),
         counts={("release", state.value): number for state, number in counts.items()},

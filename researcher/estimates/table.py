@@ -143,11 +143,11 @@ def to_html(estimate: ShownTable) -> str:
     """Return the estimates as an HTML table for a notebook: the largest CELLS_SHOWN cells, in order."""
     from veiltab.common.web.document import table  # noqa: PLC0415 - not outside notebooks
 
-    shown = np.sort(np.argsort(-estimate.raw, kind="stable")[:CELLS_SHOWN])
+    places = np.sort(np.argsort(-estimate.raw, kind="stable")[:CELLS_SHOWN])
     numbers = (estimate.raw, estimate.se, estimate.low, estimate.high, estimate.projected)
     rows = [
         (*estimate.domain.categories_of(int(cell)), *(f"{100 * column[cell]:.3f}%" for column in numbers))
-        for cell in shown
+        for cell in places
     ]
     headings = (*estimate.domain.names, "estimate", "se", "low", "high", "projected")
     first, cells = len(estimate.domain.names), estimate.domain.cells
@@ -155,7 +155,7 @@ def to_html(estimate: ShownTable) -> str:
         f"n = {estimate.population:,}, {estimate.sample:,} noisy rows. "
         f"Intervals {at_level(estimate.confidence, estimate.remarks)}."
         + "".join(f" {one}" for one in estimate.remarks)
-        + (f" The {len(shown)} largest of {cells:,} cells; frame() has all." if len(shown) < cells else "")
+        + (f" The {len(places)} largest of {cells:,} cells; frame() has all." if len(places) < cells else "")
     )
     return table(headings, rows, numeric=set(range(first, len(headings)))) + f"<p>{escape(note)}</p>"
 

@@ -260,17 +260,17 @@ def read_report(path: Path) -> LinkError | dict[str, LinkError]:
 
 def _read_all(reports: Reports) -> LinkError | dict[str, LinkError]:
     first, *others = [reports] if isinstance(reports, Path | str) else reports
-    found = read_report(Path(first))
+    shares = read_report(Path(first))
     for path in others:
         more = read_report(Path(path))
-        if isinstance(found, LinkError) or isinstance(more, LinkError) or more.keys() & found:
+        if isinstance(shares, LinkError) or isinstance(more, LinkError) or more.keys() & shares:
             raise InvalidInputError(
                 "of several reports one names no curator, or one that another names",
                 where=str(path),
                 remedy="Give one file of each curator, as it wrote it.",
             )
-        found |= more
-    return found
+        shares |= more
+    return shares
 
 
 def _read(path: Path) -> str:

@@ -181,21 +181,21 @@ class Polling:
     def _answers(self, stored: ResearcherRelease, asked: _Asked) -> dict[str, curator_pb2.GetProposalResponse]:
         """Record what each curator said last of a release, and return it as `ask_curators` does."""
         statuses, answers, refusals = self.of(stored.request.release_id), {}, list[VeiltabError]()
-        for name, said in asked.said.items():
-            if isinstance(said, VeiltabError):
-                statuses[f"curator {name}"] = (ReleaseState.REQUESTED, str(said))
-                refusals.append(said)
+        for name, reply in asked.said.items():
+            if isinstance(reply, VeiltabError):
+                statuses[f"curator {name}"] = (ReleaseState.REQUESTED, str(reply))
+                refusals.append(reply)
                 continue
-            state = state_from_proto(said.state)
-            statuses[f"curator {name}"] = (state, words_from_proto(said.waiting_for))
-            self._record(stored, name, said)
+            state = state_from_proto(reply.state)
+            statuses[f"curator {name}"] = (state, words_from_proto(reply.waiting_for))
+            self._record(stored, name, reply)
             # A curator whose test of the server failed ends a release that is published, too.
             if state is ReleaseState.DENIED:
-                refusals.append(DeniedError(words_from_proto(said.failure)))
+                refusals.append(DeniedError(words_from_proto(reply.failure)))
             elif state is ReleaseState.FAILED or (state.unsuccessful and stored.spec is None):
-                refusals.append(ended_without_result(state, words_from_proto(said.failure)))
+                refusals.append(ended_without_result(state, words_from_proto(reply.failure)))
             else:
-                answers[name] = said
+                answers[name] = reply
         # Of several tables, each has its spec and its owners.
         ready = {} if stored.request.tables else _of_all_owners(answers)
         asked.is_enough = bool(ready)

@@ -159,19 +159,19 @@ def _what(report: MicrodataReport) -> str:
 
 def _errors(report: MicrodataReport, pairs: tuple[_Pair, ...]) -> str:
     expected = report.expected
-    known = [
+    lines = [
         ("expected, mean over all pairs", _percent(expected.pairs)),
         ("of that, noise alone would give", _percent(expected.noise)),
     ]
     errors = [pair.error for pair in pairs if pair.error is not None]
     if errors:
-        known.append(("actual, mean over all pairs", _percent(float(np.mean(errors)))))
+        lines.append(("actual, mean over all pairs", _percent(float(np.mean(errors)))))
     note = (
         '<p class="note">Total variation distance: the share of people who would have to stand in another cell of the'
         " table of two attributes. The expected distance is an estimate: the noise of the release was drawn anew and"
         " a model fitted to it, and what the measured tables show of the model's own misfit was added.</p>"
     )
-    return facts(known) + note
+    return facts(lines) + note
 
 
 def _graph(report: MicrodataReport) -> str:
@@ -213,7 +213,7 @@ def _agreement(report: MicrodataReport, pairs: tuple[_Pair, ...]) -> str:
 def _facts(report: MicrodataReport) -> str:
     provenance = report.provenance
     twice = len(report.tables) - len({one.names for one in report.tables})
-    known = [
+    lines = [
         ("release", provenance.release),
         ("respondents n", f"{provenance.respondents:,}"),
         (
@@ -230,7 +230,7 @@ def _facts(report: MicrodataReport) -> str:
         *report.dates,
     ]
     owned = [(a.name, report.owners[a.name], str(a.size)) for a in report.domain.attributes]
-    return f"{facts(known)}\n<p></p>\n{table(('attribute', 'held by', 'categories'), owned, numeric={2})}"
+    return f"{facts(lines)}\n<p></p>\n{table(('attribute', 'held by', 'categories'), owned, numeric={2})}"
 
 
 def _listed(report: MicrodataReport, pairs: tuple[_Pair, ...]) -> str:

@@ -191,7 +191,7 @@ def _analysis_figure(analysis: Analysis, said: str = "") -> str:
 def _facts(report: ReportInput) -> str:
     design, domain = report.released.design, report.released.domain
     mechanism = design.mechanism
-    known = [
+    lines = [
         ("release", report.release_id),
         ("respondents n", f"{design.population:,}"),
         ("sampled rows m", f"{design.sample:,} ({100 * design.sample / design.population:.3g}% of n)"),
@@ -208,7 +208,7 @@ def _facts(report: ReportInput) -> str:
     attributes = [(a.name, owners[a.name], str(a.size), _listed(a.categories)) for a in domain.attributes]
     headings = ("attribute", "held by", "categories", "which")
     text = " ".join([report.respondents, *report.estimate.remarks])
-    return f"{facts(known)}\n<p>{escape(text)}</p>\n{table(headings, attributes, numeric={2})}"
+    return f"{facts(lines)}\n<p>{escape(text)}</p>\n{table(headings, attributes, numeric={2})}"
 
 
 def _results(results: Sequence[TestResult]) -> str:

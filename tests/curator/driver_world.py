@@ -38,7 +38,7 @@ from veiltab.curator.planning.plans import ANSWERS
 from veiltab.curator.progress.progress import APPROVED
 from veiltab.curator.progress.release_record import CuratorRelease, PublicationDigests
 from veiltab.curator.release.driver import CuratorDriver
-from veiltab.curator.release.rpc_answers import Answers
+from veiltab.curator.release.rpc_answers import RpcAnswers
 from veiltab.curator.release.upload import ServerLink
 from veiltab.v1 import ingest_pb2
 
@@ -90,7 +90,7 @@ class World:
     """Bob as alice sees him, and the server."""
 
     def __init__(self, driver: CuratorDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.driver, self.parts, self.answers = driver, driver.parts, Answers(driver.parts)
+        self.driver, self.parts, self.answers = driver, driver.parts, RpcAnswers(driver.parts)
         self.patch = monkeypatch
         self.store, self.ledger = driver.parts.store, driver.parts.ledger
         self.bob = shown(state=ReleaseState.REQUESTED, granted=frozenset({"salary"}))

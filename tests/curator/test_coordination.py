@@ -15,7 +15,7 @@ from veiltab.common.release.table_spec import TableSpec
 from veiltab.curator.party.service import CuratorPeerServicer
 from veiltab.curator.peers.coins import pair_coin
 from veiltab.curator.records.store import CuratorStore
-from veiltab.curator.release.rpc_answers import Answers
+from veiltab.curator.release.rpc_answers import RpcAnswers
 from veiltab.v1 import curator_peer_pb2
 
 
@@ -153,7 +153,7 @@ def test_a_curator_that_changes_its_commitment_is_caught_before_anything_is_open
 
 
 def test_a_commitment_has_32_bytes(village: Village) -> None:
-    servicer = CuratorPeerServicer(Answers(village.parts["alice"]))
+    servicer = CuratorPeerServicer(RpcAnswers(village.parts["alice"]))
     for length in (0, 31, 33):
         request = curator_peer_pb2.CommitRequest(coin_id=ALIGNMENT, commitment=bytes(length))
         with pytest.raises(InvalidInputError, match="32 bytes"):
@@ -230,7 +230,7 @@ def test_a_share_is_given_only_with_the_record_of_what_its_asker_committed_to(vi
     def asked(committed: bytes, of_carol: bytes = shown["carol"]) -> bytes:
         seen = transcript({"alice": shown["alice"], "bob": committed, "carol": of_carol})
         request = curator_peer_pb2.RevealRequest(coin_id=RELEASE, transcript=seen, commitment=committed)
-        return asyncio.run(CuratorPeerServicer(Answers(alice)).Reveal(request, cast("Any", "bob"))).share
+        return asyncio.run(CuratorPeerServicer(RpcAnswers(alice)).Reveal(request, cast("Any", "bob"))).share
 
     with pytest.raises(NotReadyError, match="does not hold every commitment yet"):
         asked(shown["bob"])

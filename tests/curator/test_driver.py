@@ -24,7 +24,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
 from veiltab.curator.progress.release_record import Progress
 from veiltab.curator.release.driver import CuratorDriver
-from veiltab.curator.release.rpc_answers import Answers
+from veiltab.curator.release.rpc_answers import RpcAnswers
 
 
 @pytest.mark.parametrize(
@@ -49,15 +49,15 @@ def test_indices_that_are_no_such_sample_are_refused(tmp_path: Path, data: bytes
 
 def test_a_request_is_taken_once_even_after_its_deadline(driver: CuratorDriver) -> None:
     request = request_with(deadline=int(time.time()) + 2)
-    stored = Answers(driver.parts).propose(request, driver.parts.study.digest)
+    stored = RpcAnswers(driver.parts).propose(request, driver.parts.study.digest)
     late = request_with(release_id="f" * 32, deadline=int(time.time()) - 1)
     with pytest.raises(InvalidInputError, match="must lie ahead"):
-        Answers(driver.parts).propose(late, driver.parts.study.digest)
+        RpcAnswers(driver.parts).propose(late, driver.parts.study.digest)
     driver.parts.store.releases.add(late, 1)
-    assert Answers(driver.parts).propose(late, driver.parts.study.digest).request == late
-    assert Answers(driver.parts).propose(request, driver.parts.study.digest) == stored
+    assert RpcAnswers(driver.parts).propose(late, driver.parts.study.digest).request == late
+    assert RpcAnswers(driver.parts).propose(request, driver.parts.study.digest) == stored
     with pytest.raises(ConflictError):
-        Answers(driver.parts).propose(replace(request, purpose="another"), driver.parts.study.digest)
+        RpcAnswers(driver.parts).propose(replace(request, purpose="another"), driver.parts.study.digest)
 
 
 def test_progress_tells_own_decisions_only(driver: CuratorDriver) -> None:
@@ -65,7 +65,7 @@ def test_progress_tells_own_decisions_only(driver: CuratorDriver) -> None:
     assert driver.parts.decisions.own_attributes == {"sex", "age"}
 
     def own(release_id: str = ID) -> Progress:
-        return Answers(driver.parts).progress(release_id)
+        return RpcAnswers(driver.parts).progress(release_id)
 
     before = own()
     assert (before.curator, before.decided, before.granted, before.denied) == ("alice", False, frozenset(), frozenset())

@@ -19,7 +19,7 @@ from veiltab.curator.progress.progress import APPROVED, DENIED
 from veiltab.curator.progress.release_record import Progress
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.driver import CuratorDriver
-from veiltab.curator.release.rpc_answers import Answers
+from veiltab.curator.release.rpc_answers import RpcAnswers
 from veiltab.curator.table.table import Table
 
 
@@ -263,14 +263,14 @@ def test_so_many_requests_of_a_researcher_are_open_and_so_many_in_all(driver: Cu
         return request_with(release_id=f"{number:032x}", researcher=researcher, deadline=deadline)
 
     for number in range(32):
-        Answers(driver.parts).propose(request(number, "rosa"), digest)
+        RpcAnswers(driver.parts).propose(request(number, "rosa"), digest)
     with pytest.raises(DeniedError, match=r"32 requests of researcher rosa are open here.*Wait until some end"):
-        Answers(driver.parts).propose(request(99, "rosa"), digest)
-    Answers(driver.parts).propose(request(0, "rosa"), digest)  # it is known
-    Answers(driver.parts).propose(request(1000, "rita"), digest)
+        RpcAnswers(driver.parts).propose(request(99, "rosa"), digest)
+    RpcAnswers(driver.parts).propose(request(0, "rosa"), digest)  # it is known
+    RpcAnswers(driver.parts).propose(request(1000, "rita"), digest)
     driver.parts.store.releases.set_state(f"{7:032x}", ReleaseState.EXPIRED)
-    Answers(driver.parts).propose(request(99, "rosa"), digest)
+    RpcAnswers(driver.parts).propose(request(99, "rosa"), digest)
     for number in range(256 - 33):
         driver.parts.store.releases.add(request(2000 + number, f"r{number}"), 1)
     with pytest.raises(DeniedError, match=r"256 requests are open here.*Ask again later"):
-        Answers(driver.parts).propose(request(98, "rita"), digest)
+        RpcAnswers(driver.parts).propose(request(98, "rita"), digest)

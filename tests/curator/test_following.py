@@ -27,7 +27,7 @@ from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.subscriptions import PeerAnswer
 from veiltab.curator.progress.release_record import Progress
 from veiltab.curator.release.driver import CuratorDriver
-from veiltab.curator.release.rpc_answers import Answers
+from veiltab.curator.release.rpc_answers import RpcAnswers
 from veiltab.v1 import curator_peer_pb2
 
 
@@ -43,7 +43,7 @@ async def test_what_is_followed_is_said_at_once_and_after_each_change(village: V
         said = await anext(answers)
         assert isinstance(said[ID], Progress)
         assert isinstance(said[other], NotReadyError)
-        Answers(bob).propose(request_with(release_id=other, deadline=int(time.time()) + 60), village.study.digest)
+        RpcAnswers(bob).propose(request_with(release_id=other, deadline=int(time.time()) + 60), village.study.digest)
         CuratorDriver(bob)._say_what_was_left_unsaid(other)  # as whoever drives it does when it has to wait
         said = await anext(answers)
         assert list(said) == [other]

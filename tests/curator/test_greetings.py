@@ -13,7 +13,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.curator.peers.calls import check_study_digest
 from veiltab.curator.progress.release_record import Progress, PublicationDigests
-from veiltab.curator.release.rpc_answers import Answers
+from veiltab.curator.release.rpc_answers import RpcAnswers
 from veiltab.v1 import curator_peer_pb2
 
 
@@ -67,7 +67,7 @@ def test_a_greeting_finds_a_ledger_that_was_cut(village: Village) -> None:
 def test_an_invented_ledger_is_refused_and_not_remembered(village: Village, shown: tuple[int, bytes]) -> None:
     bob = village.parts["bob"]
     with pytest.raises(InvalidInputError, match="curator alice"):
-        Answers(bob).greet("alice", village.study.digest, shown)
+        RpcAnswers(bob).greet("alice", village.study.digest, shown)
     assert bob.store.alignments.witness("alice") == (0, b"")
 
 

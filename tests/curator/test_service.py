@@ -35,7 +35,7 @@ from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
 from veiltab.curator.progress.release_record import PublicationDigests
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.driver import CuratorDriver
-from veiltab.curator.release.rpc_answers import Answers
+from veiltab.curator.release.rpc_answers import RpcAnswers
 from veiltab.v1 import curator_pb2, release_pb2
 
 ID = "0" * 31 + "1"
@@ -46,23 +46,23 @@ NO_CANARIES = sha256().digest()
 
 
 @pytest.fixture
-def answers(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Iterator[Answers]:
+def answers(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Iterator[RpcAnswers]:
     monkeypatch.setattr(
         "veiltab.curator.party.service.caller",
         lambda context: Party(study="survey", role=Role.RESEARCHER, name=context),
     )
     monkeypatch.setattr("veiltab.curator.release.rpc_answers.time.time", lambda: NOW)
     parts = curator_parts(tmp_path, study)
-    yield Answers(parts)
+    yield RpcAnswers(parts)
     parts.store.close()
 
 
 @pytest.fixture
-def store(answers: Answers) -> CuratorStore:
+def store(answers: RpcAnswers) -> CuratorStore:
     return answers.parts.store
 
 
-def ready(answers: Answers, pad: Pad = Pad.CHACHA20, attributes: tuple[str, ...] = ("sex", "salary")) -> None:
+def ready(answers: RpcAnswers, pad: Pad = Pad.CHACHA20, attributes: tuple[str, ...] = ("sex", "salary")) -> None:
     """Bring a release to where its keys are given out for one second more."""
     store, spec = answers.parts.store, spec_with(pad=pad)
     store.releases.add(request_with(pad=pad, attributes=attributes), 1)
@@ -85,7 +85,7 @@ def given(store: CuratorStore) -> list[AuditEntry]:
 
 
 def keys(
-    answers: Answers, *attributes: str, researcher: str = "rosa", published: bytes = PUBLISHED
+    answers: RpcAnswers, *attributes: str, researcher: str = "rosa", published: bytes = PUBLISHED
 ) -> dict[str, bytes]:
     column = curator_pb2.ColumnDigests(published=published, canaries=NO_CANARIES)
     request = curator_pb2.GetKeysRequest(release_id=ID, columns=dict.fromkeys(attributes, column))
@@ -93,7 +93,7 @@ def keys(
 
 
 def piece(
-    answers: Answers, attribute: str = "sex", researcher: str = "rosa", offset: int = 0, published: bytes = PUBLISHED
+    answers: RpcAnswers, attribute: str = "sex", researcher: str = "rosa", offset: int = 0, published: bytes = PUBLISHED
 ) -> curator_pb2.FetchPadResponse:
     """Return the rest of a one-time pad from a byte on."""
     request = curator_pb2.FetchPadRequest(
@@ -107,7 +107,7 @@ def piece(
     return answer
 
 
-def fetch(answers: Answers, attribute: str = "sex", researcher: str = "rosa", published: bytes = PUBLISHED) -> bytes:
+def fetch(answers: RpcAnswers, attribute: str = "sex", researcher: str = "rosa", published: bytes = PUBLISHED) -> bytes:
     """Ask for the key of a column, or for its one-time pad, as a desk does."""
     if answers.parts.store.releases.release(ID).request.pad is Pad.CHACHA20:
         return keys(answers, attribute, researcher=researcher, published=published)[attribute]
@@ -116,7 +116,7 @@ def fetch(answers: Answers, attribute: str = "sex", researcher: str = "rosa", pu
 
 @pytest.mark.parametrize("pad", Pad)
 def test_a_key_is_given_to_who_asked_for_the_release_and_for_the_column_that_was_tested(
-    answers: Answers, store: CuratorStore, pad: Pad
+    answers: RpcAnswers, store: CuratorStore, pad: Pad
 ) -> None:
     ready(answers, pad)
     own, file = store.keys.pad(ID, "sex"), answers.parts.encryption(ID).pad_file("sex")
@@ -140,7 +140,7 @@ def test_a_key_is_given_to_who_asked_for_the_release_and_for_the_column_that_was
         fetch(answers)
 
 
-def test_a_one_time_pad_is_streamed_from_any_byte(answers: Answers) -> None:
+def test_a_one_time_pad_is_streamed_from_any_byte(answers: RpcAnswers) -> None:
     ready(answers, Pad.OTP)
     pad = answers.parts.encryption(ID).pad_file("sex").read_bytes()
     for offset in (0, 5, len(pad) - 1):
@@ -153,7 +153,7 @@ def test_a_one_time_pad_is_streamed_from_any_byte(answers: Answers) -> None:
 
 
 @pytest.mark.parametrize("pad", Pad)
-def test_a_key_leaves_in_one_way(answers: Answers, store: CuratorStore, pad: Pad) -> None:
+def test_a_key_leaves_in_one_way(answers: RpcAnswers, store: CuratorStore, pad: Pad) -> None:
     ready(answers, pad)
     other, problem = (piece, "a pad was asked for") if pad is Pad.CHACHA20 else (keys, "at once")
     with pytest.raises(InvalidInputError, match=problem):
@@ -163,7 +163,7 @@ def test_a_key_leaves_in_one_way(answers: Answers, store: CuratorStore, pad: Pad
 
 @pytest.mark.parametrize("pad", Pad)
 def test_every_key_that_is_given_is_recorded_and_none_is_given_that_cannot_be(
-    answers: Answers, store: CuratorStore, monkeypatch: pytest.MonkeyPatch, pad: Pad
+    answers: RpcAnswers, store: CuratorStore, monkeypatch: pytest.MonkeyPatch, pad: Pad
 ) -> None:
     ready(answers, pad)
     store.connection.execute("UPDATE decision SET expires = NULL")
@@ -185,7 +185,7 @@ def test_every_key_that_is_given_is_recorded_and_none_is_given_that_cannot_be(
         assert given(store)[-1].time == now
 
 
-def test_all_keys_that_may_leave_are_given_at_once(answers: Answers, store: CuratorStore) -> None:
+def test_all_keys_that_may_leave_are_given_at_once(answers: RpcAnswers, store: CuratorStore) -> None:
     ready(answers)
     own = store.keys.pad(ID, "sex")
     assert own is not None
@@ -202,7 +202,9 @@ def test_all_keys_that_may_leave_are_given_at_once(answers: Answers, store: Cura
         keys(answers, "age", "sex", published=bytes(32))
 
 
-def test_keys_of_tables_are_recorded_under_the_release_that_they_are_of(answers: Answers, store: CuratorStore) -> None:
+def test_keys_of_tables_are_recorded_under_the_release_that_they_are_of(
+    answers: RpcAnswers, store: CuratorStore
+) -> None:
     """All tables of a release that have an attribute make one entry in its log, and none under their own ids."""
     ready(answers)
     whole, spec = "whole release", spec_with()
@@ -215,14 +217,14 @@ def test_keys_of_tables_are_recorded_under_the_release_that_they_are_of(answers:
     assert [(one.release, one.facts) for one in given(store)] == [(whole, facts)]
 
 
-def ask(answers: Answers, researcher: str = "rosa", **fields: Any) -> curator_pb2.GetProposalResponse:  # noqa: ANN401 - of a message
+def ask(answers: RpcAnswers, researcher: str = "rosa", **fields: Any) -> curator_pb2.GetProposalResponse:  # noqa: ANN401 - of a message
     message = curator_pb2.GetProposalRequest(release_id=ID, **fields)
     return asyncio.run(CuratorServicer(answers).GetProposal(message, cast("Any", researcher)))
 
 
 @pytest.mark.parametrize("with_statement", [False, True])
 def test_a_release_that_is_ready_is_said_to_be_so_with_its_receipt_and_statement(
-    answers: Answers, store: CuratorStore, monkeypatch: pytest.MonkeyPatch, *, with_statement: bool
+    answers: RpcAnswers, store: CuratorStore, monkeypatch: pytest.MonkeyPatch, *, with_statement: bool
 ) -> None:
     stated = SignedText(text="stated", signature="00", certificate="PEM")
     monkeypatch.setattr(answers, "statement", lambda *_: stated)
@@ -247,12 +249,12 @@ def test_a_release_that_is_ready_is_said_to_be_so_with_its_receipt_and_statement
         assert not asked().HasField("receipt")
 
 
-def receipt(answers: Answers, researcher: str = "rosa") -> curator_pb2.GetReceiptResponse:
+def receipt(answers: RpcAnswers, researcher: str = "rosa") -> curator_pb2.GetReceiptResponse:
     request = curator_pb2.GetReceiptRequest(release_id=ID)
     return asyncio.run(CuratorServicer(answers).GetReceipt(request, cast("Any", researcher)))
 
 
-def test_a_receipt_is_given_to_whom_a_key_is(answers: Answers, store: CuratorStore) -> None:
+def test_a_receipt_is_given_to_whom_a_key_is(answers: RpcAnswers, store: CuratorStore) -> None:
     ready(answers)
     answer = receipt(answers)
     tests = made_tests(spec_with())
@@ -267,7 +269,7 @@ def test_a_receipt_is_given_to_whom_a_key_is(answers: Answers, store: CuratorSto
         receipt(answers)
 
 
-def test_an_attribute_that_was_granted_but_left_out_has_no_key(answers: Answers, store: CuratorStore) -> None:
+def test_an_attribute_that_was_granted_but_left_out_has_no_key(answers: RpcAnswers, store: CuratorStore) -> None:
     ready(answers, attributes=("sex", "age", "salary"))
     store.connection.execute("UPDATE decision SET verdict = 'approved' WHERE attribute = 'age'")
     with pytest.raises(NotFoundError, match="not part of the release"):
@@ -275,7 +277,7 @@ def test_an_attribute_that_was_granted_but_left_out_has_no_key(answers: Answers,
 
 
 def propose(
-    answers: Answers, researcher: str = "rosa", digest: str = "", wait: int = 0
+    answers: RpcAnswers, researcher: str = "rosa", digest: str = "", wait: int = 0
 ) -> curator_pb2.ProposeReleaseResponse:
     message = curator_pb2.ProposeReleaseRequest(
         study_digest=digest or answers.parts.study.digest,
@@ -285,7 +287,7 @@ def propose(
     return asyncio.run(CuratorServicer(answers).ProposeRelease(message, cast("Any", researcher)))
 
 
-def test_a_request_is_the_caller_s_and_who_waits_reads_how_it_stands(answers: Answers, store: CuratorStore) -> None:
+def test_a_request_is_the_caller_s_and_who_waits_reads_how_it_stands(answers: RpcAnswers, store: CuratorStore) -> None:
     for _ in range(2):
         answer = propose(answers)
         assert (answer.state, answer.HasField("proposal")) == (release_pb2.RELEASE_STATE_REQUESTED, False)
@@ -299,7 +301,7 @@ def test_a_request_is_the_caller_s_and_who_waits_reads_how_it_stands(answers: An
     assert (waited.proposal.failure, waited.proposal) == ("a person denied it", ask(answers))
 
 
-def test_how_a_request_stands_is_told_to_who_asked(answers: Answers, store: CuratorStore) -> None:
+def test_how_a_request_stands_is_told_to_who_asked(answers: RpcAnswers, store: CuratorStore) -> None:
     with pytest.raises(NotFoundError):
         ask(answers)
     hold(store, request_with())
@@ -314,7 +316,7 @@ def test_how_a_request_stands_is_told_to_who_asked(answers: Answers, store: Cura
 
 
 async def test_a_researcher_that_waits_hears_what_there_is_to_do(
-    answers: Answers, store: CuratorStore, monkeypatch: pytest.MonkeyPatch
+    answers: RpcAnswers, store: CuratorStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("veiltab.common.rpc.waiting.changes.LONGEST_WAIT", 3600.0)
     monkeypatch.setattr("veiltab.curator.party.service.offered_seconds", float)
@@ -341,7 +343,7 @@ async def test_a_researcher_that_waits_hears_what_there_is_to_do(
     assert await is_answered()
 
 
-def test_rows_left_out_are_stated_if_the_study_says_so(answers: Answers, store: CuratorStore) -> None:
+def test_rows_left_out_are_stated_if_the_study_says_so(answers: RpcAnswers, store: CuratorStore) -> None:
     store.releases.add(request_with(), 1)
     own, stating = answers.parts.study, replace(answers.parts.study, left_out="stated")
     for study, rows, stated in ((own, 7, None), (stating, None, None), (stating, 0, 0), (stating, 7, 7)):

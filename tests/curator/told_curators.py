@@ -23,7 +23,7 @@ from veiltab.curator.peers.calls import Pace, Peers
 from veiltab.curator.peers.coins import NONE_SHOWN
 from veiltab.curator.peers.subscriptions import PeerAnswer
 from veiltab.curator.release.parts import Parts
-from veiltab.curator.release.rpc_answers import Answers
+from veiltab.curator.release.rpc_answers import RpcAnswers
 
 CAROL = b'[[curator]]\nname = "carol"\nendpoint = "localhost:7403"\nid_columns = ["id"]\n'
 
@@ -71,7 +71,7 @@ class Village:
         return peers
 
     def stub(self, caller: str, peer: Any) -> Any:  # noqa: ANN401 - a channel that is the peer's name
-        servicer = CuratorPeerServicer(Answers(self.parts[peer]))
+        servicer = CuratorPeerServicer(RpcAnswers(self.parts[peer]))
 
         def method(rpc: str) -> Callable[..., Any]:
             async def called(request: Any, timeout: float) -> Any:  # noqa: ANN401, ASYNC109 - as gRPC's

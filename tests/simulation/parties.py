@@ -31,7 +31,7 @@ from veiltab.curator.reading.table_reading import load_table
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.driver import CuratorDriver
 from veiltab.curator.release.parts import Parts
-from veiltab.curator.release.rpc_answers import Answers
+from veiltab.curator.release.rpc_answers import RpcAnswers
 from veiltab.deploy.pki.certificates import init_pki
 from veiltab.researcher.desk.driver import ResearcherDriver
 from veiltab.researcher.desk.service import ResearcherServicer
@@ -273,8 +273,8 @@ class PartyHost:
                 policy = load_policy(rules, researchers=RESEARCHERS, attributes=own)
                 ledger = Ledger(store.connection, study.budget_epsilon, study.budget_delta)
                 parts = Parts(identity, study, self.disk, store, ledger, policy, execution(self.disk))
-                add_CuratorPeerServiceServicer_to_server(CuratorPeerServicer(Answers(parts)), registered)
-                add_CuratorServiceServicer_to_server(CuratorServicer(Answers(parts)), registered)
+                add_CuratorPeerServiceServicer_to_server(CuratorPeerServicer(RpcAnswers(parts)), registered)
+                add_CuratorServiceServicer_to_server(CuratorServicer(RpcAnswers(parts)), registered)
                 table = load_table(self.village.folder / f"{self.name}.csv", study, self.name)
                 return parts, store, CuratorDriver(parts).run(table), server
             case Role.SERVER:

@@ -41,7 +41,7 @@ def timeline_of(
         is_held: whether it waits for a person.
     """
     request = stored.request
-    asked = Event(
+    arrival = Event(
         time=stored.created,
         title=f"{request.researcher} asks for {', '.join(request.attributes)}",
         text=guarantee(request.epsilon, request.delta),
@@ -50,7 +50,7 @@ def timeline_of(
     charged = [] if entry is None else [_of_charge(entry)]
     in_order = sorted([*decided, *charged, *_of_keys(own_state, request.release_id)], key=lambda event: event.time or 0)
     now = Event(time=stored.since or None, title="It waits for a person", kind="wait") if is_held else _of_state(stored)
-    return (asked, *in_order, *_of_test(own_state, stored), now)
+    return (arrival, *in_order, *_of_test(own_state, stored), now)
 
 
 def _of_attribute(status: AttributeStatus) -> list[Event]:

@@ -67,11 +67,11 @@ def absent_column(where: str, name: str, header: Sequence[str], looks: str) -> I
     if not looks_like_header(header):
         return refusal(where, problem, "The first row seems to hold values: put the names of the columns above it.")
     near = nearest(name, header)
-    said = f"The nearest column is {near!r}. " if near else ""
+    hint = f"The nearest column is {near!r}. " if near else ""
     is_strange = any(not sign.isascii() and not sign.isalnum() for one in header for sign in one)
     strange = _OTHER_ENCODING if is_strange else ""
     rename = "Rename the column there (with `as`, in a query), or in the study at every party."
-    return refusal(where, problem, f"{said}The header is: {header_text(header)}. {strange}{rename}")
+    return refusal(where, problem, f"{hint}The header is: {header_text(header)}. {strange}{rename}")
 
 
 def header_text(names: Sequence[str]) -> str:

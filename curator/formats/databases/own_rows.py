@@ -136,8 +136,8 @@ class _Query:
         return "a total of all rows" if is_total else ""
 
     def _has_ids(self, expressions: list[_Node]) -> bool:
-        found = {name for one in expressions for name in _columns(one)}
-        return all(found & names for names in self._names)
+        column_names = {name for one in expressions for name in _columns(one)}
+        return all(column_names & names for names in self._names)
 
     def _meant(self, group: _Node, outputs: list[_Node]) -> _Node:
         """Return the column of the result that a number in a `group by` stands for."""

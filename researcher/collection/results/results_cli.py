@@ -100,25 +100,25 @@ def estimate(
         )
     if out is not None:
         check_table_path(out)
-    known, counted = rounds.result(round_id)
+    first, counted = rounds.result(round_id)
     more = [rounds.result(rounds.whole_id(other)) for other in others]
     excess = [text for tally in (counted, *(one for _, one in more)) if (text := excess_text(tally))]
     if more:
-        frequencies = _combined([(known, counted), *more], estimator, confidence)
+        frequencies = _combined([(first, counted), *more], estimator, confidence)
     else:
         frequencies = estimated(counted, estimator, confidence)
-    codebook = {known.round.question: list(frequencies.labels)}
+    codebook = {first.round.question: list(frequencies.labels)}
     if out is not None:
         _check_no_tokens(out)
         frame = values_frame(frequencies)
-        frame.attrs |= {"study_digest": known.round.study_digest, "codebook": codebook}
+        frame.attrs |= {"study_digest": first.round.study_digest, "codebook": codebook}
         write(frame, out)
-    statuses = [known, *(status for status, _ in more)]
+    statuses = [first, *(status for status, _ in more)]
     card = [(status.round.round_id, bound) for status in statuses for bound in bounds(status)]
     paid = _together(statuses) if more else {}
     warnings = [sentence for sentence in (frequencies.biased, frequencies.warning, *excess) if sentence]
     data = {
-        **status_dict(known),
+        **status_dict(first),
         "study": rounds.study.title,
         "codebook": codebook,
         "estimator": frequencies.estimator.value,
@@ -151,7 +151,7 @@ def estimate(
         ),
         *warnings,
         *(f"  {f'round {one[:8]}, ' if more else ''}{bound.name}: {bound.faces}" for one, bound in card),
-        _together_text(paid) if paid else centre_text(centre(known, frequencies)),
+        _together_text(paid) if paid else centre_text(centre(first, frequencies)),
         *(weight_text(status) for status in statuses),
         f"Study: {rounds.study.title}.",
         *([] if out is None else [f"Written: {out}"]),
@@ -161,7 +161,7 @@ def estimate(
         from veiltab.common.web.document import write_page
         from veiltab.researcher.collection.results.round_report import report_page
 
-        write_page(report_page(rounds.study, known, counted, estimator, confidence), page)
+        write_page(report_page(rounds.study, first, counted, estimator, confidence), page)
     emit(data, "\n".join(lines))
 
 
