@@ -16,7 +16,7 @@ from veiltab.researcher.analysis.comparisons import Table, doubts, quantile
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.drawing.shown import Unit
-from veiltab.researcher.numbers.moments import SURE, UNSURE, Feature, Moments, domain_of, features, moments
+from veiltab.researcher.numbers.moments import UNSURE, Feature, Moments, domain_of, doubt_about, features, moments
 from veiltab.researcher.numbers.points import numbers_of
 
 
@@ -38,7 +38,8 @@ def correlation(tables: Sequence[Table], names: Sequence[str]) -> Analysis:
     x, y = (column for name in names for column in _columns(domain, name))
     estimates = moments(tables, [(x, None), (y, None), (x, x), (y, y), (x, y)])
     value = low = high = np.nan
-    if _are_surely_positive(estimates):
+    about_variances = _doubts(estimates)
+    if UNSURE not in about_variances:
         rho, slopes = _correlation(estimates.values)
         half = quantile(tables[0]) * estimates.deviation(slopes) if estimates.is_measured else np.nan
         middle = rho - _bias(estimates.values, np.nan_to_num(estimates.errors))
@@ -54,7 +55,7 @@ def correlation(tables: Sequence[Table], names: Sequence[str]) -> Analysis:
         confidence=tables[0].confidence,
         is_measured=estimates.is_measured,
         remarks=(
-            *([UNSURE] if np.isnan(value) else []),
+            *about_variances,
             *dict.fromkeys(remark for part in estimates.parts for remark in doubts(part)),
         ),
         study_digest=tables[0].study_digest,
@@ -68,14 +69,12 @@ def _columns(domain: Domain, name: str) -> list[Feature]:
     return features(attribute, domain)
 
 
-def _are_surely_positive(estimates: Moments) -> bool:
-    """Return whether both variances lie SURE standard errors above 0; above 0, if a table is modelled."""
+def _doubts(estimates: Moments) -> list[str]:
+    """Return what is to be said of the two variances."""
     x, y, *_ = estimates.values.tolist()
     slopes = np.array([[-2 * x, 0, 1, 0, 0], [0, -2 * y, 0, 1, 0]])
-    return all(
-        value > SURE * estimates.deviation(slope)
-        for value, slope in zip(_variances(estimates.values), slopes, strict=True)
-    )
+    both = zip(_variances(estimates.values), slopes, strict=True)
+    return list(filter(None, dict.fromkeys(doubt_about(value, estimates.deviation(slope)) for value, slope in both)))
 
 
 def _variances(moments: Floats) -> tuple[float, float]:

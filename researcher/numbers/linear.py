@@ -22,12 +22,12 @@ from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.drawing.shown import Unit
 from veiltab.researcher.numbers.moments import (
-    SURE,
     UNSURE,
     Feature,
     Moments,
     Product,
     domain_of,
+    doubt_about,
     features,
     moments,
     number_feature,
@@ -79,7 +79,7 @@ def linear(tables: Sequence[Table], text: str) -> Analysis:
     every: list[Feature | None] = [None, *columns, explained]
     products: list[Product] = [(one, every[j]) for i, j in pairs if (one := every[i]) is not None]
     estimates = moments(tables, products)
-    beta, slopes, bias = _coefficients(estimates, pairs)
+    beta, slopes, bias, doubt = _coefficients(estimates, pairs)
     # Back to the units of the numbers: z has every column less its centre, over its scale.
     units = np.diag([1.0, *(1 / column.scale for column in columns)])
     units[0, 1:] = [-column.centre / column.scale for column in columns]
@@ -101,7 +101,7 @@ def linear(tables: Sequence[Table], text: str) -> Analysis:
         remarks=(
             f"n = {tables[0].population:,}. The first category of each attribute is the reference.",
             *([f"By the moments of {len(estimates.parts)} tables of the release."] if len(estimates.parts) > 1 else []),
-            *([UNSURE] if np.isnan(value).any() else []),
+            *([doubt] if doubt else []),
             *dict.fromkeys(r for t in estimates.parts for r in doubts(t)),
         ),
         study_digest=tables[0].study_digest,
@@ -113,8 +113,8 @@ def _pairs(p: int) -> list[tuple[int, int]]:
     return [(i, j) for i in range(1, p + 1) for j in range(i + 1) if j < p]
 
 
-def _coefficients(estimates: Moments, pairs: Sequence[tuple[int, int]]) -> tuple[Floats, Floats, Floats]:
-    """Return beta, J of shape (p, m), and the bias of the second order; NaN where A may be singular.
+def _coefficients(estimates: Moments, pairs: Sequence[tuple[int, int]]) -> tuple[Floats, Floats, Floats, str]:
+    """Return beta, J of shape (p, m), the bias of the second order, and a doubt; NaN where A may be singular.
 
     Raises:
         InvalidInputError: A is singular.
@@ -137,28 +137,26 @@ def _coefficients(estimates: Moments, pairs: Sequence[tuple[int, int]]) -> tuple
         scores[i, place] -= beta[j]
         scores[j, place] -= beta[i] * (i != j)
     slopes = inverse @ scores
-    if not _is_surely_definite(estimates, pairs, matrix[:p, :p]):
-        return np.full(p, np.nan), slopes * np.nan, np.zeros(p)
+    doubt = _doubt_about_columns(estimates, pairs, matrix[:p, :p])
+    if doubt == UNSURE:
+        return np.full(p, np.nan), slopes * np.nan, np.zeros(p), doubt
     bias, each = np.zeros(p), slopes @ np.nan_to_num(estimates.errors)
     for place, (i, j) in enumerate(pairs):
         if i < p:
             bias -= inverse[:, i] * each[j, place] + inverse[:, j] * each[i, place] * (i != j)
-    return beta, slopes, bias
+    return beta, slopes, bias, doubt
 
 
-def _is_surely_definite(estimates: Moments, pairs: Sequence[tuple[int, int]], square: Floats) -> bool:
-    """Return whether the least eigenvalue of the correlations of the columns lies SURE standard errors above 0.
-
-    Of a modelled table no error is known, and it has to lie above 0.
-    """
+def _doubt_about_columns(estimates: Moments, pairs: Sequence[tuple[int, int]], square: Floats) -> str:
+    """Return what is to be said of the least eigenvalue of the correlations of the columns; see `doubt_about`."""
     means = square[0, 1:]
     spread = square[1:, 1:] - np.outer(means, means)
     if not (np.diagonal(spread) > 0).all():
-        return False
+        return UNSURE
     scale = np.sqrt(np.diagonal(spread))
     values, vectors = np.linalg.eigh(spread / np.outer(scale, scale))
     # A combination of columns less its mean, of which the value is the variance.
     weights = np.array([0.0, *(vectors[:, 0] / scale)])
     weights[0] = -means @ weights[1:]
     inside = [weights[i] * weights[j] * (2 - (i == j)) if i < len(weights) else 0.0 for i, j in pairs]
-    return bool(values[0] > SURE * estimates.deviation(np.array(inside)))
+    return doubt_about(float(values[0]), estimates.deviation(np.array(inside)))

@@ -25,6 +25,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.missing import joined
 from veiltab.researcher.analysis.comparisons import Table
 from veiltab.researcher.analysis.shares import Floats
+from veiltab.researcher.drawing.shown import NOT_COVERED
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.present import PresentEstimate
 from veiltab.researcher.numbers.points import are_numbers, covariance, numbers_of, twin_of
@@ -37,6 +38,16 @@ UNSURE = (
     ' outside = "clip"), then a larger epsilon, or fewer tables.'
 )
 """What a reader does about an answer that cannot be said."""
+
+CLEAR = 3.0
+"""Standard errors up to which a variance that stands out may do so by luck."""
+
+FAINT = (
+    f"A variance stands out from the noise by less than {CLEAR:g} standard errors, perhaps by luck: where so, answers"
+    f" lie nearer to 0 than the truth on average, and intervals are {NOT_COVERED}. A grid that ends lower helps most"
+    ' (with outside = "clip"), then a larger epsilon, or fewer tables.'
+)
+"""What a reader must know of an answer that divides by such a variance."""
 
 _STEADY = 1e-10, 1e-20
 """What is added to variances in the weights, so that they exist: parts of the largest one, and of 1."""
@@ -190,6 +201,17 @@ def _whole_numbers(attribute: Attribute) -> Floats:
             remedy='Ask for a release under a study whose attribute has missing = "drop".',
         )
     return numbers
+
+
+def doubt_about(variance: float, deviation: float) -> str:
+    """Return UNSURE of a variance by which nothing is divided, FAINT of one that may stand out by luck, else nothing.
+
+    Args:
+        deviation: standard error; 0 of a modelled table, whose error is not known.
+    """
+    if not variance > SURE * deviation:
+        return UNSURE
+    return FAINT if variance < CLEAR * deviation else ""
 
 
 def domain_of(tables: Sequence[Table]) -> Domain:
