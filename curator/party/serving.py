@@ -38,7 +38,8 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
     policy = policy_of(study, options.name, policy_path)
 
     def check_files() -> None:
-        options.check_study(study)
+        if (served := store.served.served_table()) is not None:
+            served.check()
         if (notices := policy_of(study, options.name, policy_path).notify) is not None:
             from veiltab.curator.notify.channels import channels_of  # noqa: PLC0415 - not where nobody wants notices
 
@@ -70,8 +71,9 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
                 held = lambda: parts.asks_a_person  # noqa: E731 - it changes
                 notifier = notifier_of(policy.notify, study.id, identity, store, ledger, held)
             driving = partial(_work, partial(driver.run, loaded), notifier, execution.engine.close)
+            own = services_of(parts)
             serve_party(
-                options, identity, callers, [status, *services_of(parts)], endpoint, driving, check_files, parts.changes
+                options, study, identity, callers, [status, *own], endpoint, driving, check_files, parts.changes
             )
 
 

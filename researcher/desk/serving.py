@@ -30,4 +30,4 @@ def serve_researcher(options: ServeOptions) -> None:
         own = partial(add_ResearcherServiceServicer_to_server, ResearcherServicer(driver))
         with observing(identity, partial(observe, driver), metrics=options.metrics) as status:
             callers = [identity.party, *analysts]
-            serve_party(options, identity, callers, [status, own], endpoint, driver.run, changes=driver.changes)
+            serve_party(options, study, identity, callers, [status, own], endpoint, driver.run, changes=driver.changes)

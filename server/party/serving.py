@@ -74,7 +74,7 @@ def serve_server(
         )
         with observing(identity, seen, metrics=options.metrics) as status:
             work, listen = partial(_together, [releases.run, *(part.run for part in parts)]), study.server.endpoint
-            serve_party(options, identity, callers, [status, *own], listen, work, changes=releases.changes)
+            serve_party(options, study, identity, callers, [status, *own], listen, work, changes=releases.changes)
 
 
 @contextmanager

@@ -76,6 +76,11 @@ def serial_shown(world: World) -> int | None:
     return party_of_certificate(ssl.DER_cert_to_PEM_cert(shown).encode()).serial
 
 
+def wait_for(world: World, who: tuple[Role, str], words: str) -> None:
+    """Wait until a party has logged some words."""
+    world.wait_until(lambda: words in world.log(who), 60)
+
+
 def test_a_party_takes_over_its_renewed_certificate_and_goes_on(world: World) -> None:
     with world.local as local:
         pid = local.start(*CLOUD)
@@ -89,33 +94,41 @@ def test_a_party_takes_over_its_renewed_certificate_and_goes_on(world: World) ->
         # The process is the same, and a certificate that cannot be loaded does not stop it.
         (local.identity_folder(*CLOUD) / "cloud.pem").write_text("nonsense", "utf-8")
         os.kill(pid, signal.SIGHUP)
-        world.wait_until(lambda: "does not begin again" in world.log(CLOUD), 30)
+        wait_for(world, CLOUD, "does not begin again")
         assert "no such release" in asked(world, ROSA)
 
 
-def test_a_hangup_reloads_the_policy_and_a_broken_one_changes_nothing(world: World) -> None:
+def test_a_hangup_takes_the_policy_and_neither_a_broken_one_nor_another_table(world: World) -> None:
     curator = (Role.CURATOR, "alice")
     with world.local as local:
         pid = local.start(*curator)
         local.wait_for(*curator)
-        path = local.policies["alice"]
-
-        def wait_for(words: str) -> None:
-            world.wait_until(lambda: words in world.log(curator), 60)
-
-        wait_for(f"policy: {path}, rules: 1")
+        path, table = local.policies["alice"], local.tables["alice"]
+        wait_for(world, curator, f"policy: {path}, rules: 1")
         path.write_text('[[rule]]\ndecision = "perhaps"\n', "utf-8")
         os.kill(pid, signal.SIGHUP)
-        wait_for("does not begin again: " + str(path))
+        wait_for(world, curator, "does not begin again: " + str(path))
         path.write_text('[[rule]]\ndecision = "deny"\n' * 2, "utf-8")
-        served = local.study_path.read_bytes()
-        local.study_path.write_bytes(served + b"# Another one.\n")
+        read = table.stat()
+        table.touch()
         os.kill(pid, signal.SIGHUP)
-        wait_for("this is not the study file that is served")
-        local.study_path.write_bytes(served)
+        wait_for(world, curator, f"does not begin again: {table}: the table was written since it was read")
+        os.utime(table, ns=(read.st_atime_ns, read.st_mtime_ns))
         os.kill(pid, signal.SIGHUP)
-        wait_for(f"policy: {path}, rules: 2")
+        wait_for(world, curator, f"policy: {path}, rules: 2")
         local.wait_for(*curator)
+
+
+def test_a_hangup_takes_no_other_study_file(world: World) -> None:
+    parties = (CLOUD, ROSA, (Role.CURATOR, "alice"))
+    with world.local as local:
+        pids = [local.start(*party) for party in parties]
+        for party in parties:
+            local.wait_for(*party)
+        local.study_path.write_bytes(local.study_path.read_bytes() + b"# Another one.\n")
+        for party, pid in zip(parties, pids, strict=True):
+            os.kill(pid, signal.SIGHUP)
+            wait_for(world, party, "this is not the study file that is served")
 
 
 @pytest.mark.parametrize(
