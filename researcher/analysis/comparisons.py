@@ -224,6 +224,18 @@ def doubts(table: Table) -> tuple[str, ...]:
     return (*few, *contradicts, *table.remarks)
 
 
+def doubts_about(tables: Sequence[Table]) -> tuple[str, ...]:
+    """Return what one must know of several tables; whom they are of, once for the same curators."""
+    said, spokes = dict[str, None](), set[tuple[str, ...]]()
+    for table in tables:
+        remarks = doubts(table)
+        if isinstance(table, PresentEstimate):
+            remarks = remarks[: -1 if table.spokes in spokes else None]
+            spokes.add(table.spokes)
+        said |= dict.fromkeys(remarks)
+    return tuple(said)
+
+
 def _contrast_analysis(  # noqa: PLR0913 - one argument a quantity
     kind: Contrast,
     first: Shares,

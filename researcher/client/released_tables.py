@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study
+from veiltab.common.study.missing import joined
 from veiltab.researcher.analysis.comparisons import Table
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.client.answers import Linkage, is_shown, weighting
@@ -73,6 +74,13 @@ class ReleasedTables:
                 for names in runs
                 if spokes <= self._spokes(names)
             }
+            if lacking := [name for name in about if not any(name in part for part in parts.values())]:
+                raise InvalidInputError(
+                    f"no table has {joined(lacking)} and attributes of {joined(sorted(spokes))}, which say who is"
+                    " absent",
+                    where=f"release {self.status.release_id}",
+                    remedy="Ask for a release with a table of them.",
+                )
         return tuple(
             self.present(pooled(runs[names], part), linkage_error, absent) for names, part in parts.items() if part
         )

@@ -12,7 +12,7 @@ import numpy as np
 
 from veiltab.common.core.domain import Domain
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.analysis.comparisons import Table, doubts, quantile
+from veiltab.researcher.analysis.comparisons import Table, doubts_about, quantile
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.drawing.shown import Unit
@@ -56,7 +56,7 @@ def correlation(tables: Sequence[Table], names: Sequence[str]) -> Analysis:
         is_measured=estimates.is_measured,
         remarks=(
             *about_variances,
-            *dict.fromkeys(remark for part in estimates.parts for remark in doubts(part)),
+            *doubts_about(estimates.parts),
         ),
         study_digest=tables[0].study_digest,
     )

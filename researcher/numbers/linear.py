@@ -16,7 +16,7 @@ import numpy as np
 
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.analysis.comparisons import Table, doubts, quantile
+from veiltab.researcher.analysis.comparisons import Table, doubts_about, quantile
 from veiltab.researcher.analysis.names import Reader
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
@@ -102,7 +102,7 @@ def linear(tables: Sequence[Table], text: str) -> Analysis:
             f"n = {tables[0].population:,}. The first category of each attribute is the reference.",
             *([f"By the moments of {len(estimates.parts)} tables of the release."] if len(estimates.parts) > 1 else []),
             *([doubt] if doubt else []),
-            *dict.fromkeys(r for t in estimates.parts for r in doubts(t)),
+            *doubts_about(estimates.parts),
         ),
         study_digest=tables[0].study_digest,
     )

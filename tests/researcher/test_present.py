@@ -22,6 +22,7 @@ from veiltab.researcher.estimates.pooling import pooled
 from veiltab.researcher.estimates.present import PresentEstimate, among_present, spokes_of
 from veiltab.researcher.linkage_errors.corrected import corrected
 from veiltab.researcher.linkage_errors.linkage_error import LinkageErrors, LinkError
+from veiltab.researcher.numbers.linear import linear
 from veiltab.researcher.questions import question as questions
 from veiltab.researcher.questions.sentence import parse_question
 
@@ -173,6 +174,11 @@ def test_everything_says_what_n_is_and_how_many_are_present() -> None:
     independence = parse_question("independence of sex and salary", PRESENT)
     assert said in str(questions.test_of(independence, found.marginal(["sex", "salary"]), 0.05))
     assert "salary, absent" not in str(asked("share of salary by sex", found))
+
+
+def test_a_model_of_several_tables_says_once_whom_it_is_about() -> None:
+    found = linear([among_present(one, STUDY) for one in releases(0.5, 2)], "hours ~ sex")
+    assert sum(remark.startswith("n = 50,000 rows of alice") for remark in found.remarks) == 1
 
 
 def test_shown_it_is_a_category_whose_numbers_are_missing() -> None:

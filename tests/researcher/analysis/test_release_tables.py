@@ -26,6 +26,7 @@ from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.result import NO_INTERVAL
 from veiltab.researcher.client.client import Client
 from veiltab.researcher.client.release import Release
+from veiltab.researcher.client.released_tables import ReleasedTables
 from veiltab.researcher.estimates.pooling import PooledEstimate
 from veiltab.researcher.estimates.present import PresentEstimate
 from veiltab.researcher.estimates.table_result import design_of
@@ -254,6 +255,16 @@ def test_moments_of_several_tables_are_of_the_same_people(lacking: Release) -> N
     tables = lacking.measured(about=["salary", "sex"])
     assert [one.domain.shape for one in tables] == [(2, 2), (3, 2)]
     assert all(isinstance(one, PresentEstimate) for one in tables)
+
+
+def test_an_attribute_that_stands_in_no_table_with_those_that_say_who_is_absent_is_refused(
+    lacking: Release, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owners = {"salary": "bob", "age": "carol"}
+    of = lambda _, names: {owners[name] for name in names if name in owners}  # noqa: E731 - one line
+    monkeypatch.setattr(ReleasedTables, "_spokes", of)
+    with pytest.raises(InvalidInputError, match="no table has sex and attributes of bob and carol, which say who is"):
+        lacking.measured(about=["age", "sex", "salary"])
 
 
 def test_the_command_says_whom_an_answer_is_about(lacking: Release, monkeypatch: pytest.MonkeyPatch) -> None:
