@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, assert_never
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.core.domain import Attribute
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.web.document import table
@@ -72,15 +73,16 @@ class Analysis(Quantities):
     def frame(self) -> pd.DataFrame:
         """Return one row a quantity: the labels, then estimate, low, high, of shares projected, and note.
 
-        A label that is called like one of these gets underscores after its name. The frame's `attrs` name the title,
-        the confidence, whether the table was measured, and the study file.
+        Labels that are whole numbers one after the other, such as years, are numbers. A label that is called like one
+        of these columns gets underscores after its name. The frame's `attrs` name the title, the confidence, whether
+        the table was measured, and the study file.
         """
         with importing("researcher", "a data frame"):
             import pandas as pd  # noqa: PLC0415 - not where the extra is missing
 
         numbers: dict[str, Any] = {**self._numbers, "note": self.notes}
         taken = [*numbers, "study_digest"]
-        columns = {free_name(name, taken, self.labels): texts for name, texts in self.labels.items()}
+        columns = {free_name(name, taken, self.labels): _as_numbers(texts) for name, texts in self.labels.items()}
         frame = pd.DataFrame(columns | numbers)
         frame.attrs |= {
             "title": self.title,
@@ -211,3 +213,10 @@ class Analysis(Quantities):
 
 def _plain(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+def _as_numbers(texts: Sequence[str]) -> Sequence[str] | list[int]:
+    """Return the whole numbers that different texts are, one after the other; the texts, if they are others."""
+    kinds = tuple(dict.fromkeys(texts))
+    is_whole = bool(kinds) and Attribute(name="label", categories=kinds).integers is not None
+    return list(map(int, texts)) if is_whole else texts

@@ -4,7 +4,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from html import escape
 from io import StringIO
@@ -128,7 +128,7 @@ class Picture:
     """
 
     size: tuple[float, float]
-    paint: "Callable[[Figure], None]"
+    paint: "Callable[[Figure], None]" = field(repr=False)
 
     @property
     def svg(self) -> str:

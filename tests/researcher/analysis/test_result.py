@@ -142,3 +142,10 @@ def test_columns_of_different_lengths_are_refused() -> None:
         replace(MADE, low=np.zeros(4))
     with pytest.raises(InvalidInputError, match="differ in length"):
         replace(MADE, labels={"coefficient": ("a",)})
+
+
+def test_labels_that_are_whole_numbers_are_numbers_in_a_frame() -> None:
+    labels = {"year": ("3", "4", "3", "4"), "code": ("07", "08", "07", "08"), "odd": ("1", "3", "1", "3")}
+    many = np.zeros(4)
+    frame = replace(MADE, labels=labels, estimate=many, low=many, high=many).frame()
+    assert [frame[name].tolist() for name in labels] == [[3, 4, 3, 4], *map(list, list(labels.values())[1:])]
