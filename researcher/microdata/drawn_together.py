@@ -10,7 +10,8 @@ which leaves the law of each column as it is. R_jk is where the covariance of tw
 that of their points, or else -1 or 1; R is then made a correlation matrix.
 
 The variance of a column is that of its points less what rounding added, which points do not tell: between nothing, and
-a quarter of the squared steps. Where that is much, the file's standard deviation is a guess.
+a quarter of the squared steps. Where that is much, the file's standard deviation is a guess, unless a second attribute
+of the column tells the variance: rounded apart, the two have it as their covariance.
 
 Source: Nelsen, An introduction to copulas (2006), section 2.3.
 """
@@ -90,7 +91,16 @@ class DrawnTogether:
         for axis, numbers in drawn.items():
             most = _covariance(points[axis], points[axis])
             unknown = self._columns[axis].rounding(numbers)
-            if unknown > MOST_UNKNOWN * spread[axis] ** 2:
+            twin = next((other for other in drawn if _are_twins(domain, axis, other)), None)
+            if twin is not None:
+                known = _covariance(points[axis], points[twin])
+                if abs(known - spread[axis] ** 2) > MOST_LOST * abs(known):
+                    sentences.append(
+                        f"The standard deviation of {domain.names[axis]} is {spread[axis]:.3g} in the file, and"
+                        f" {sqrt(max(known, 0.0)):.3g} in the tables, so its variance, correlations with it and slopes"
+                        f" on it are {NOT_COVERED}. Estimate them from the tables."
+                    )
+            elif unknown > MOST_UNKNOWN * spread[axis] ** 2:
                 sentences.append(
                     f"The standard deviation of {domain.names[axis]} is {spread[axis]:.3g} in the file, but may be"
                     f" {sqrt(max(most - unknown, 0.0)):.3g} to {sqrt(most):.3g}, noise apart: its steps are too long to"
@@ -105,6 +115,11 @@ class DrawnTogether:
                     f" {wanted:.3g} in the tables: their slopes and correlation are off. Estimate them from the tables."
                 )
         return tuple(sentences)
+
+
+def _are_twins(domain: Domain, one: int, other: int) -> bool:
+    """Return whether two columns are roundings of the same numbers: then their covariance is the variance of these."""
+    return one != other and domain.attributes[one].number == domain.attributes[other].number
 
 
 def _covariance(one: Floats, other: Floats) -> float:

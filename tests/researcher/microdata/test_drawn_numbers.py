@@ -128,6 +128,19 @@ def test_numbers_have_the_covariances_of_their_points_and_say_what_steps_hide(co
         assert names == []
 
 
+@pytest.mark.parametrize(("scale", "is_named"), [(16.0, False), (4.0, True)])
+def test_a_second_attribute_of_a_column_tells_its_variance(scale: float, *, is_named: bool) -> None:
+    random = np.random.default_rng(5)
+    numbers = (30 + scale * random.normal(size=PEOPLE)).clip(0, 100)
+    attributes = [Attribute(name=name, categories=LABELS, number="bob x") for name in ("x", "again")]
+    domain = Domain(attributes=(*attributes, *DOMAIN.attributes[1:]))
+    rows = np.stack([rounded(numbers, random), rounded(numbers, random), *np.zeros((2, PEOPLE), np.int64)], 1)
+    together = DrawnTogether(domain, rows)
+    drawn = together.drawn(rows, Uniforms(b"more"))[0]
+    assert bool(abs(drawn.var() / numbers.var() - 1) > 0.1) == is_named
+    assert any(one.startswith("The standard deviation of x is") for one in together.losses) == is_named
+
+
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Microdata:
     """Return microdata of which one attribute was rounded."""
