@@ -2,7 +2,9 @@ vt_table <- function(release, attributes = character(), confidence = 0.95, absen
   query <- list(attributes = attributes, confidence = confidence, absent = absent)
   found <- ask_json(release$desk, release_path(release, "/table"), query)
   rows <- setNames(lapply(found$attributes, function(name) {
-    factor(vapply(found$rows, function(row) row$labels[[name]], ""), levels = unlist(found$codebook[[name]]))
+    whole_or(vapply(found$rows, function(row) row$labels[[name]], ""), function(texts) {
+      factor(texts, levels = unlist(found$codebook[[name]]))
+    })
   }), found$attributes)
   numbers <- c("estimate", "se", "low", "high", "projected", "estimate_rows", "se_rows", "low_rows", "high_rows")
   estimates(data.frame(rows, number_columns(found$rows, numbers), check.names = FALSE), found$attributes, found,
@@ -13,11 +15,20 @@ vt_ask <- function(release, question, confidence = 0.95, absent = "left-out") {
   query <- list(question = question, confidence = confidence, absent = absent)
   found <- ask_json(release$desk, release_path(release, "/analysis"), query)
   labels <- if (length(found$rows)) names(found$rows[[1]]$labels) else character()
-  columns <- setNames(lapply(labels, function(name) vapply(found$rows, function(row) row$labels[[name]], "")), labels)
+  columns <- setNames(lapply(labels, function(name) {
+    whole_or(vapply(found$rows, function(row) row$labels[[name]], ""), identity)
+  }), labels)
   numbers <- intersect(c("estimate", "low", "high", "projected"), names(found$rows[[1]]))
   frame <- data.frame(columns, number_columns(found$rows, numbers), check.names = FALSE)
   frame$note <- vapply(found$rows, `[[`, "", "note")
   estimates(frame, labels, found, title = found$title, unit = found$unit)
+}
+
+# Whole numbers one after the other, such as years, as numbers; other labels as `otherwise` makes them.
+whole_or <- function(texts, otherwise) {
+  kinds <- unique(texts)
+  numbers <- if (all(grepl("^(0|-?[1-9][0-9]{0,8})$", kinds))) as.integer(kinds) else NA
+  if (anyNA(numbers) || any(diff(numbers) != 1)) otherwise(texts) else as.integer(texts)
 }
 
 number_columns <- function(records, names) {
@@ -29,7 +40,8 @@ number_columns <- function(records, names) {
 estimates <- function(frame, labels, found, title, unit) {
   about <- found$release
   structure(frame, class = c("vt_estimates", "data.frame"), labels = labels, title = title, unit = unit,
-            confidence = found$confidence, remarks = unlist(found$remarks), facts = found$facts,
+            confidence = found$confidence, covered = found$covered, remarks = unlist(found$remarks),
+            facts = found$facts,
             along = found$along, respondents = about$n, epsilon = about$epsilon, release = about$id, study_digest = found$study_digest)
 }
 
@@ -37,8 +49,11 @@ print.vt_estimates <- function(x, ...) {
   cat(attr(x, "title"), "\n\n", sep = "")
   print(as.data.frame(unclass_estimates(x)), ...)
   if (!is.null(attr(x, "confidence"))) {
-    cat("\nIntervals at ", 100 * attr(x, "confidence"), "%, each on its own.\n", sep = "")
+    cat("\nIntervals ", if (isFALSE(attr(x, "covered"))) "NOT COVERED ", "at ", 100 * attr(x, "confidence"),
+        "%, each on its own.\n", sep = "")
   }
+  facts <- attr(x, "facts")
+  if (length(facts)) cat(paste(names(facts), vapply(facts, format, "", digits = 4), collapse = "; "), "\n")
   for (remark in attr(x, "remarks")) cat(remark, "\n")
   invisible(x)
 }

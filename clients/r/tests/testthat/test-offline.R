@@ -38,3 +38,16 @@ test_that("a curve is drawn in steps along its time, each group as far as it was
   expect_equal(veiltab:::step_ends(0:2, 3), c(0, 1, 1, 2, 2, 2.04))
   expect_equal(veiltab:::step_ends(0:2, 2), c(0, 1, 1, 2))
 })
+
+test_that("labels that are whole numbers one after the other are numbers", {
+  expect_identical(veiltab:::whole_or(c("3", "4", "3"), identity), c(3L, 4L, 3L))
+  expect_identical(veiltab:::whole_or(c("07", "08"), identity), c("07", "08"))
+  expect_identical(veiltab:::whole_or(c("1", "3"), factor), factor(c("1", "3")))
+})
+
+test_that("intervals that are not covered say so", {
+  found <- list(release = list(n = 9), confidence = 0.95, covered = FALSE, facts = list(statistic = 211.3005))
+  frame <- data.frame(estimate = 0.5, low = 0.4, high = 0.6)
+  shown <- veiltab:::estimates(frame, character(), found, title = "made", unit = "share")
+  expect_output(print(shown), "Intervals NOT COVERED at 95%.*statistic 211.3")
+})
