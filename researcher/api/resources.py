@@ -25,7 +25,6 @@ from veiltab.researcher.client.client import Client
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.table import free_name
-from veiltab.researcher.microdata.provenance import WARNING
 from veiltab.researcher.questions.cost import Wish, cost_of
 from veiltab.researcher.questions.sentence import parse_question
 from veiltab.researcher.report.plain_data import analysis_dict, status_dict, table_dict
@@ -45,6 +44,9 @@ MOST_MICRODATA = 2_000_000
 
 MOST_WEIGHTS = 20_000_000
 """Rows times replicates, likewise."""
+
+MOST_WARNING = 4_000
+"""Characters of a header that says what rows lose."""
 
 MOST_CELLS = 100_000
 """Cells of a table over HTTP."""
@@ -257,7 +259,8 @@ class Handlers:
         else:
             made.write(path)
         facts = {"Content-Type": MEDIA_TYPES[format.value], "Content-Length": str(path.stat().st_size)}
-        facts |= {"Veiltab-Seed": quote(made.provenance.seed, safe=""), "Veiltab-Warning": WARNING}
+        facts |= {"Veiltab-Seed": quote(made.provenance.seed, safe="")}
+        facts |= {"Veiltab-Warning": " ".join(made.provenance.sentences)[:MOST_WARNING]}
         return StreamingResponse(_pieces(path, folder), headers=facts)
 
     @resource_at(f"{_ONE}/certificate", "", "text/plain", scope=Scope.CERTIFICATE)

@@ -60,7 +60,6 @@ def synthesise(
     """
     from veiltab.common.web.document import write_page
     from veiltab.researcher.microdata.files import check_microdata_path, written_paths
-    from veiltab.researcher.microdata.provenance import WARNING
     from veiltab.researcher.microdata.synthesis import DEFAULT_REPLICATES
 
     if copies is not None and replicates is not None:
@@ -116,8 +115,7 @@ def synthesise(
             if provenance.replicates and not provenance.copies
             else []
         ),
-        WARNING,
-        *(sentence for sentence in (provenance.remark, provenance.links, *provenance.coarse) if sentence),
+        *provenance.sentences,
         *([] if page is None else [f"Report: {page}"]),
     ]
     emit(data, "\n".join(lines))

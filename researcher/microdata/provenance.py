@@ -89,6 +89,11 @@ class Provenance:
             " them may be too short."
         )
 
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What a person must know of the rows: that they are no people, and what they lose."""
+        return (WARNING, *filter(None, (self.remark, self.links, *self.coarse)))
+
     def facts(self, domain: Domain, copy: int | None = None) -> dict[str, Any]:
         """Return everything about a file, ready for JSON.
 

@@ -32,6 +32,7 @@ read_rows <- function(answer) {
   seed <- httr2::resp_header(answer, "Veiltab-Seed")
   frame <- utils::read.csv(text = httr2::resp_body_string(answer), check.names = FALSE, stringsAsFactors = TRUE)
   attr(frame, "seed") <- utils::URLdecode(seed)
-  attr(frame, "warning") <- "Rows are drawn from a model and are not people."
+  attr(frame, "warning") <- httr2::resp_header(answer, "Veiltab-Warning")
+  message(attr(frame, "warning"))
   frame
 }

@@ -23,6 +23,7 @@ from veiltab.common.web.answering import MOST_BODY
 from veiltab.researcher.api.application import DESCRIPTION, MOST_OF_A_TOKEN, MOST_UNDER_WAY, MOST_WAITING
 from veiltab.researcher.api.tokens import Scope
 from veiltab.researcher.client.release import Release
+from veiltab.researcher.microdata.provenance import WARNING, Provenance
 from veiltab.researcher.report.presentation import report_page
 from veiltab.researcher.status.release_status import Status
 
@@ -277,6 +278,10 @@ def test_microdata_say_their_seed_and_leave_no_file(program: Program, monkeypatc
     answer = program.ask("/v1/releases/linked/microdata", params=asked)
     assert answer.status_code == 200
     assert answer.headers["veiltab-seed"] == "a%0D%0ASet-Cookie%3A%20b"
+    assert answer.headers["veiltab-warning"] == WARNING
+    monkeypatch.setattr(Provenance, "remark", "Some pairs are lost.")
+    answer = program.ask("/v1/releases/linked/microdata", params=asked)
+    assert answer.headers["veiltab-warning"] == f"{WARNING} Some pairs are lost."
     assert "set-cookie" not in answer.headers
     assert len(pd.read_csv(io.BytesIO(answer.content))) == 100
     again = program.ask("/v1/releases/linked/microdata", params=asked)
