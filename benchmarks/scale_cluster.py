@@ -103,9 +103,9 @@ def _released(folder: Path, path: Path, execution: Execution) -> str:
     table, alignment = load_table(path, study, _OWNER, run=execution.run), folder / "alignment"
     alignment.mkdir()
     order = TokenOrder(table.respondents, execution)
-    order.write(_KEY, own_tokens(alignment))
-    aligned = AlignedTable(alignment)
-    count = aligned.write(order.rows(None, {}, Joined()), table.respondents.types)
+    own, aligned = own_tokens(alignment), AlignedTable(alignment)
+    order.write(_KEY, own)
+    count = aligned.write(order.rows(None, {}, Joined()), table.respondents.types, own)
     sample, digest = DrawnSample(aligned, count, _KEY, OWNERS[_OWNER], execution), hashlib.sha256()
     for attribute in OWNERS[_OWNER]:
         column = sample.column(aligned, attribute)

@@ -245,9 +245,9 @@ def _ordered(run: RunFiles, table: Table, alignment: Path) -> TokenOrder:
 
 def _join(ordered: TokenOrder, aligned: AlignedTable, table: Table, *, is_hub: bool) -> None:
     lacking = {name: Lacking(categories=1, parts=1) for name in table.respondents.types}
-    hub = None if is_hub else own_tokens(aligned.folder)
-    rows = PopulationDigest(_KEY).of(ordered.rows(hub, lacking, Joined()))
-    aligned.write(rows, table.respondents.types)
+    tokens = own_tokens(aligned.folder)
+    rows = PopulationDigest(_KEY).of(ordered.rows(None if is_hub else tokens, lacking, Joined()))
+    aligned.write(rows, table.respondents.types, tokens)
 
 
 def _draw(folder: Path, aligned: AlignedTable, sample: int) -> float:

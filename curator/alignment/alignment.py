@@ -189,7 +189,8 @@ class Alignment:
             joined = Joined()
             rows = digest.of(ordered.rows(hub, self._lacking, joined))
             try:
-                population = await asyncio.to_thread(aligned.write, rows, table.respondents.types)
+                tokens = self.tokens_file(name) if hub is None else hub
+                population = await asyncio.to_thread(aligned.write, rows, table.respondents.types, tokens)
             except (TransferError, FileNotFoundError):
                 self._ordered = None  # somebody altered or deleted what a pass left: it is made again
                 raise

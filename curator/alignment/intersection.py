@@ -5,6 +5,7 @@ The server never sees a token.
 
 import hashlib
 import hmac
+import shutil
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -19,7 +20,8 @@ from numpy.typing import NDArray
 from veiltab.common.core.block_order import leading, ordered_rows, shared_bits, write_words
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import IntegrityError
-from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.disk import named_in_errors
+from veiltab.common.storage.files import sync_folder, written_whole
 from veiltab.common.storage.mapped import mapped_array
 from veiltab.curator.table.tokens import TOKEN_LENGTH
 
@@ -206,27 +208,34 @@ class AlignedTable:
         column = self.column(attribute)
         return self.column_file(attribute).stat().st_size - column.nbytes
 
-    def write(self, rows: Iterable[HubRows], types: Mapping[str, SymbolType]) -> int:
+    def write(self, rows: Iterable[HubRows], types: Mapping[str, SymbolType], tokens: Path) -> int:
         """Write the table piece by piece, and return its rows; every file is there whole or not at all.
 
         Args:
             rows: tokens and symbols of each piece.
             types: attribute -> type of its symbols.
+            tokens: durable file of the tokens of all rows; the table's is a link to it, where the disk has links.
         """
         count = 0
         with ExitStack() as files:
-            tokens_file = files.enter_context(written_whole(self.tokens_file))
             columns = {name: files.enter_context(written_whole(self.column_file(name))) for name in types}
             for name, file in columns.items():
                 _write_header(file, types[name], 0)
-            for tokens, symbols in rows:
-                count += len(tokens)
-                tokens_file.write(tokens.data)
+            for piece, symbols in rows:
+                count += len(piece)
                 for name, file in columns.items():
                     file.write(symbols[name].data)
             for name, file in columns.items():
                 file.seek(0)
                 _write_header(file, types[name], count)
+        with named_in_errors(self.tokens_file):
+            self.tokens_file.unlink(missing_ok=True)
+            try:
+                self.tokens_file.hardlink_to(tokens)
+                sync_folder(self.folder)
+            except OSError:
+                with tokens.open("rb") as source, written_whole(self.tokens_file) as file:
+                    shutil.copyfileobj(source, file)
         return count
 
     @property

@@ -93,6 +93,8 @@ class TokenExchange(Exchange):
                     file.write(data)
                     progress.advance(len(data) // TOKEN_LENGTH)
                 measured.bytes = file.tell() - before
+                file.flush()
+                os.fsync(file.fileno())
         except (NotReadyError, UnavailableError):
             raise
         except VeiltabError:

@@ -55,6 +55,8 @@ def execution(folder: Path) -> Execution:
 
 
 def aligned(folder: Path, tokens: Tokens, columns: Mapping[str, Symbols]) -> AlignedTable:
-    table = AlignedTable(folder)
-    table.write([(tokens, columns)], types_of(columns))
+    table, own = AlignedTable(folder), folder / "own-tokens.bin"
+    folder.mkdir(parents=True, exist_ok=True)
+    own.write_bytes(tokens.tobytes())
+    table.write([(tokens, columns)], types_of(columns), own)
     return table

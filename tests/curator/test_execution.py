@@ -88,7 +88,7 @@ def aligned_from(table: TableRows, place: Execution, folder: Path) -> str:
     (folder / "bob").write_bytes(theirs.tobytes())
     aligned = AlignedTable(folder / "aligned")
     lacking, joined = {name: Lacking(categories=3, parts=1) for name in table.types}, Joined()
-    assert aligned.write(ordered.rows(folder / "bob", lacking, joined), table.types) == len(theirs)
+    assert aligned.write(ordered.rows(folder / "bob", lacking, joined), table.types, folder / "bob") == len(theirs)
     assert joined.matched == len(theirs)
     assert not list(place.run.folder.glob("*-from-*"))  # copies of the others' tokens
     files = [folder / "own", *sorted(aligned.folder.iterdir())]

@@ -1,6 +1,7 @@
 import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -152,7 +153,10 @@ def test_known_answers() -> None:
     assert population_digest(tokens, bytes(range(32))) == "27976bf4919cbb7c7ca9875edf1bd356"
 
 
-def test_an_aligned_table_is_read_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_links", [True, False])
+def test_an_aligned_table_is_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_links: bool) -> None:
+    if not has_links:
+        monkeypatch.setattr("pathlib.Path.hardlink_to", Mock(side_effect=OSError))
     table = AlignedTable(tmp_path / "aligned")
     tokens, column = array(ASCENDING), np.arange(20, dtype="<u2")
     columns: dict[str, Symbols] = {"sex": column, "age": np.arange(20, dtype=np.uint8)}
@@ -160,7 +164,10 @@ def test_an_aligned_table_is_read_back(tmp_path: Path) -> None:
         (tokens[part], {name: symbols[part] for name, symbols in columns.items()})
         for part in (slice(0, 7), slice(7, 20))
     ]
-    assert table.write(pieces, types_of(columns)) == 20
+    own = tmp_path / "own"
+    own.write_bytes(tokens.tobytes())
+    assert table.write(pieces, types_of(columns), own) == 20
+    own.unlink()
     assert np.array_equal(table.tokens(), tokens)
     assert np.array_equal(table.column("sex"), column)
     assert table.column("sex").dtype == np.dtype("<u2")
@@ -178,7 +185,7 @@ def test_a_table_that_breaks_off_is_not_written(tmp_path: Path) -> None:
 
     table = AlignedTable(tmp_path / "aligned")
     with pytest.raises(IntegrityError):
-        table.write(broken(), {"sex": np.dtype(np.uint8)})
+        table.write(broken(), {"sex": np.dtype(np.uint8)}, tmp_path / "own")
     assert not any(table.folder.iterdir())
 
 
