@@ -30,12 +30,7 @@ def _of_releases(rehearsal: Rehearsal) -> Iterator[tuple[str, list[str]]]:
         own = (str(local.study_path), "--state", state)
         person = ("--person", "Ana Diaz")
         approved, denied = (("--reason", reason) for reason in ("as agreed", "not agreed"))
-        held = (
-            "--identity",
-            str(local.identity_folder(Role.CURATOR, curator.name)),
-            "--table",
-            str(local.tables[curator.name]),
-        )
+        identity = ("--identity", str(local.identity_folder(Role.CURATOR, curator.name)))
         yield (
             f"curator {curator.name}",
             [
@@ -43,7 +38,7 @@ def _of_releases(rehearsal: Rehearsal) -> Iterator[tuple[str, list[str]]]:
                 _line("curator", "approve", *own, *person, *approved, "--release") + " ID",
                 _line("curator", "deny", *own, *person, *denied, "--release") + " ID",
                 _line("curator", "ledger", *own),
-                _line("curator", "console", *own, *person, *held),
+                _line("curator", "console", *own, *person, *identity),
             ],
         )
     result = ("--release", LABEL)
