@@ -31,9 +31,9 @@ def test_a_release_is_asked_for_and_read_as_by_the_command(served: Served) -> No
         while (found := client.get(place, params={"wait": 10}).json())["release"]["state"] != "ready":
             assert time.monotonic() < end, found
         assert client.post("/v1/releases", json=body).json()["continued"] is True
+        assert client.get("/v1/releases/over-http/certificate").text.startswith("{")
         table = client.get(f"{place}/table").json()
         shares = client.get(f"{place}/analysis", params={"question": "share of smoker given region"}).json()
-        assert client.get("/v1/releases/over-http/certificate").text.startswith("{")
         assert "<!DOCTYPE html>" in client.get(f"{place}/report").text
     common = ("researcher", "estimate", served.world.local.study_path, "--identity", served.identity)
     told = served.world.command(*common, "--release", "over-http")
