@@ -102,9 +102,9 @@ def normal_date(text: str, *, order: str, missing: Collection[str]) -> str:
     name of a month, day and year stand around it in this order, or behind it.
     """
     text, (order, _, first_year) = unicodedata.normalize("NFKC", text).strip(), order.partition(":")
-    if number := month_numbered(text):
-        text = " ".join(number).replace(",", " ").strip()
-        order = "mdy" if not number[0] else "ymd" if order == "ymd" and not re.match(r"\D*\d{4}", number[2]) else "dmy"
+    if around := month_numbered(text):
+        text = " ".join(around).replace(",", " ").strip()
+        order = "mdy" if not around[0] else "ymd" if order == "ymd" and not re.match(r"\D*\d{4}", around[2]) else "dmy"
     if _JOINED.fullmatch(text):
         width = len(text) - 4
         cuts = (width, width + 2) if order == "ymd" else (2, 4)
