@@ -66,13 +66,7 @@ def node() -> None:
 )
 @timeout_option
 def report(
-    study_path: Path,
-    identity_folder: Path,
-    state_folder: Path,
-    round_id: str,
-    value: str,
-    token: str,
-    timeout: float,
+    study_path: Path, identity_folder: Path, state_folder: Path, round_id: str, value: str, token: str, timeout: float
 ) -> None:
     """Answer a round as one node: toss the coin, randomise the value, report or stay silent.
 

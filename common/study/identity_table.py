@@ -38,8 +38,7 @@ class WrittenIdentity:
         0, "deletion passes behind that ladder, from 0 to 5: they find misspelt people, and cost three times the time"
     )
     default_dates: tuple[str, ...] = optional_key(
-        DEFAULT_DATES,
-        "dates that stand for an unknown one in the tables; 01-01 is 1 January of any year",
+        DEFAULT_DATES, "dates that stand for an unknown one in the tables; 01-01 is 1 January of any year"
     )
     missing_values: tuple[str, ...] = optional_key(
         MISSING_VALUES,

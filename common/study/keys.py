@@ -81,10 +81,7 @@ def keys_of(record: type, table: str = "") -> Mapping[str, Key]:
     return MappingProxyType(
         {
             one.metadata["name"] or one.name: Key(
-                field=one.name,
-                kind=_kind(one.type),
-                meaning=one.metadata["meaning"],
-                default=_default(one),
+                field=one.name, kind=_kind(one.type), meaning=one.metadata["meaning"], default=_default(one)
             )
             for one in dataclasses.fields(record)
             if one.metadata and one.metadata["table"] == table

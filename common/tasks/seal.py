@@ -87,9 +87,7 @@ def read_key(path: Path) -> bytes:
         key = b""
     if len(key) != _KEY_BYTES:
         raise InvalidInputError(
-            "this file holds no key of tasks",
-            where=str(path),
-            remedy="Copy it from `veiltab pki init --cluster`.",
+            "this file holds no key of tasks", where=str(path), remedy="Copy it from `veiltab pki init --cluster`."
         )
     return key
 

@@ -73,8 +73,6 @@ def http_options(
         return HttpOptions(address=address, certificate=certificate, key=key, origin=origin or "")
     if (certificate, key, origin) != (None, None, None):
         raise InvalidInputError(
-            "allow-origin, http-certificate and http-key need --http",
-            where="--http",
-            remedy="Say where to listen.",
+            "allow-origin, http-certificate and http-key need --http", where="--http", remedy="Say where to listen."
         )
     return None

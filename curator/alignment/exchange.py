@@ -30,14 +30,7 @@ class Exchange(Protocol):
     def most_bytes(self, table: Table) -> int:
         """Return what an alignment of one's own table writes at most, if no other table is larger."""
 
-    async def prepared(
-        self,
-        name: str,
-        table: Table,
-        key: bytes,
-        execution: Execution,
-        peers: Peers,
-    ) -> Table:
+    async def prepared(self, name: str, table: Table, key: bytes, execution: Execution, peers: Peers) -> Table:
         """Return the rows that enter an alignment, under the ids by which curators compare them.
 
         Args:

@@ -10,10 +10,7 @@ from veiltab.curator.check.profile import ColumnProfile
 from veiltab.curator.formats.columns.refusals import rows_have
 from veiltab.curator.reading.date_formats import year_edges
 
-_JOINED: Mapping[int, tuple[str, ...]] = {
-    8: ("%Y%m%d", "%d%m%Y", "%m%d%Y"),
-    6: ("%y%m%d", "%d%m%y", "%m%d%y"),
-}
+_JOINED: Mapping[int, tuple[str, ...]] = {8: ("%Y%m%d", "%d%m%Y", "%m%d%Y"), 6: ("%y%m%d", "%d%m%y", "%m%d%y")}
 _FEWEST_DAYS = 30
 """Different numbers that are all days of a calendar, from which they are taken for dates and not for codes."""
 

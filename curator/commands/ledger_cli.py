@@ -5,13 +5,7 @@ import click
 from veiltab.common.command.cli import emit
 from veiltab.common.privacy.cards.card import N_IS_EXACT
 from veiltab.curator.budget.coalitions import bounds_of_charges
-from veiltab.curator.budget.ledger_text import (
-    entry_data,
-    entry_text,
-    purpose_of,
-    spent_text,
-    statements_text,
-)
+from veiltab.curator.budget.ledger_text import entry_data, entry_text, purpose_of, spent_text, statements_text
 from veiltab.curator.officer.open_state import OpenedState, with_own_state
 from veiltab.curator.officer.options import policy_option
 

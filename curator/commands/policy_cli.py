@@ -32,12 +32,7 @@ def policy() -> None:
 @click.option("--attributes", required=True, help="What would be asked for, separated by commas.")
 @click.option("--population", type=click.IntRange(min=1), help="Rows of every table, by default of the alignment.")
 def test(
-    own_state: OpenedState,
-    researcher: str,
-    epsilon: str,
-    delta: str | None,
-    attributes: str,
-    population: int | None,
+    own_state: OpenedState, researcher: str, epsilon: str, delta: str | None, attributes: str, population: int | None
 ) -> None:
     """Say which rules would decide about a request, what it would be charged, and what would be left."""
     latest = own_state.store.alignments.latest_alignment()

@@ -22,12 +22,7 @@ _SHOWN = 1_000
 @until_option
 @click.option("--last", type=click.IntRange(min=1), default=_SHOWN, show_default=True, help="Only so many, the newest.")
 def audit(
-    own_state: OpenedState,
-    prefix: str | None,
-    person: str | None,
-    since: int | None,
-    until: int | None,
-    last: int,
+    own_state: OpenedState, prefix: str | None, person: str | None, since: int | None, until: int | None, last: int
 ) -> None:
     """List who decided what and who was given keys, and check that nothing of it was altered."""
     log = own_state.store.audit

@@ -69,12 +69,7 @@ def hypothetical_request(
 ) -> ReleaseRequest:
     """Return a request with nothing special about it."""
     return ReleaseRequest(
-        release_id="0" * 32,
-        researcher=researcher,
-        attributes=attributes,
-        epsilon=epsilon,
-        delta=delta,
-        deadline=0,
+        release_id="0" * 32, researcher=researcher, attributes=attributes, epsilon=epsilon, delta=delta, deadline=0
     )
 
 

@@ -43,14 +43,7 @@ def _alignment(parts: Parts) -> Activity:
     sentence = "" if matched is None else matched_sentence(parts.study, matched, parts.alignment.rows)
     about = "; ".join(filter(None, (f"{population} rows", sentence, parts.alignment.left_out)))
     return Activity(
-        kind="alignment",
-        id="",
-        about=about,
-        state="aligned",
-        waiting_for="",
-        since=0,
-        n=population,
-        matched=matched,
+        kind="alignment", id="", about=about, state="aligned", waiting_for="", since=0, n=population, matched=matched
     )
 
 

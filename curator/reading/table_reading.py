@@ -105,12 +105,7 @@ def _digest_of(reading: Reading, study: Study, curator_name: str) -> str:
 
 
 def read_table(
-    table: TableAddress | Path,
-    study: Study,
-    curator_name: str,
-    *,
-    watch: Watch = _NOBODY,
-    run: RunFiles | None = None,
+    table: TableAddress | Path, study: Study, curator_name: str, *, watch: Watch = _NOBODY, run: RunFiles | None = None
 ) -> Reading:
     """Read a curator's table and gather all errors, not only the first; `run` as for `load_table`."""
     curator = study.curator(curator_name)

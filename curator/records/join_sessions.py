@@ -51,10 +51,7 @@ class JoinSessions:
         if row is None:
             return None
         return JoinSession(
-            part=bytes(row["part"]),
-            name=row["name"],
-            secret=bytes(row["secret"]),
-            has_failed=bool(row["failed"]),
+            part=bytes(row["part"]), name=row["name"], secret=bytes(row["secret"]), has_failed=bool(row["failed"])
         )
 
     def begin(self, alignment_id: str, peer: str, version: str, fresh: bytes) -> None:
@@ -142,8 +139,7 @@ class JoinSessions:
             _, sessions = self.begun_by(peer)
             db.execute("UPDATE join_part SET sessions = 0, begun = x'' WHERE curator = ?", [peer])
             db.execute(
-                "UPDATE join_session SET part = ?, name = '', failed = 0 WHERE peer = ? AND failed",
-                [fresh, peer],
+                "UPDATE join_session SET part = ?, name = '', failed = 0 WHERE peer = ? AND failed", [fresh, peer]
             )
             self._audit.record(Event.ALIGNMENT_ALLOWED, person=person, curator=peer, sessions=sessions)
         erase_traces(self._connection)

@@ -7,12 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from veiltab.common.errors import (
-    DeniedError,
-    InvalidInputError,
-    NotFoundError,
-    NotReadyError,
-)
+from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError, NotReadyError
 from veiltab.common.release.messages.witness import NONE_SEEN, Witnessed
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.receipts.receipt import Receipt
@@ -22,23 +17,14 @@ from veiltab.common.rpc.parties.signing import SignedText
 from veiltab.common.storage.database import transaction
 from veiltab.curator.peers.calls import check_study_digest
 from veiltab.curator.peers.witnesses import own_checkpoint
-from veiltab.curator.planning.checks import (
-    check_open_requests,
-    check_request,
-    check_shown_ledger,
-)
+from veiltab.curator.planning.checks import check_open_requests, check_request, check_shown_ledger
 from veiltab.curator.progress.progress import (
     check_asker,
     check_key_may_leave,
     check_receipt_may_leave,
     check_same_column,
 )
-from veiltab.curator.progress.release_record import (
-    ColumnDigests,
-    CuratorRelease,
-    Progress,
-    PublicationDigests,
-)
+from veiltab.curator.progress.release_record import ColumnDigests, CuratorRelease, Progress, PublicationDigests
 from veiltab.curator.progress.table_steps import check_choice
 from veiltab.curator.release.parts import Parts, for_researcher
 from veiltab.curator.release.statements import signed_statement
@@ -272,10 +258,7 @@ class RpcAnswers:
             except DeniedError as error:
                 refusal = error
                 continue
-            pad, tested = (
-                self.store.keys.pad(release_id, attribute),
-                self.store.tests.tested(release_id, attribute),
-            )
+            pad, tested = (self.store.keys.pad(release_id, attribute), self.store.tests.tested(release_id, attribute))
             if pad is None or tested is None:
                 raise NotFoundError("this attribute is not part of the release", where=f"attribute {attribute}")
             check_same_column(tested, column, attribute)

@@ -66,10 +66,7 @@ def study() -> None:
     help="A text that stands for a missing value in a column, such as age=99.",
 )
 @click.option(
-    "--quantiles",
-    "use_quantiles",
-    is_flag=True,
-    help="Edges at quartiles of the table: every party reads them.",
+    "--quantiles", "use_quantiles", is_flag=True, help="Edges at quartiles of the table: every party reads them."
 )
 @click.option("--numbers", "as_numbers", is_flag=True, help="Grids instead of bins, for means: see docs/numbers.md.")
 @click.option(

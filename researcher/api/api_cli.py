@@ -34,12 +34,7 @@ _SCOPES = ("read", "microdata", "request", "certificate")
 @click.option("--certificate", type=PATH, help="PEM file that clients see, with its chain; by default the party's own.")
 @click.option("--key", type=PATH, help="PEM file with its key.")
 def http(
-    study_path: Path,
-    identity_folder: Path,
-    state: Path,
-    listen: str,
-    certificate: Path | None,
-    key: Path | None,
+    study_path: Path, identity_folder: Path, state: Path, listen: str, certificate: Path | None, key: Path | None
 ) -> None:
     """Answer R, notebooks and programs over HTTPS with JSON, for one researcher or analyst.
 

@@ -211,11 +211,7 @@ class Release(Answers):
         return self._released().table(attributes, confidence, linkage_error, absent)
 
     def plot(
-        self,
-        attributes: Sequence[str] | None = None,
-        *,
-        confidence: float = CONFIDENCE,
-        absent: str = Absent.LEFT_OUT,
+        self, attributes: Sequence[str] | None = None, *, confidence: float = CONFIDENCE, absent: str = Absent.LEFT_OUT
     ) -> "Picture":
         """Draw the estimates with their intervals; as `estimate` does. `save` writes the picture."""
         return self.estimate(attributes, confidence=confidence, absent=absent).plot()
@@ -230,11 +226,7 @@ class Release(Answers):
         return status_html(self.id, self.status)
 
     def frame(
-        self,
-        attributes: Sequence[str] | None = None,
-        *,
-        confidence: float = CONFIDENCE,
-        absent: str = Absent.LEFT_OUT,
+        self, attributes: Sequence[str] | None = None, *, confidence: float = CONFIDENCE, absent: str = Absent.LEFT_OUT
     ) -> "pd.DataFrame":
         """Return the estimates as a DataFrame, one row a cell; as `estimate` does."""
         from veiltab.researcher.estimates.table import to_frame  # noqa: PLC0415 - not for status and requests

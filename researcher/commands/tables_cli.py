@@ -191,11 +191,7 @@ def _emit_waves(
 
 
 def _other_table(
-    client: "Client",
-    name: str,
-    release: "Release",
-    attributes: Sequence[str],
-    choices: Mapping[str, Any],
+    client: "Client", name: str, release: "Release", attributes: Sequence[str], choices: Mapping[str, Any]
 ) -> "Table":
     """Return the table of another release, with which that of a release is compared."""
     other = client.release(name)

@@ -45,9 +45,7 @@ class Reports(Application):
         """Answer a request of a program, or of a page of the site that may ask."""
         if self._origin and not set(request.headers.getlist("origin")) <= {self._origin}:
             raise DeniedError(
-                "pages of this site may not report here",
-                where="Origin",
-                remedy="Ask the operator about allow-origin.",
+                "pages of this site may not report here", where="Origin", remedy="Ask the operator about allow-origin."
             )
         try:
             async with asyncio.timeout(self._seconds):

@@ -177,10 +177,7 @@ class Receiver:
         upload = ColumnUpload(path, spec.column_of_part(part).byte_length(spec.uploaded_rows))
         held = upload.received
         try:
-            with (
-                named_in_errors(path),
-                step("take column", release_id=spec.release_id, attribute=part) as measured,
-            ):
+            with named_in_errors(path), step("take column", release_id=spec.release_id, attribute=part) as measured:
                 async for offset, data in chunks:
                     self._check_held(offset, upload.received)
                     upload.write(offset, data)

@@ -11,13 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
 from veiltab.common.errors import IntegrityError, InvalidInputError
-from veiltab.common.rpc.parties.identity import (
-    Identity,
-    Party,
-    PartyCertificate,
-    check_issuer,
-    party_of_certificate,
-)
+from veiltab.common.rpc.parties.identity import Identity, Party, PartyCertificate, check_issuer, party_of_certificate
 from veiltab.v1.release_pb2 import SignedStatement
 
 _PURPOSE = b"veiltab statement\n"

@@ -240,10 +240,7 @@ class WrittenRule:
         """Return the bins of dates; None without them."""
         if self.dates:
             return DateBins(
-                edges=self.dates,
-                format=self.date_format,
-                first_year=self.first_year,
-                future_dates=self.future_dates,
+                edges=self.dates, format=self.date_format, first_year=self.first_year, future_dates=self.future_dates
             )
         if self.date_format or self.first_year is not None or self.future_dates:
             raise InvalidInputError(

@@ -175,11 +175,7 @@ def _respondents(draft: Draft) -> dict[str, object]:
             **({} if draft.first_year is None else {"first_year": draft.first_year}),
             **(forms if draft.forms else {}),
         }
-    return {
-        "id_columns": list(draft.id_columns),
-        "normalise": list(draft.normalise),
-        **forms,
-    }
+    return {"id_columns": list(draft.id_columns), "normalise": list(draft.normalise), **forms}
 
 
 def _few(drafts: Sequence[Draft]) -> Iterator[Problem]:
@@ -229,9 +225,7 @@ def _cannot_match(one: Draft, other: Draft) -> Iterator[Problem]:
 
 def _lost_digits(draft: Draft, rows: int) -> Problem:
     return _conflict(
-        draft.curator,
-        f"{rows:,} ids {LOST_DIGITS}",
-        "Export the column as text from where its digits are whole.",
+        draft.curator, f"{rows:,} ids {LOST_DIGITS}", "Export the column as text from where its digits are whole."
     )
 
 

@@ -94,9 +94,7 @@ def estimate(
 
     if others and (balance or second_round or page is not None):
         raise InvalidInputError(
-            "a page, a balanced sample and a second round follow from one round",
-            where="--with",
-            remedy="Leave it out.",
+            "a page, a balanced sample and a second round follow from one round", where="--with", remedy="Leave it out."
         )
     if out is not None:
         check_table_path(out)
