@@ -12,6 +12,7 @@ import click
 from veiltab.common.command.cli import PATH, emit, finite, note
 from veiltab.common.command.options import identity_option, state_option, study_argument
 from veiltab.common.command.parties import load_party
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.errors import ClosedRoundError, InvalidInputError, SpentTokenError, UnavailableError
 from veiltab.common.rpc.parties.identity import Role
 
@@ -202,14 +203,9 @@ async def _run(
 def _as_dict(round_id: str, result: "FleetResult", bad: "tuple[BadRow, ...]", seconds: float) -> dict[str, object]:
     return {
         "round": round_id,
-        "nodes": result.nodes,
-        "silent": result.silent,
-        "counted": result.counted,
+        **same_fields(result, ("nodes", "silent", "counted", "unanswered", "bytes", "bytes_full_participation")),
         "refused": dict(result.refused),
-        "unanswered": result.unanswered,
         "bad_rows": bad,
-        "bytes": result.bytes,
-        "bytes_full_participation": result.bytes_full_participation,
         "seconds": round(seconds, 3),
     }
 

@@ -7,6 +7,7 @@ from math import sqrt
 from typing import Any
 
 from veiltab.common.collection.oracles import ORACLE_NAMES, Oracle, oracle_for
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.errors import InvalidInputError
 
 TIE = 1.01
@@ -72,11 +73,8 @@ class Choice:
     def as_dict(self) -> dict[str, Any]:
         """Return all figures, as JSON holds them."""
         return {
-            "size": self.size,
+            **same_fields(self, ("size", "population", "rate", "reason")),
             "epsilon": str(self.epsilon),
-            "population": self.population,
-            "rate": self.rate,
-            "reason": self.reason,
             "candidates": [candidate.as_dict() for candidate in self.candidates],
         }
 

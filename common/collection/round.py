@@ -12,6 +12,7 @@ from typing import Any
 from veiltab.common.collection.oracles import Oracle, oracle_of
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.numbers.rounding import parse_epsilon
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.members import MAX_STRATA, check_once
 from veiltab.common.study.naming import check_attribute_name, check_name
@@ -162,11 +163,7 @@ class Round:
         """Return the canonical text of a round, for a database."""
         return json.dumps(
             {
-                "round_id": self.round_id,
-                "study_digest": self.study_digest,
-                "researcher": self.researcher,
-                "question": self.question,
-                "size": self.size,
+                **same_fields(self, ("round_id", "study_digest", "researcher", "question", "size")),
                 "epsilon": str(self.epsilon),
                 "oracle": self.oracle,
                 "parameters": dict(sorted(self.parameters)),

@@ -6,7 +6,8 @@ from typing import assert_never
 from veiltab.common.collection.oracles import ORACLE_NAMES, Bits, Category, Hashed, Report, Subset
 from veiltab.common.collection.round import Round, RoundState, Stratum
 from veiltab.common.collection.tokens import TOKEN_BYTES
-from veiltab.common.core.texts.message_fields import MessageNumbers, same_fields, text_from_proto, whole_from_proto
+from veiltab.common.core.texts.message_fields import MessageNumbers, text_from_proto, whole_from_proto
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.members import MAX_STRATA
 from veiltab.v1 import collection_pb2

@@ -3,7 +3,8 @@
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal, InvalidOperation
 
-from veiltab.common.core.texts.message_fields import same_fields, text_from_proto, words_from_proto
+from veiltab.common.core.texts.message_fields import text_from_proto, words_from_proto
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.status import Activity, Budget, Observation
 from veiltab.common.rpc.parties.identity import Party

@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, cast
 
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.card import Bound, EpsilonCard, card_of
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease
@@ -84,15 +85,12 @@ def release_facts(spec: TableSpec) -> dict[str, object]:
     return {
         "n": spec.population,
         "m": spec.sample,
-        "cells": spec.cells,
+        **same_fields(spec, ("cells", "canaries", "delta", "scheme")),
         "gamma": spec.mechanism.gamma,
         "replacement_probability": float(1 - spec.mechanism.retention),
         "server_replacement_probability": spec.server_replacement / 2**64,
         "curator_replacement_probability": spec.curator_replacement / 2**64,
-        "canaries": spec.canaries,
         "server_test": server_test(spec).facts(),
-        "delta": spec.delta,
-        "scheme": spec.scheme,
         "sampling": spec.sampling.value,
         "pad": spec.pad.value,
         "card": [bound.as_dict() for bound in epsilon_card(spec).bounds],

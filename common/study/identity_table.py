@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from veiltab.common.core.texts.nearest import known_names
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.identity_rule import DEFAULT_DATES, MISSING_VALUES, IdentityRule
 from veiltab.common.linkage.ladder import FieldKind, default_ladder, ladder_of
@@ -16,6 +17,7 @@ from veiltab.common.study.members import CuratorMember, check_once
 from veiltab.common.study.naming import check_attribute_name, check_one_of
 from veiltab.common.study.toml_fields import Fields
 
+_AS_WRITTEN = ("default_dates", "missing_values", "cap", "alone_in_spoke", "alone_in_hub", "placebo")
 _KINDS = tuple(kind.value for kind in FieldKind)
 NAMED_FIELDS = tuple(kind for kind in _KINDS if kind != FieldKind.TEXT.value)
 """Fields whose name says their kind."""
@@ -137,12 +139,7 @@ def _identity(written: WrittenIdentity, hub: str) -> IdentityRule:
         fields=tuple(kinds.items()),
         hub=hub,
         ladder=ladder_of(written.ladder or default_ladder(kinds, written.deletions)),
-        default_dates=written.default_dates,
-        missing_values=written.missing_values,
-        cap=written.cap,
-        alone_in_spoke=written.alone_in_spoke,
-        alone_in_hub=written.alone_in_hub,
-        placebo=written.placebo,
+        **same_fields(written, _AS_WRITTEN),
     )
 
 

@@ -11,6 +11,7 @@ from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 
+from veiltab.common.core.texts.shown import shown
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.forms import DECIMALS, for_others
 from veiltab.common.study.members import NORMALISE_STEPS, check_once
@@ -110,15 +111,7 @@ class TableProposal:
 
     def as_dict(self) -> dict[str, object]:
         """Return the proposal as plain data for JSON."""
-        return {
-            "curator": self.curator,
-            "description": self.description,
-            "rows": self.rows,
-            "respondents": self.respondents,
-            "ids": self.ids,
-            "attributes": [proposal.as_dict() for proposal in self.attributes],
-            "omissions": self.omissions,
-        }
+        return shown(self) | {"attributes": [proposal.as_dict() for proposal in self.attributes]}
 
 
 def propose_table(  # noqa: PLR0913 - what a person may say of a table

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Symbols
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.core.texts.spelling import quoted
 from veiltab.common.linkage.dominance import dominating, dominating_dates
 from veiltab.common.linkage.identity_rule import FieldKind, IdentityRule
@@ -88,12 +89,8 @@ class IdentityInspection:
     def as_dict(self) -> dict[str, object]:
         """Return it as plain data for JSON."""
         return {
-            "hub": self.hub,
-            "leaving": self.leaving,
-            "unlinkable": self.unlinkable,
-            "ambiguous": self.ambiguous,
+            **same_fields(self, ("hub", "leaving", "unlinkable", "ambiguous", "derived")),
             "fields": [asdict(one) for one in self.fields],
-            "derived": self.derived,
             "passes": [
                 {
                     "key": one.step.name,

@@ -11,7 +11,7 @@ import secrets
 import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -167,9 +167,7 @@ class DrawnField:
     def cut(self, start: int, stop: int) -> "DrawnField":
         """Return what some drawn rows need, and little more."""
         parts, firsts = self._among(start, stop)
-        return DrawnField(
-            run=self.run, parts=parts, firsts=firsts, place=self.place, type=self.type, length=self.length
-        )
+        return replace(self, parts=parts, firsts=firsts)
 
     def _among(self, start: int, stop: int) -> tuple[tuple[Part, ...], tuple[int, ...]]:
         """Return the parts that have some drawn rows, and the first row of each."""

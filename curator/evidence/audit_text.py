@@ -1,19 +1,14 @@
 """Entries of the audit log for people: in lines, and as plain data."""
 
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.curator.audit.log import AuditEntry, Fact
 from veiltab.curator.officer.requests import moment
 
 
 def entry_data(entry: AuditEntry) -> dict[str, object]:
     """Return an entry as plain data for JSON."""
-    return {
-        "number": entry.number,
-        "time": moment(entry.time),
-        "event": entry.event,
-        "person": entry.person,
-        "release": entry.release,
-        "facts": entry.facts,
-    }
+    facts = same_fields(entry, ("number", "event", "person", "release", "facts"))
+    return facts | {"time": moment(entry.time)}
 
 
 def entry_text(entry: AuditEntry) -> str:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from veiltab.common.core.texts.canonical import canonical_json, canonical_text, read_canonical
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.errors import IntegrityError, VeiltabError
 from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.rpc.parties.signing import SignedText
@@ -118,11 +119,8 @@ class ReleaseRecord:
             "release": stored.request.release_id,
             "request": stored.request.to_json(),
             "request_digest": stored.request_digest.hex(),
-            "study_digest": stored.study_digest,
-            "created": stored.created,
             "state": stored.state.value,
-            "since": stored.since,
-            "failure": stored.failure,
+            **same_fields(stored, ("study_digest", "created", "since", "failure")),
             "plan": None if planned is None else planned.to_json(),
             "decisions": [asdict(one) for one in self.decisions],
             "approvals": [asdict(one) | {"request_digest": one.request_digest.hex()} for one in self.approvals],

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from veiltab.common.command.cli import json_text
 from veiltab.common.core.numbers.confidence import CONFIDENCE, squared_quantile
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import Part, Pass
 from veiltab.common.linkage.quality import Estimate, wrong_in_sample
@@ -94,19 +95,12 @@ def linkage_json(
     wrong, found = (None, None) if quality is None else quality
     return {
         "role": "hub" if report.is_hub else "spoke",
-        "rows": report.rows,
-        "hub_rows": report.hub_rows,
-        "links": report.links,
+        **same_fields(report, ("rows", "hub_rows", "links", "incomplete", "placebo_rows")),
         "ties": None if report.is_hub else report.ties,
-        "incomplete": report.incomplete,
         "passes": [
             {
-                "key": one.key,
-                "runs": one.runs,
+                **same_fields(one, ("key", "runs", "linked", "left", "placebo")),
                 "self_match": one.matches / report.hub_rows,
-                "linked": one.linked,
-                "left": one.left,
-                "placebo": one.placebo,
                 "lacks": lacking.get(one.key),
             }
             for one in report.passes
@@ -117,7 +111,6 @@ def linkage_json(
         "number_written_otherwise": [asdict(one) for one in report.written_otherwise],
         "links_by_dominating_values": report.crowd[0],
         "chance_estimated": None if wrong is None else wrong.chance,
-        "placebo_rows": report.placebo_rows,
         "match_rates": {
             rate.attribute: [
                 {"category": name, "rows": rows, "linked": linked}

@@ -5,6 +5,7 @@ import asyncio
 import click
 
 from veiltab.common.command.cli import emit
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.curator.notify.channels import channels_of, send
 from veiltab.curator.notify.events import notice_facts
@@ -73,15 +74,12 @@ async def _problems(settings: NotifySettings, notice: Notice) -> dict[str, str]:
 
 def _plain(one: Delivery) -> dict[str, object]:
     return {
-        "number": one.number,
+        **same_fields(one, ("number", "channel", "attempts", "problem")),
         "event": one.notice.kind.value,
         "created": moment(one.created),
         "facts": one.notice.facts,
-        "channel": one.channel,
         "sent": moment(one.sent),
-        "attempts": one.attempts,
         "due": moment(one.due),
-        "problem": one.problem,
     }
 
 

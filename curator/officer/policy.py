@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING
 
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.core.texts.nearest import known_names
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.cards.card import Bound, advised_delta
 from veiltab.common.privacy.cards.guarantee_text import delta_text
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 
 _VERDICTS = {"approve": APPROVED, "hold": HELD, "deny": DENIED}
 _DECISIONS = {verdict: decision for decision, verdict in _VERDICTS.items()}
+_MAXIMA = ("epsilon", "delta", "charge", "pair_epsilon", "row_epsilon")
 _SECONDS_A_DAY, _MOST_PERSONS = 86_400, 10
 OTHERS_SHARE = Decimal("0.5")
 """Part of the budget that releases without a curator's own attributes may take, unless its policy says otherwise."""
@@ -128,11 +130,7 @@ class Rule:
         values = {
             "researcher": None if self.researcher is None else json.dumps(self.researcher),
             "attributes": attributes,
-            "maximum_epsilon": self.maximum_epsilon,
-            "maximum_delta": self.maximum_delta,
-            "maximum_charge": self.maximum_charge,
-            "maximum_pair_epsilon": self.maximum_pair_epsilon,
-            "maximum_row_epsilon": self.maximum_row_epsilon,
+            **same_fields(self, (f"maximum_{name}" for name in _MAXIMA)),
             "tested": None if self.tested is HowTested.NOT else json.dumps(self.tested.value),
             "decision": json.dumps(_DECISIONS[self.verdict]),
             "expires_days": self.expires_days,

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from functools import partial
 
-from veiltab.common.core.texts.message_fields import same_fields
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.messages.release_messages import (
@@ -82,11 +82,7 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
     ) -> curator_peer_pb2.GetSessionResponse:
         standing = self._own.legs.standing(request.alignment_id, caller(context).name)
         return curator_peer_pb2.GetSessionResponse(
-            part=standing.part,
-            size=standing.size,
-            order=standing.order,
-            finished=standing.finished,
-            failed=standing.failed,
+            **same_fields(standing, ("part", "size", "order", "finished", "failed"))
         )
 
     async def FetchJoin(

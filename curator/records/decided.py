@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import asdict, astuple, fields
 
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import Database, transaction, value_of
 from veiltab.curator.audit.log import AuditLog, Event
@@ -64,12 +65,8 @@ class Decisions:
             )
             self._audit.record(
                 Event.APPROVAL,
-                person=approval.person,
                 release=release_id,
-                attribute=approval.attribute,
-                time=approval.time,
-                reason=approval.reason,
-                expires=approval.expires,
+                **same_fields(approval, ("person", "attribute", "time", "reason", "expires")),
                 request=approval.request_digest.hex(),
             )
 

@@ -281,6 +281,10 @@ class Releases:
         self._connection.execute("UPDATE release SET bytes_uploaded = ? WHERE id = ?", [count, release_id])
 
 
+_AS_THEY_ARE = ("waiting_for", "failure", "bytes_uploaded", "created", "since", "study_digest", "part_of")
+"""Columns of a release that are fields of its record."""
+
+
 def _release_of(row: sqlite3.Row) -> CuratorRelease:
     text, is_table = row["spec"], bool(row["part_of"])
     planned = None if text is None or is_table else ReleaseSpec.from_json(text)
@@ -288,16 +292,10 @@ def _release_of(row: sqlite3.Row) -> CuratorRelease:
     return CuratorRelease(
         request=ReleaseRequest.from_json(row["request"]),
         state=ReleaseState(row["state"]),
-        waiting_for=row["waiting_for"],
-        failure=row["failure"],
         spec=TableSpec.from_json(text) if is_table else alone,
         sample_check=row["sample_check"] or b"",
         seconds=json.loads(row["seconds"]),
-        bytes_uploaded=row["bytes_uploaded"],
-        created=row["created"],
-        since=row["since"],
-        study_digest=row["study_digest"],
         planned=planned,
         choice=None if row["choice"] is None else tuple(json.loads(row["choice"])),
-        part_of=row["part_of"],
+        **{name: row[name] for name in _AS_THEY_ARE},
     )

@@ -13,6 +13,7 @@ from veiltab.common.command.cli import PATH, emit
 from veiltab.common.command.options import tables_options
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon, upward
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.privacy.planning.noise_split import parse_split
@@ -206,13 +207,10 @@ def _reached(
 def _as_dict(plan: WorkloadPlan, reply: WorkloadAnswer | None) -> dict[str, object]:
     workload = plan.workload
     return {
-        "population": workload.population,
         "m": workload.sample,
-        "epsilon": workload.epsilon,
-        "delta": workload.delta,
+        **same_fields(workload, ("epsilon", "delta", "population", "repeats")),
         "attributes": [column.attribute for column in workload.columns],
         "tables": len(workload.tables),
-        "repeats": workload.repeats,
         "phases": 2 if workload.repeats else 1,
         "mu": plan.price.mu,
         "share_of_budget": plan.share,

@@ -64,15 +64,7 @@ class ModelledTable:
             InvalidInputError: an unknown or repeated attribute, or none.
         """
         domain = self.domain.subset(names)
-        return ModelledTable(
-            domain=domain,
-            raw=self.domain.summed(self.raw, names),
-            population=self.population,
-            present=self.present,
-            confidence=self.confidence,
-            study_digest=self.study_digest,
-            remarks=self.remarks,
-        )
+        return replace(self, domain=domain, raw=self.domain.summed(self.raw, names))
 
     def among_present(self, study: Study) -> "ModelledTable":
         """Return the table of the people whom every curator of an attribute has; itself if nobody may be absent.

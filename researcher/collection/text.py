@@ -6,6 +6,8 @@ from fractions import Fraction
 from math import ceil, sqrt
 from typing import TYPE_CHECKING
 
+from veiltab.common.core.texts.shown import same_fields
+
 if TYPE_CHECKING:
     from veiltab.common.collection.round import Round, RoundStatus
     from veiltab.researcher.frequency.tally import Tally
@@ -23,14 +25,9 @@ def spec_dict(spec: "Round") -> dict[str, object]:
     """Return a round's description for JSON."""
     return {
         "round": spec.round_id,
-        "study_digest": spec.study_digest,
-        "question": spec.question,
-        "size": spec.size,
-        "epsilon": spec.epsilon,
+        **same_fields(spec, ("study_digest", "question", "size", "epsilon", "oracle", "population")),
         "guaranteed_epsilon": spec.randomiser.epsilon,
-        "oracle": spec.oracle,
         "parameters": dict(spec.parameters),
-        "population": spec.population,
         "strata": [{"name": s.name, "population": s.population, "rate": s.rate} for s in spec.strata],
         "deadline": f"{datetime.fromtimestamp(spec.deadline, UTC):%Y-%m-%dT%H:%M:%SZ}",
     }

@@ -69,6 +69,10 @@ class StoredTable:
     bytes: dict[str, int]
 
 
+_AS_THEY_ARE = ("study_digest", "label", "failure", "created", "since", "part_of", "number")
+"""Columns of a release that are fields of its record."""
+
+
 def release_of(row: sqlite3.Row) -> ResearcherRelease:
     """Return what a row of the database records."""
     text, is_table = row["spec"], bool(row["part_of"])
@@ -76,21 +80,13 @@ def release_of(row: sqlite3.Row) -> ResearcherRelease:
     alone = None if planned is None else planned.only_table
     return ResearcherRelease(
         request=ReleaseRequest.from_json(row["request"]),
-        study_digest=row["study_digest"],
-        label=row["label"],
         state=ReleaseState(row["state"]),
-        failure=row["failure"],
         spec=TableSpec.from_json(text) if is_table and text is not None else alone,
         planned=planned,
         granted=tuple(json.loads(row["granted"])),
         receipts=_read_receipts(row["receipts"]),
-        seconds=json.loads(row["seconds"]),
-        bytes=json.loads(row["bytes"]),
-        left_out=json.loads(row["left_out"]),
-        created=row["created"],
-        since=row["since"],
-        part_of=row["part_of"],
-        number=row["number"],
+        **{name: json.loads(row[name]) for name in ("seconds", "bytes", "left_out")},
+        **{name: row[name] for name in _AS_THEY_ARE},
     )
 
 

@@ -3,6 +3,7 @@
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.researcher.drawing.shown import is_covered
 
 if TYPE_CHECKING:
@@ -106,13 +107,10 @@ def analysis_dict(study: "Study", analysis: "Analysis") -> dict[str, object]:
     """Return an analysis."""
     return {
         "study": study.title,
-        "title": analysis.title,
+        **same_fields(analysis, ("title", "confidence", "study_digest", "along")),
         "unit": analysis.unit.value,
-        "confidence": analysis.confidence,
         "covered": is_covered(analysis.remarks),
         "measured": analysis.is_measured,
-        "study_digest": analysis.study_digest,
-        "along": analysis.along,
         "rows": analysis.records(),
         "facts": dict(analysis.facts),
         "remarks": list(analysis.remarks),

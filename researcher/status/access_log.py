@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from veiltab.common.core.texts.message_fields import MessageNumbers, same_fields, text_from_proto, whole_from_proto
+from veiltab.common.core.texts.message_fields import MessageNumbers, text_from_proto, whole_from_proto
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.storage.database import Connection
 from veiltab.v1 import researcher_pb2
 

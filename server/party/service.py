@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from itertools import islice
 from typing import TypeVar
 
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.messages.release_messages import spec_from_proto, spec_to_proto, state_to_proto
@@ -73,15 +74,8 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
         first = await anext(aiter(request_iterator), None)
         if first is None or not first.HasField("header"):
             raise InvalidInputError("the upload did not begin with its header", where="UploadColumn")
-        header = first.header
-        announced = Announced(
-            curator=caller(context).name,
-            release_id=header.release_id,
-            attribute=header.attribute,
-            spec_digest=header.spec_digest,
-            column_digest=header.column_digest,
-            noise_digest=header.noise_digest,
-        )
+        names = ("release_id", "attribute", "spec_digest", "column_digest", "noise_digest")
+        announced = Announced(curator=caller(context).name, **same_fields(first.header, names))
         received, complete = await self._releases.upload(announced, _pieces(request_iterator))
         return ingest_pb2.UploadColumnResponse(received=received, complete=complete)
 

@@ -1,8 +1,8 @@
 """Single fields of messages that come from others: read with limits, whatever the sender made of them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from veiltab.common.errors import InvalidInputError
 
@@ -82,8 +82,3 @@ class MessageNumbers(Generic[Member, Number]):
             problem = f"{self._what} {number} is not known here"
             raise InvalidInputError(problem, remedy="Run the same version at every party.")
         return self._members[number]
-
-
-def same_fields(record: object, names: Iterable[str]) -> dict[str, Any]:
-    """Return some fields of a record, or of a message, as they are."""
-    return {name: getattr(record, name) for name in names}

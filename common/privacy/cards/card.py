@@ -6,6 +6,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from veiltab.common.core.numbers.rounding import bound_text, upward
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.privacy.cards.guarantee_text import delta_text, guarantee_text, odds_text
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease, order_epsilon
 from veiltab.common.privacy.description import ReleaseDescription
@@ -101,13 +102,10 @@ class Bound:
         """Return plain data for JSON."""
         return {
             "coalition": list(self.roles),
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "per_row": self.per_row,
+            **same_fields(self, ("epsilon", "delta", "per_row", "note")),
             "other": _plain(self.other),
             "in_words": self.limit,
             "if_server_omits": _plain(self.if_omitted),
-            "note": self.note,
         }
 
 

@@ -13,6 +13,7 @@ from fractions import Fraction
 
 from veiltab.common.core.numbers.counts import Binomial, CountLaw, Runs
 from veiltab.common.core.texts.message_fields import text_from_proto
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.receipts.noise_test_kinds import Family
 from veiltab.common.release.table_spec import MAX_CANARIES
@@ -142,14 +143,7 @@ class Receipt:
             "sd": float(self.sd),
             "passed": self.passed,
             "tests": [
-                {
-                    "test": one.test.value,
-                    "of": one.of,
-                    "count": one.count,
-                    "low": one.low,
-                    "high": one.high,
-                    "passed": one.passed,
-                }
+                {"test": one.test.value, **same_fields(one, ("of", "count", "low", "high", "passed"))}
                 for one in self.counts
             ],
         }

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import combinations, permutations
 
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.drafts.draft import Draft
 from veiltab.common.study.form_matching import (
@@ -133,13 +134,7 @@ def merged_tables(
     fields = [*(one for one in NAMED_FIELDS if one in present), *sorted(one for one in present if ":" in one)]
     identity = {"identity": {"fields": fields}} if fields else {}
     return {
-        "study": {
-            "id": frame.id,
-            "title": frame.title,
-            "hub": frame.hub,
-            "alignment": frame.alignment,
-            **floors(frame.epsilon),
-        },
+        "study": same_fields(frame, ("id", "title", "hub", "alignment")) | floors(frame.epsilon),
         "budget": {"epsilon": frame.epsilon, **delta},
         **identity,
         **({} if frame.relay is None else {"relay": {"endpoint": frame.relay}}),

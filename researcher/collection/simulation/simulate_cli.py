@@ -10,6 +10,7 @@ import click
 from veiltab.common.collection.oracles import ORACLE_NAMES
 from veiltab.common.command.cli import PATH, emit, note
 from veiltab.common.command.new_files import NEW_FILE, force_option
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -165,13 +166,10 @@ def _as_dict(setting: _Setting, design: "RoundDesign", results: "dict[Estimator,
         "truth": setting.truth.sum(axis=0),
         "estimators": {
             which.value: {
-                "bias": one.bias,
-                "variance": one.variance,
+                **same_fields(one, ("bias", "variance", "total_variation", "trials")),
                 "exact_bias": one.exact.bias,
                 "exact_variance": one.exact.variance,
                 "exact": one.exact.exact,
-                "total_variation": one.total_variation,
-                "trials": one.trials,
             }
             for which, one in results.items()
         },
