@@ -16,6 +16,7 @@ from typing import assert_never, cast
 from veiltab.common.core.block_order import MAX_ROWS
 from veiltab.common.core.mechanism import TwoSidedNoise
 from veiltab.common.core.texts.canonical import canonical_text, read_canonical
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.errors import DeniedError, InvalidInputError, VeiltabError
 from veiltab.common.privacy.cards.card import Bound
 from veiltab.common.privacy.planning.noise_split import NoiseSharing
@@ -37,6 +38,12 @@ from veiltab.common.schemes import Scheme, SizeLaw, scheme_class, scheme_of
 from veiltab.curator.budget.allowance import Allowance, Charge, priced
 from veiltab.curator.planning.checks import PlanInput
 from veiltab.curator.planning.planner import Card, ChargeQuestion, PlanAnswer, seconds_for
+
+_AS_ASKED = ("release_id", "researcher", "epsilon", "delta", "scheme", "stage", "sampling", "pad", "deadline")
+"""Fields of a request that its plan has as well."""
+
+_PLANNED_BY = ("epsilon", "delta", "max_local_epsilon", "scheme", "stage", "noise_split", "max_pair_epsilon")
+"""Fields of a request that the sizes and the noise of its plan follow from."""
 
 _MOST_DRAWS_EACH = 64
 """Largest ratio of the rows of a sample or a first stage to the population, and of canaries to it."""
@@ -114,20 +121,10 @@ def _spec(  # noqa: PLR0913, PLR0917 - one argument a quantity
 ) -> ReleaseSpec:
     request = question.request
     return ReleaseSpec(
-        release_id=request.release_id,
-        study_digest=question.study_digest,
-        researcher=request.researcher,
+        **same_fields(request, _AS_ASKED),
+        **same_fields(question, ("study_digest", "population", "alignment")),
         columns=columns,
-        population=question.population,
         sample=sample,
-        epsilon=request.epsilon,
-        delta=request.delta,
-        scheme=request.scheme,
-        stage=request.stage,
-        sampling=request.sampling,
-        pad=request.pad,
-        alignment=question.alignment,
-        deadline=request.deadline,
         several=bool(request.tables),
         tables=tables,
         repeated=repeated,
@@ -200,14 +197,8 @@ def foreseen_plan(request: ReleaseRequest, *, population: int, cells: int) -> Pl
     return plan_release(
         population=population,
         cells=cells,
-        epsilon=request.epsilon,
-        delta=request.delta,
-        max_local_epsilon=request.max_local_epsilon,
+        **same_fields(request, _PLANNED_BY),
         sample=size,
-        scheme=request.scheme,
-        stage=request.stage,
-        noise_split=request.noise_split,
-        max_pair_epsilon=request.max_pair_epsilon,
         is_sampled_by_server=request.sampling.is_by_server,
     )
 

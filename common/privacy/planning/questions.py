@@ -5,7 +5,7 @@ that are searched for have a few significant digits: the answer reaches the erro
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -13,6 +13,7 @@ from math import inf
 from typing import Literal, TypeAlias
 
 from veiltab.common.core.numbers.rounding import MAX_EPSILON
+from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.privacy.planning.noise_split import DEFAULT_SPLIT
@@ -106,17 +107,8 @@ class PlanQuestion:
         """Return the plan of a question in which only the error is open."""
         if self.population is None or self.epsilon is None or self.cells is None:
             raise InvalidInputError(_MISSING, where="plan")
-        return plan_release(
-            population=self.population,
-            cells=self.cells,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            max_local_epsilon=self.max_local_epsilon,
-            sample=self.sample,
-            sum_of_squares=self.sum_of_squares,
-            noise_split=self.noise_split,
-            max_pair_epsilon=self.max_pair_epsilon,
-        )
+        names = {one.name for one in fields(self)} - {"error", "asks_delta"}
+        return plan_release(**same_fields(self, names))
 
     def root_mse(self, plan: Plan) -> float:
         """Return the expected error of a plan for this table."""
