@@ -275,11 +275,8 @@ class TokenOrder:
                 yield from self._filled(pieces, here, found, lacking, joined)
                 progress.advance(sum(part.rows for part in section))
             if not self._sections:
-                every, nobody = (
-                    _HubTokens(tokens=stored, start=0, stop=len(theirs)),
-                    [b""] * len([*slices(len(theirs))]),
-                )
-                yield from self._filled(every.pieces(file), nobody, [], lacking, joined)
+                every = [theirs[piece] for piece in slices(len(theirs))]
+                yield from self._filled(every, [b""] * len(every), [], lacking, joined)
         self._run.delete_all(self._copied())
 
     def _symbols(self, part: _Part, file: Readable, rows: NDArray[np.bool_] | None = None) -> Mapping[str, Symbols]:

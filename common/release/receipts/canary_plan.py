@@ -5,7 +5,7 @@ laws.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
@@ -101,8 +101,14 @@ def planned_canaries(server: GammaDiagonal, sizes: tuple[int, ...], rows: int) -
     Returns:
         c, at least 1,024, the same on every machine.
     """
-    most = most_planned(rows)
-    return _first(lambda canaries: canaries >= most or _shows(server, sizes, canaries, _HALF), LEAST_PLANNED, most)
+    most, high = most_planned(rows), LEAST_PLANNED
+
+    def is_shown(canaries: int) -> bool:
+        return canaries >= most or _shows(server, sizes, canaries, _HALF)
+
+    while not is_shown(high):
+        high = min(2 * high, most)
+    return max(LEAST_PLANNED, high // 2 + bisect_left(range(high // 2, high), 1, key=is_shown))
 
 
 def most_planned(rows: int) -> int:
@@ -181,20 +187,3 @@ def _column_shows(changed: Binomial, columns: int, honest: Fraction, shown: Frac
 
     # The power rises in teeth of a few changes each.
     return all(is_seen(number) for number in range(least, least + _TOOTH))
-
-
-def _first(holds: Callable[[int], bool], low: int, most: int) -> int:
-    """Return a number from low on for which it holds and did not for the one before, by doubling and bisection.
-
-    Args:
-        most: for which it holds.
-    """
-    if holds(low):
-        return low
-    high = min(2 * low, most)
-    while not holds(high):
-        low, high = high, min(2 * high, most)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
