@@ -9,7 +9,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 PROTOS := $(wildcard protos/veiltab/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants reliability lint advisories format proto proto-check proto-accept bench bench-costs bench-relay bench-scale bench-linked bench-peers docs tutorial-test docs-pictures study-page compose-test console-test client-test lock clean
+.PHONY: help demo test test-all mutants reliability lint advisories format proto proto-check proto-accept bench bench-compare bench-costs bench-relay bench-scale bench-linked bench-peers docs tutorial-test docs-pictures study-page compose-test console-test client-test lock clean
 
 help: ## this list; durations are those of two cores
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 15
@@ -79,6 +79,9 @@ bench: .venv/dev ## measures, in ratios to plain numpy and pandas: 5 min
 	$(BIN)/python -m benchmarks.release
 	$(BIN)/python -m benchmarks.latency
 	$(BIN)/python -m benchmarks.reports
+
+bench-compare: .venv/dev ## small releases of BASE=COMMIT and of this one in turns, with ratios: 4 min
+	$(BIN)/python -m benchmarks.compare $(BASE)
 
 bench-relay: .venv/dev ## a release of 10^6 people through a relay beside one without, on a quiet machine: 2 min
 	$(BIN)/python -m benchmarks.relayed

@@ -27,7 +27,7 @@ class ReleaseState(Enum):
     @property
     def unsuccessful(self) -> bool:
         """Whether the release ended without a result here."""
-        return self in {ReleaseState.EXPIRED, ReleaseState.DENIED, ReleaseState.FAILED}
+        return self is ReleaseState.FAILED or self is ReleaseState.DENIED or self is ReleaseState.EXPIRED
 
 
 def ended_without_result(state: ReleaseState, failure: str, *, where: str = "") -> FailedReleaseError:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import lru_cache, partial
 
-from veiltab.common.core.texts.canonical import canonical_text, read_canonical
+from veiltab.common.core.texts.canonical import read_canonical
 from veiltab.common.errors import ConflictError
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.storage.database import Database, transaction, value_of
@@ -64,7 +64,7 @@ class ServerTests:
             digests: attribute -> SHA-256 of the published symbols of its canaries, for one's own columns.
         """
         with transaction(self._connection) as db:
-            db.execute("INSERT INTO receipt VALUES (?, ?, ?)", [release_id, receipt.tester, canonical_text(receipt)])
+            db.execute("INSERT INTO receipt VALUES (?, ?, ?)", [release_id, receipt.tester, receipt.text])
             db.execute("INSERT INTO canary_changes VALUES (?, ?, ?)", [release_id, receipt.tester, changes])
             db.executemany(
                 "UPDATE published_column SET canary_digest = ? WHERE release_id = ? AND attribute = ?",
@@ -74,7 +74,7 @@ class ServerTests:
     def set_joint_receipt(self, release_id: str, receipt: Receipt, lists: Mapping[str, bytes]) -> None:
         """Record what the test of all columns together showed, and the owners' lists that it was made on."""
         with transaction(self._connection) as db:
-            db.execute("INSERT OR REPLACE INTO receipt VALUES (?, ?, ?)", [release_id, "", canonical_text(receipt)])
+            db.execute("INSERT OR REPLACE INTO receipt VALUES (?, ?, ?)", [release_id, "", receipt.text])
             db.executemany(
                 "INSERT OR REPLACE INTO canary_changes VALUES (?, ?, ?)",
                 [(release_id, curator, changes) for curator, changes in lists.items()],

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from veiltab.common.core.texts.canonical import canonical_text
 from veiltab.common.core.texts.id_prefix import whole_id
 from veiltab.common.core.texts.nearest import nearest
 from veiltab.common.errors import ConflictError, IntegrityError
@@ -246,7 +245,7 @@ class ResearcherStore:
 
     def set_receipts(self, release_id: str, receipts: tuple[Receipt, ...]) -> None:
         """Record what the tests of the server showed, instead of what was recorded before."""
-        texts = [canonical_text(receipt) for receipt in receipts]
+        texts = [receipt.text for receipt in receipts]
         self.connection.execute_unsynced(
             "UPDATE release SET receipts = ? WHERE id = ?", [json.dumps(texts), release_id]
         )

@@ -13,6 +13,7 @@ small=ROWS            tables of so many rows, or more, are worked on by several 
 pause=SECONDS         longest pause before a step is tried again
 listen=ADDRESS        listen there, and not where the study says
 count=FILE            write how many fsyncs, renames and writes there were so far
+work=PIPE             at each SIGUSR1 write that into a pipe, with the RPCs that were answered and the calls of Python
 verbose               log everything
 """
 
@@ -23,6 +24,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -130,6 +132,27 @@ def count_events(path: Path) -> None:
         patch_event(kind, functools.partial(tell, kind))
 
 
+def count_work(pipe: Path) -> None:
+    """Tell of the work so far at each SIGUSR1, to a reader that waits for it."""
+    counts: Counter[str] = Counter()
+
+    def tell(kind: str) -> None:
+        counts[kind] += 1
+
+    for kind in ("write", "fsync", "rename"):
+        patch_event(kind, functools.partial(tell, kind))
+    authorisation = importlib.import_module("veiltab.common.rpc.authorisation")
+    patch(authorisation, "begin_request", functools.partial(tell, "rpc"))
+
+    def profile(_frame: object, event: str, _argument: object) -> None:
+        if event == "call":
+            counts["call"] += 1
+
+    threading.setprofile(profile)
+    sys.setprofile(profile)
+    signal.signal(signal.SIGUSR1, lambda *_: pipe.write_text(json.dumps(counts), "utf-8"))
+
+
 def shorten_pauses(longest: float) -> None:
     """Let the drivers try again sooner."""
     peer: Any = importlib.import_module("veiltab.common.rpc.peer")
@@ -147,6 +170,8 @@ def apply(point: str) -> None:
         shorten_pauses(float(point.removeprefix("pause=")))
     elif point.startswith("listen="):
         sys.argv[sys.argv.index("--listen") + 1] = point.removeprefix("listen=")
+    elif point.startswith("work="):
+        count_work(Path(point.removeprefix("work=")))
     elif point.startswith("count="):
         count_events(Path(point.removeprefix("count=")))
     else:

@@ -1,5 +1,9 @@
 """A release from the request to the estimate, in all its variants, with the truth beside it."""
 
+import json
+import os
+import signal
+from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 
@@ -7,7 +11,7 @@ import pytest
 
 from tests.protocol.chance import agreement, confirmed
 from tests.protocol.village import FREE, Rules
-from tests.protocol.world import ROSA, World, made_world
+from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World, launcher, made_world
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
@@ -16,6 +20,15 @@ from veiltab.common.rpc.parties.identity import Role
 
 N, CANARIES = 1500, 600
 KEPT = {"certificate", "histogram.bin"}
+RELEASES = 5
+CURATORS = {"rpc": 8.0, "write": 37.0, "fsync": 6.5, "call": 28_000.0}
+WORK = {
+    ALICE: CURATORS,
+    BOB: CURATORS,
+    CLOUD: {"rpc": 8.5, "write": 9.5, "fsync": 16.0, "call": 9_000.0},
+    ROSA: {"rpc": 4.5, "write": 15.0, "fsync": 5.5, "call": 30_500.0},
+}
+"""Most RPCs, changes of its database, fsyncs and calls of a party in a small release: some 5% above what it takes."""
 
 
 def forgotten(world: World, release_id: str, pad: Pad) -> bool:
@@ -116,3 +129,38 @@ def test_rows_are_the_hub_s_and_estimates_of_the_people_who_are_present(tmp_path
         with world.store("alice") as alice, world.store("bob") as bob:
             assert alice.alignments.latest_alignment() == bob.alignments.latest_alignment()
             assert bob.alignments.matched() == N
+
+
+def work_so_far(world: World, pipes: dict[Who, Path]) -> dict[Who, Counter[str]]:
+    """Return what each party has done so far."""
+    counts = {}
+    for party, pipe in pipes.items():
+        os.kill(world.local._running[party].pid, signal.SIGUSR1)
+        counts[party] = Counter(json.loads(pipe.read_text("utf-8")))
+    return counts
+
+
+def test_a_small_release_takes_no_more_work_than_is_allowed(tmp_path: Path) -> None:
+    world = made_world(tmp_path / "study", rules=Rules(alignment="tokens"))
+    pipes = {party: tmp_path / party[1] for party in WORK}
+
+    def release(number: int) -> None:
+        with world.client() as client:
+            for _ in range(number):
+                asked = client.request(FREE, epsilon="1", label=world.label())
+                asked.wait(60)
+                asked.certificate()
+
+    with world.local:
+        for party, pipe in pipes.items():
+            os.mkfifo(pipe)
+            world.local.start(*party, launcher=launcher(f"work={pipe}"))
+        for party in pipes:
+            world.local.wait_for(*party)
+        release(1)  # every process has done all of it once
+        before = work_so_far(world, pipes)
+        release(RELEASES)
+        taken = {party: counts - before[party] for party, counts in work_so_far(world, pipes).items()}
+    for party, most in WORK.items():
+        a_release = {kind: count / RELEASES for kind, count in taken[party].items()}
+        assert all(a_release.get(kind, 0) <= number for kind, number in most.items()), (party, a_release)

@@ -242,23 +242,24 @@ def is_accepted(law: CountLaw, count: int, below: Decimal, above: Decimal) -> bo
 
 def is_lower_tail_within(law: CountLaw, count: int, bound: Decimal) -> bool:
     """Return whether P(X <= count) <= bound; a float says so where it is far from that, else decimals."""
-    if law.least <= count < law.most and (is_below := _is_below(law, count, bound, -1)) is not None:
-        return is_below
-    return at_most(law, count) <= bound
+    is_below = _is_below(law, count, bound, -1)
+    return at_most(law, count) <= bound if is_below is None else is_below
 
 
 def is_upper_tail_within(law: CountLaw, count: int, bound: Decimal) -> bool:
     """Return whether P(X >= count) <= bound, as `is_lower_tail_within`."""
-    if law.least < count <= law.most and (is_below := _is_below(law, count, bound, 1)) is not None:
-        return is_below
-    return at_least(law, count) <= bound
+    is_below = _is_below(law, count, bound, 1)
+    return at_least(law, count) <= bound if is_below is None else is_below
 
 
 def _is_below(law: CountLaw, count: int, bound: Decimal, step: int) -> bool | None:
     """Return whether the tail that begins with a count is below a bound; None where a float is too close to it."""
+    least, most = law.least, law.most
+    if not (least <= count < most if step < 0 else least < count <= most):
+        return None
     first, limit = exp(law.ln_float(count)), float(bound)
     total = term = 1.0
-    for j in range(count, law.least if step < 0 else law.most, step):
+    for j in range(count, least if step < 0 else most, step):
         if first * total > limit * _ROOM:
             return False
         numerator, denominator = law.ratio(j) if step < 0 else reversed(law.ratio(j + 1))

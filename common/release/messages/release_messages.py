@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
-from veiltab.common.core.texts.canonical import canonical_text, read_canonical
+from veiltab.common.core.texts.canonical import read_canonical
 from veiltab.common.core.texts.message_fields import MessageNumbers, text_from_proto, whole_from_proto
 from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.errors import InvalidInputError
@@ -280,7 +280,7 @@ def receipt_to_proto(receipt: Receipt, *, with_counts: bool) -> release_pb2.Rece
         expected=str(receipt.expected),
         sd=str(receipt.sd),
         passed=receipt.passed,
-        text=canonical_text(receipt) if with_counts else "",
+        text=receipt.text if with_counts else "",
     )
 
 

@@ -10,8 +10,10 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 
 from veiltab.common.core.numbers.counts import Binomial, CountLaw, Runs
+from veiltab.common.core.texts.canonical import canonical_text
 from veiltab.common.core.texts.message_fields import text_from_proto
 from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.errors import InvalidInputError
@@ -82,7 +84,7 @@ class CountReceipt:
         return f"{self.name}: {self.count:,} {self.test.meaning}; {self.low:,} to {self.high:,} are accepted"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Receipt:
     """The result of the tests that one party made of one release, over some of its columns.
 
@@ -111,6 +113,11 @@ class Receipt:
             raise InvalidInputError("the digest of a list is not the hexadecimal digits of one", where="receipt")
         if not all(number.is_finite() and 0 <= number <= MAX_CANARIES for number in (self.expected, self.sd)):
             raise InvalidInputError("a number of canaries is not finite, below 0 or too large", where="receipt")
+
+    @cached_property
+    def text(self) -> str:
+        """The canonical text."""
+        return canonical_text(self)
 
     @property
     def passed(self) -> bool:
