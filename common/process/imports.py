@@ -1,10 +1,9 @@
 """What a process does without, though it is installed."""
 
 import sys
-from importlib.abc import MetaPathFinder
 
 
-class _NoPandas(MetaPathFinder):
+class _NoPandas:
     def find_spec(self, fullname: str, *_: object) -> None:
         if fullname == "pandas":
             raise ModuleNotFoundError(name=fullname)

@@ -26,7 +26,6 @@ The kernel exempts process 1 of a container from default dispositions: there, in
 party after its grace.
 """
 
-import asyncio
 import os
 import signal
 from collections.abc import Callable
@@ -71,6 +70,9 @@ class PartySignals:
 
     def __enter__(self) -> Self:
         """Take the signals over."""
+        import asyncio  # noqa: PLC0415 - not for commands that serve nothing
+
+        self._loop = asyncio.get_running_loop()
         self._pipe, self._wakeup = os.pipe()
         os.set_blocking(self._pipe, False)
         os.set_blocking(self._wakeup, False)
@@ -79,12 +81,12 @@ class PartySignals:
             signal.signal(number, _limit_the_end if number in _ENDS else _leave_to_the_pipe)
             # Interrupted system calls, such as a database's, continue.
             signal.siginterrupt(number, False)  # noqa: FBT003 - the standard library's signature
-        asyncio.get_running_loop().add_reader(self._pipe, self._read)
+        self._loop.add_reader(self._pipe, self._read)
         return self
 
     def __exit__(self, *_: object) -> None:
         """Restore the defaults of SIGTERM and SIGINT, ignore further SIGHUPs, and read the signals so far."""
-        asyncio.get_running_loop().remove_reader(self._pipe)
+        self._loop.remove_reader(self._pipe)
         # Ignore further SIGHUPs: the next process image must not die of one before it enters this block.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         for number in _ENDS:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from veiltab.researcher.client.release import Release
     from veiltab.researcher.estimates.estimation import TableEstimate
     from veiltab.researcher.estimates.independence import IndependenceTest
+    from veiltab.researcher.status.release_status import Status
 
 
 @click.command(epilog=QUESTION_EXAMPLES)
@@ -109,8 +110,6 @@ def refuse_beside_test(options: Mapping[str, object]) -> None:
 def _emit_table(
     study: "Study", release: "Release", found: "TableEstimate", out: Path | None, picture: Path | None
 ) -> None:
-    from veiltab.researcher.report.presentation import source_sentence
-
     status = release.status()
     respondents = release.respondents()
     written = write_files(found, out, picture)
@@ -120,7 +119,7 @@ def _emit_table(
     lines = [
         str(found),
         *(one for one in said_of_links(found) if one not in found.remarks),
-        source_sentence(found, status),
+        _source_sentence(found, status),
         respondents,
         *card,
         f"Study: {study.title}. Its file: {found.study_digest}.",
@@ -142,8 +141,6 @@ def _emit_analysis(
     out: Path | None,
     picture: Path | None,
 ) -> None:
-    from veiltab.researcher.report.presentation import source_sentence
-
     written = write_files(analysis, out, picture)
     status = release.status()
     respondents = release.respondents()
@@ -154,9 +151,30 @@ def _emit_analysis(
         "out": out,
         "picture": picture,
     }
-    about, source = f"Study: {study.title}.", "" if found is None else source_sentence(found, status)
+    about, source = f"Study: {study.title}.", "" if found is None else _source_sentence(found, status)
     parts = (analysis.text(), source, respondents, about, *written)
     emit(data, "\n".join(part for part in parts if part))
+
+
+def _source_sentence(table: "Table", status: "Status") -> str:
+    """Say of how many respondents a table is, and of a release of several tables how often it was measured."""
+    from veiltab.researcher.analysis.modelled import ModelledTable
+    from veiltab.researcher.estimates.estimation import TableEstimate
+    from veiltab.researcher.estimates.pooling import PooledEstimate
+    from veiltab.researcher.estimates.present import PresentEstimate
+
+    counted = f"n = {table.population:,}."
+    if not status.tables:
+        return counted
+    measured = table.observed if isinstance(table, PresentEstimate) else table
+    match measured:
+        case ModelledTable():
+            return f"{counted} From a model of all tables of the release: none has all of these attributes."
+        case PooledEstimate():
+            runs = len(measured.parts)
+            return f"{counted} Measured by {runs} tables of the release, pooled; one that ran twice counts as two."
+        case TableEstimate():
+            return f"{counted} Measured by one table of the release, which ran once."
 
 
 def _emit_waves(

@@ -26,6 +26,12 @@ def at_level(confidence: float, remarks: Sequence[str]) -> str:
     return f"{'' if is_covered(remarks) else f'{NOT_COVERED} '}at {100 * confidence:g}%"
 
 
+def aligned(columns: Sequence[Sequence[str]]) -> str:
+    """Return columns as lines of text that end below one another."""
+    widths = [max(map(len, column)) for column in columns]
+    return "\n".join("  ".join(map(str.rjust, row, widths)) for row in zip(*columns, strict=True))
+
+
 class ShownTable(Protocol):
     """Cells with estimates and intervals; see estimation.TableEstimate."""
 

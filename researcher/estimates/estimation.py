@@ -173,10 +173,12 @@ class TableEstimate(ABC):
 
     def __str__(self) -> str:
         """Return the text table: one line a cell, and below it what the numbers are."""
+        from veiltab.researcher.estimates.table import to_text  # noqa: PLC0415 - it imports this module
+
         remarks = (FEW_ROWS,) if self.has_few_rows else ()
         error = f"Expected root-mean-square distance of all cells: {self.root_mse:.5f}."
         below = f"{error} Intervals {at_level(self.confidence, self.remarks)}."
-        return "\n".join([self.frame().to_string(index=False), "", below, *remarks, *self.remarks])
+        return "\n".join([to_text(self), "", below, *remarks, *self.remarks])
 
     def _repr_html_(self) -> str:
         from veiltab.researcher.estimates.table import to_html  # noqa: PLC0415 - not for results in text

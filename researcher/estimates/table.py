@@ -17,7 +17,7 @@ from veiltab.common.core.texts.cells import plain_cell
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.storage.named_files import check_place, written_as_named
-from veiltab.researcher.drawing.shown import ShownTable, at_level
+from veiltab.researcher.drawing.shown import ShownTable, aligned, at_level
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,6 +118,18 @@ def to_frame(estimate: ShownTable) -> pd.DataFrame:
     frame = pd.DataFrame(columns | numbers)
     frame.attrs |= {"study_digest": estimate.study_digest, "codebook": estimate.domain.codebook}
     return frame
+
+
+def to_text(estimate: ShownTable) -> str:
+    """Return one line a cell: its categories, then the columns of `statistics`; it needs no pandas."""
+    symbols = np.unravel_index(np.arange(estimate.domain.cells), estimate.domain.shape)
+    cells = [
+        [one.name, *map(one.categories.__getitem__, codes.tolist())]
+        for one, codes in zip(estimate.domain.attributes, symbols, strict=True)
+    ]
+    for name, column in statistics(estimate).items():
+        cells.append([name, *(f"{one:.6f}" if isinstance(one, float) else str(one) for one in column.tolist())])
+    return aligned(cells)
 
 
 def to_records(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -> list[dict[str, Any]]:

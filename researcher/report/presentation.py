@@ -15,11 +15,7 @@ from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.schemes import scheme_class
 from veiltab.common.study.file import Study
 from veiltab.common.study.missing import presence_sentence, respondents_sentence
-from veiltab.researcher.analysis.comparisons import Table
-from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.estimates.estimation import TableEstimate
-from veiltab.researcher.estimates.pooling import PooledEstimate
-from veiltab.researcher.estimates.present import PresentEstimate
 from veiltab.researcher.microdata.expectation import expected_error
 from veiltab.researcher.microdata.synthesis import Microdata
 from veiltab.researcher.model.row_drawing import Rows
@@ -95,22 +91,6 @@ def card_of(status: Status) -> EpsilonCard:
         FailedReleaseError: it has no result.
     """
     return release_card(status.description())
-
-
-def source_sentence(table: Table, status: Status) -> str:
-    """Say of how many respondents a table is, and of a release of several tables how often it was measured."""
-    counted = f"n = {table.population:,}."
-    if not status.tables:
-        return counted
-    measured = table.observed if isinstance(table, PresentEstimate) else table
-    match measured:
-        case ModelledTable():
-            return f"{counted} From a model of all tables of the release: none has all of these attributes."
-        case PooledEstimate():
-            runs = len(measured.parts)
-            return f"{counted} Measured by {runs} tables of the release, pooled; one that ran twice counts as two."
-        case TableEstimate():
-            return f"{counted} Measured by one table of the release, which ran once."
 
 
 def _dates() -> tuple[tuple[str, str], ...]:

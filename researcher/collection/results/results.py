@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.extras import importing
+from veiltab.researcher.drawing.shown import aligned
 from veiltab.researcher.frequency.frequencies import Frequencies
 
 if TYPE_CHECKING:
@@ -36,13 +37,12 @@ def values_frame(frequencies: Frequencies) -> "pd.DataFrame":
 
 def values_text(frequencies: Frequencies) -> str:
     """Return the estimates as lines of aligned columns, five digits each; it needs no pandas."""
-    columns_of = [
-        [name, *(one if isinstance(one, str) else f"{one:.5g}" for one in part.tolist())]
-        for name, part in columns(frequencies).items()
-    ]
-    widths = [max(map(len, column)) for column in columns_of]
-    rows = zip(*columns_of, strict=True)
-    return "\n".join("  ".join(map(str.rjust, row, widths)) for row in rows)
+    return aligned(
+        [
+            [name, *(one if isinstance(one, str) else f"{one:.5g}" for one in part.tolist())]
+            for name, part in columns(frequencies).items()
+        ]
+    )
 
 
 def values_records(frequencies: Frequencies) -> list[dict[str, object]]:
