@@ -158,6 +158,7 @@ def _read_long(text: str) -> ReleaseSpec:
     return read_canonical(ReleaseSpec, text)
 
 
+@lru_cache(maxsize=64)
 def release_of(table: TableSpec) -> ReleaseSpec:
     """Return a release of one table, as its table describes it."""
     plan = TablePlan(

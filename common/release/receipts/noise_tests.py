@@ -46,6 +46,9 @@ _MOST_MULTIPLIERS = 512
 _FEW = 2**18
 """So many canaries are sorted sooner than the one that follows another is searched for."""
 
+_SMALL = 2**12
+"""Numbers below it are looked up sooner than sorted."""
+
 _BLOCKS = (2, 4, 8, 16)
 _RESIDUES = (2, 4)
 _PERIOD = 2**16
@@ -304,10 +307,16 @@ def _of_values(changes: CanaryChanges) -> Iterator[NoiseTest]:
 def _seen(of: str, values: NDArray[np.int64], cells: int) -> NoiseTest:
     """Return how many values of the second half are among those of the first half."""
     middle = len(values) // 2
-    seen, rest = np.unique(values[:middle]), values[middle:]
+    first, rest = values[:middle], values[middle:]
+    if len(values) and values.max() < _SMALL:
+        is_seen = np.bincount(first, minlength=_SMALL) > 0
+        seen, again = int(is_seen.sum()), int(is_seen[rest].sum())
+    else:
+        different = np.unique(first)
+        seen, again = len(different), int(np.isin(rest, different).sum())
     # An attribute of one category has no offsets.
-    law = Binomial(len(rest), Fraction(len(seen), max(cells, 1)))
-    return NoiseTest(family=Family.SEEN, of=of, law=law, count=int(np.isin(rest, seen).sum()))
+    law = Binomial(len(rest), Fraction(seen, max(cells, 1)))
+    return NoiseTest(family=Family.SEEN, of=of, law=law, count=again)
 
 
 def _of_places(changes: CanaryChanges, orders: CanaryOrders, some: Fraction) -> Iterator[NoiseTest]:
