@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from enum import Enum
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from veiltab.common.core.numbers.rounding import parse_epsilon
 from veiltab.common.core.texts.canonical import canonical_text, read_canonical
@@ -114,13 +114,7 @@ class ReleaseRequest:
     @classmethod
     def from_json(cls, text: str) -> "ReleaseRequest":
         """Read back what `to_json` wrote."""
-        return _read_request(text)
-
-
-@lru_cache(maxsize=64)
-def _read_request(text: str) -> ReleaseRequest:
-    """Read a request; a party reads that of a release from its database at every step, and some are long."""
-    return read_canonical(ReleaseRequest, text)
+        return read_canonical(cls, text)
 
 
 def _shown(value: object) -> str:

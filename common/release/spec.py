@@ -15,9 +15,6 @@ from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.release.table_spec import Spec, TableSpec
 from veiltab.common.study.limits import MAX_TABLES
 
-_LONGEST_OF_MANY = 1 << 14
-"""Longest text, in characters, of the specs of which many are remembered."""
-
 
 def table_id(release_id: str, number: int) -> str:
     """Return the release id of one of several tables, 32 hexadecimal digits."""
@@ -145,17 +142,7 @@ class ReleaseSpec(Spec):
     @classmethod
     def from_json(cls, text: str) -> "ReleaseSpec":
         """Read back what `to_json` wrote; a party reads that of a release from its database at every step."""
-        return (_read_short if len(text) <= _LONGEST_OF_MANY else _read_long)(text)
-
-
-@lru_cache(maxsize=512)
-def _read_short(text: str) -> ReleaseSpec:
-    return read_canonical(ReleaseSpec, text)
-
-
-@lru_cache(maxsize=16)
-def _read_long(text: str) -> ReleaseSpec:
-    return read_canonical(ReleaseSpec, text)
+        return read_canonical(cls, text)
 
 
 @lru_cache(maxsize=64)

@@ -6,7 +6,7 @@ Plain data, valid by itself. `guarantees` checks that it keeps the requested eps
 import re
 from dataclasses import dataclass, fields
 from decimal import Decimal
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from veiltab.common.core.domain import symbol_dtype
@@ -262,13 +262,7 @@ class TableSpec(Spec):
     @classmethod
     def from_json(cls, text: str) -> "TableSpec":
         """Read back what `to_json` wrote."""
-        return _read_spec(text)
-
-
-@lru_cache(maxsize=512)
-def _read_spec(text: str) -> TableSpec:
-    """Read a spec; a party reads that of a table from its database at every step."""
-    return read_canonical(TableSpec, text)
+        return read_canonical(cls, text)
 
 
 def requested_columns(request: ReleaseRequest, study: Study) -> tuple[Column, ...]:

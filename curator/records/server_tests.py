@@ -1,15 +1,12 @@
 """What the server stated of a release, and what the tests of its noise showed."""
 
 from collections.abc import Mapping
-from functools import lru_cache, partial
 
 from veiltab.common.core.texts.canonical import read_canonical
 from veiltab.common.errors import ConflictError
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.storage.database import Database, transaction, value_of
 from veiltab.curator.progress.release_record import ColumnDigests, PublicationDigests
-
-_read_receipt = lru_cache(maxsize=64)(partial(read_canonical, Receipt))
 
 
 class ServerTests:
@@ -85,7 +82,7 @@ class ServerTests:
         rows = self._connection.execute(
             "SELECT receipt FROM receipt WHERE release_id = ? ORDER BY tester DESC", [release_id]
         )
-        return tuple(_read_receipt(row["receipt"]) for row in rows)
+        return tuple(read_canonical(Receipt, row["receipt"]) for row in rows)
 
     def canary_changes(self, release_id: str) -> dict[str, bytes]:
         """Return the lists of changed canaries that are here, by the curator whose columns they are of."""

@@ -3,7 +3,6 @@
 import json
 import sqlite3
 from dataclasses import dataclass
-from functools import lru_cache
 
 from veiltab.common.core.texts.canonical import read_canonical
 from veiltab.common.release.receipts.receipt import Receipt
@@ -84,16 +83,10 @@ def release_of(row: sqlite3.Row) -> ResearcherRelease:
         spec=TableSpec.from_json(text) if is_table and text is not None else alone,
         planned=planned,
         granted=tuple(json.loads(row["granted"])),
-        receipts=_read_receipts(row["receipts"]),
+        receipts=tuple(read_canonical(Receipt, one) for one in json.loads(row["receipts"])),
         **{name: json.loads(row[name]) for name in ("seconds", "bytes", "left_out")},
         **{name: row[name] for name in _AS_THEY_ARE},
     )
-
-
-@lru_cache(maxsize=64)
-def _read_receipts(text: str) -> tuple[Receipt, ...]:
-    """Read the receipts of a release, as its row has them; the row is read at every step."""
-    return tuple(read_canonical(Receipt, one) for one in json.loads(text))
 
 
 def table_of(row: sqlite3.Row) -> StoredTable:

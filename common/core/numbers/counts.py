@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from math import exp, factorial, isfinite, lgamma, log, log1p, pi, sqrt
+from math import exp, factorial, isfinite, lgamma, log, log1p, sqrt
 
 _PRECISION = 30
 _NEGLIGIBLE = Decimal("1e-25")
@@ -280,8 +280,7 @@ def _fewest(law: CountLaw, below: Decimal) -> int:
     low, high = law.least, min(law.most, int(law.mean) + 1)
     if below == 0 or not is_lower_tail_within(law, low, below):
         return low
-    guess = int(law.mean - _normal_distance(law, below))
-    return _first_beyond(lambda count: is_lower_tail_within(law, count, below), low, high, guess)
+    return _first_beyond(lambda count: is_lower_tail_within(law, count, below), low, high, _about(law, below, -1))
 
 
 def _most(law: CountLaw, above: Decimal) -> int:
@@ -289,14 +288,22 @@ def _most(law: CountLaw, above: Decimal) -> int:
     low, high = max(law.least, int(law.mean)), law.most
     if above == 0 or not is_upper_tail_within(law, high, above):
         return high
-    guess = int(law.mean + _normal_distance(law, above))
-    return _first_beyond(lambda count: is_upper_tail_within(law, count, above), high, low, guess)
+    return _first_beyond(lambda count: is_upper_tail_within(law, count, above), high, low, _about(law, above, 1))
 
 
-def _normal_distance(law: CountLaw, bound: Decimal) -> int:
-    """Return how far from the mean a normal law of the same variance has about this tail."""
-    twice = -2 * log(float(bound) or _SMALLEST_FLOAT)
-    return int(sqrt(law.variance * max(0.0, twice - log(max(twice, 1.0)) - log(2 * pi))))
+def _about(law: CountLaw, bound: Decimal, outwards: int) -> int:
+    """Return about which count has a tail of this probability: a normal law's, then two steps of Newton's method."""
+    logarithm = log(float(bound) or _SMALLEST_FLOAT)
+    mean, variance, unit = law.moments
+    count = int((mean + outwards * sqrt(variance * max(0.0, -2 * logarithm))) / unit)
+    for _ in range(2):
+        if law.least < count < law.most:
+            inwards, here = law.ratio(count) if outwards < 0 else reversed(law.ratio(count + 1))
+            share = inwards / here
+            if share < 1:
+                # The tail is about that of a geometric law, whose terms fall by this share.
+                count += outwards * round((logarithm - law.ln_float(count) + log1p(-share)) / log(share))
+    return count
 
 
 def _first_beyond(is_within: Callable[[int], bool], within: int, beyond: int, guess: int) -> int:

@@ -10,11 +10,14 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from types import UnionType
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 Record = TypeVar("Record")
+
+_LONGEST_OF_MANY = 1 << 14
+"""Longest text, in characters, of those of which many are kept: a party reads them at every step of a release."""
 
 
 def canonical_text(record: object, *, without: frozenset[str] = frozenset()) -> str:
@@ -47,8 +50,16 @@ def read_canonical(kind: type[Record], text: str) -> Record:
         KeyError: a field that the kind does not have.
         TypeError: a field is missing, or its type has no canonical text.
     """
-    record: Record = _record(kind, json.loads(text))
+    record: Record = (_read_short if len(text) <= _LONGEST_OF_MANY else _read_long)(kind, text)
     return record
+
+
+def _read(kind: Any, text: str) -> Any:  # noqa: ANN401 - a dataclass, and one of its kind
+    return _record(kind, json.loads(text))
+
+
+_read_short: Callable[[Any, str], Any] = lru_cache(maxsize=512)(_read)
+_read_long: Callable[[Any, str], Any] = lru_cache(maxsize=16)(_read)
 
 
 def _plain_fields(record: Any) -> dict[str, object]:  # noqa: ANN401 - any dataclass
