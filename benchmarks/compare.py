@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -23,10 +24,14 @@ HERE = Path(__file__).parents[1]
 def figures_of(root: Path) -> dict[str, float]:
     """Return what `benchmarks.latency` measures of the sources below a folder."""
     command = [sys.executable, "-P", str(HERE / "benchmarks" / "latency.py"), "--json"]
-    where = {"cwd": root, "env": os.environ | {"PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}}
-    ended = subprocess.run(command, check=True, stdout=subprocess.PIPE, **where)  # type: ignore[call-overload]  # noqa: S603 - the program's own command
-    figures: dict[str, float] = json.loads(ended.stdout)
+    path = f"{root / 'src'}{os.pathsep}{root}"
+    figures: dict[str, float] = json.loads(_ran(command, cwd=root, env=os.environ | {"PYTHONPATH": path}))
     return figures
+
+
+def _ran(command: Sequence[str], cwd: Path = HERE, env: Mapping[str, str] | None = None) -> bytes:
+    """Return what a command writes."""
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, cwd=cwd, env=env).stdout  # noqa: S603 - ours, and git
 
 
 def compared(base: list[dict[str, float]], now: list[dict[str, float]]) -> Table:
@@ -46,14 +51,14 @@ def main(commit: str, turns: int) -> None:
     base, now = list[dict[str, float]](), list[dict[str, float]]()
     with tempfile.TemporaryDirectory() as name:
         tree = Path(name) / "base"
-        git = ["git", "-C", str(HERE), "worktree"]
-        subprocess.run([*git, "add", "--quiet", "--detach", str(tree), commit], check=True)  # noqa: S603 - git's own command
+        git = ("git", "-C", str(HERE), "worktree")
+        _ran([*git, "add", "--quiet", "--detach", str(tree), commit])
         try:
             for _ in range(turns):
                 base.append(figures_of(tree))
                 now.append(figures_of(HERE))
         finally:
-            subprocess.run([*git, "remove", "--force", str(tree)], check=True)  # noqa: S603 - as above
+            _ran([*git, "remove", "--force", str(tree)])
     console().print(compared(base, now))
 
 

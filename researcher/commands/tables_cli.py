@@ -158,23 +158,7 @@ def _emit_analysis(
 
 def _source_sentence(table: "Table", status: "Status") -> str:
     """Say of how many respondents a table is, and of a release of several tables how often it was measured."""
-    from veiltab.researcher.analysis.modelled import ModelledTable
-    from veiltab.researcher.estimates.estimation import TableEstimate
-    from veiltab.researcher.estimates.pooling import PooledEstimate
-    from veiltab.researcher.estimates.present import PresentEstimate
-
-    counted = f"n = {table.population:,}."
-    if not status.tables:
-        return counted
-    measured = table.observed if isinstance(table, PresentEstimate) else table
-    match measured:
-        case ModelledTable():
-            return f"{counted} From a model of all tables of the release: none has all of these attributes."
-        case PooledEstimate():
-            runs = len(measured.parts)
-            return f"{counted} Measured by {runs} tables of the release, pooled; one that ran twice counts as two."
-        case TableEstimate():
-            return f"{counted} Measured by one table of the release, which ran once."
+    return f"n = {table.population:,}. {table.source if status.tables else ''}".rstrip()
 
 
 def _emit_waves(

@@ -156,6 +156,11 @@ class TableEstimate(ABC):
         """Return the (c, c) covariance of c linear combinations of cells, given as rows of shape (c, K)."""
         return contrast_covariance(contrasts, self.projected, self.design)
 
+    @property
+    def source(self) -> str:
+        """How often a release of several tables has measured it, in a sentence."""
+        return "Measured by one table of the release, which ran once."
+
     def frame(self) -> "pd.DataFrame":
         """Return the estimates as a DataFrame, one row a cell; see veiltab.researcher.estimates.table.to_frame."""
         from veiltab.researcher.estimates.table import to_frame  # noqa: PLC0415 - not for results in text
@@ -173,7 +178,7 @@ class TableEstimate(ABC):
 
     def __str__(self) -> str:
         """Return the text table: one line a cell, and below it what the numbers are."""
-        from veiltab.researcher.estimates.table import to_text  # noqa: PLC0415 - it imports this module
+        from veiltab.researcher.estimates.table import to_text  # noqa: PLC0415 - not for data frames
 
         remarks = (FEW_ROWS,) if self.has_few_rows else ()
         error = f"Expected root-mean-square distance of all cells: {self.root_mse:.5f}."

@@ -12,9 +12,14 @@ from decimal import Decimal
 from enum import Enum
 from functools import cache, lru_cache, partial
 from types import UnionType
-from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
 Record = TypeVar("Record")
+Kind: TypeAlias = Any
+"""A type whose values have a canonical text."""
+
+Plain: TypeAlias = Any
+"""A value as JSON has it, or what is read from one."""
 
 _LONGEST_OF_MANY = 1 << 14
 """Longest text, in characters, of those of which many are kept: a party reads them at every step of a release."""
@@ -54,15 +59,15 @@ def read_canonical(kind: type[Record], text: str) -> Record:
     return record
 
 
-def _read(kind: Any, text: str) -> Any:  # noqa: ANN401 - a dataclass, and one of its kind
+def _read(kind: Kind, text: str) -> Plain:
     return _record(kind, json.loads(text))
 
 
-_read_short: Callable[[Any, str], Any] = lru_cache(maxsize=512)(_read)
-_read_long: Callable[[Any, str], Any] = lru_cache(maxsize=16)(_read)
+_read_short: Callable[[Kind, str], Plain] = lru_cache(maxsize=512)(_read)
+_read_long: Callable[[Kind, str], Plain] = lru_cache(maxsize=16)(_read)
 
 
-def _plain_fields(record: Any) -> dict[str, object]:  # noqa: ANN401 - any dataclass
+def _plain_fields(record: Plain) -> dict[str, object]:
     values = ((name, getattr(record, name)) for name in _field_names(record.__class__))
     return {name: _plain(value) for name, value in values if value is not None}
 
@@ -84,12 +89,12 @@ def _plain(value: object) -> object:
 
 
 @cache
-def _field_names(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - any dataclass
+def _field_names(kind: Kind) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
 
 
 @cache
-def _reader(kind: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - a type
+def _reader(kind: Any) -> Callable[[Plain], Plain]:  # noqa: ANN401 - a type
     """Return the function that makes a value of a kind of plain data."""
     if get_origin(kind) is UnionType:
         (kind,) = (member for member in get_args(kind) if member is not type(None))
@@ -98,22 +103,22 @@ def _reader(kind: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - a type
     if kind in {bool, int, str}:
         return partial(_checked, kind)
     if issubclass(kind, Decimal | Enum):
-        return cast("Callable[[Any], Any]", kind)
+        return cast("Callable[[Plain], Plain]", kind)
     if is_dataclass(kind):
         return partial(_record, kind)
     raise TypeError(f"a {kind.__name__} has no canonical text")
 
 
-def _tuple(read: Callable[[Any], Any], plain: list[Any]) -> tuple[Any, ...]:
+def _tuple(read: Callable[[Plain], Plain], plain: Plain) -> tuple[Plain, ...]:
     return tuple(map(read, _checked(list, plain)))
 
 
-def _record(kind: Any, plain: dict[str, Any]) -> Any:  # noqa: ANN401 - a dataclass, and one of its kind
+def _record(kind: Kind, plain: Plain) -> Plain:
     types = _field_types(kind)
     return kind(**{name: _reader(types[name])(one) for name, one in _checked(dict, plain).items()})
 
 
-def _checked(kind: type, plain: Any) -> Any:  # noqa: ANN401 - plain data, of that kind
+def _checked(kind: type, plain: Plain) -> Plain:
     if type(plain) is not kind:
         raise TypeError(f"a {type(plain).__name__} stands where a {kind.__name__} belongs")
     return plain
