@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import chisquare
 
+from tests.common.core.sources import Scripted, Spy, stream
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import UNIT, GammaDiagonal, invert, perturb, perturb_chunk
 from veiltab.common.core.randomness import CipherStream
@@ -18,32 +19,6 @@ from veiltab.common.core.tabulation import tabulate
 from veiltab.common.errors import IntegrityError, InvalidInputError
 
 ALPHA = 1e-4
-
-
-def source(number: int) -> CipherStream:
-    return CipherStream(bytes([number]) * 32)
-
-
-class Scripted:
-    """A source that plays a script for each label."""
-
-    def __init__(self, scripts: dict[int, NDArray[np.uint8]]) -> None:
-        self.scripts = scripts
-
-    def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
-        del chunk
-        out[:] = self.scripts[label][: out.size]
-
-
-class Spy:
-    """A cipher stream that remembers the places it filled."""
-
-    def __init__(self) -> None:
-        self.places: list[tuple[int, int]] = []
-
-    def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
-        source(9).fill(out, label=label, chunk=chunk)
-        self.places.append((label, chunk))
 
 
 def test_known_answers() -> None:
@@ -151,7 +126,7 @@ def test_replaced_exactly_when_the_64_bit_word_is_below(replacement: int) -> Non
 def test_certain_replacement_replaces_every_row() -> None:
     shape, rows = (3, 2), 2 * CHUNK
     columns: list[Symbols] = [np.zeros(rows, np.uint8) for _ in shape]
-    perturb(columns, shape, GammaDiagonal(cells=6, replacement=UNIT), source(1), columns)
+    perturb(columns, shape, GammaDiagonal(cells=6, replacement=UNIT), stream(1), columns)
     histogram = np.zeros(6, np.int64)
     tabulate(columns, shape, histogram)
     assert chisquare(histogram).pvalue > ALPHA
@@ -159,7 +134,7 @@ def test_certain_replacement_replaces_every_row() -> None:
 
 @pytest.mark.parametrize("sizes", [(3, 200), (1000, 7)])
 def test_perturbation_uses_no_place_twice(sizes: tuple[int, ...]) -> None:
-    spy = Spy()
+    spy = Spy(stream(9))
     columns: list[Symbols] = [np.zeros(2 * CHUNK + 3, symbol_dtype(size)) for size in sizes]
     perturb(columns, sizes, GammaDiagonal.from_gamma(prod(sizes), Fraction(9)), spy, columns)
     assert len(set(spy.places)) == len(spy.places)
@@ -171,16 +146,16 @@ def test_perturbation_is_repeatable_in_place_on_slices_and_on_files(tmp_path: Pa
     mechanism = GammaDiagonal.from_gamma(900, Fraction(500))
     columns: list[Symbols] = [(np.arange(rows) % 300).astype("<u2"), (np.arange(rows) % 3).astype(np.uint8)]
     first: list[Symbols] = [np.empty_like(column) for column in columns]
-    perturb(columns, sizes, mechanism, source(1), first)
+    perturb(columns, sizes, mechanism, stream(1), first)
     mapped: list[Symbols] = []
     for j, column in enumerate(columns):
         path = tmp_path / str(j)
         column.tofile(path)
         file: Symbols = np.memmap(path, column.dtype, "r+")
         mapped.append(file)
-    perturb(mapped, sizes, mechanism, source(1), mapped)
+    perturb(mapped, sizes, mechanism, stream(1), mapped)
     tail: list[Symbols] = [np.empty_like(column[CHUNK:]) for column in columns]
-    perturb_chunk([c[CHUNK:] for c in columns], sizes, mechanism, source(1), tail, chunk=1)
+    perturb_chunk([c[CHUNK:] for c in columns], sizes, mechanism, stream(1), tail, chunk=1)
     for j in range(2):
         assert not np.array_equal(first[j], columns[j])
         assert np.array_equal(first[j], mapped[j])
@@ -191,9 +166,9 @@ def test_columns_that_make_no_table_are_refused() -> None:
     mechanism = GammaDiagonal.from_gamma(6, Fraction(9))
     two, three = np.zeros(2, np.uint8), np.zeros(3, np.uint8)
     with pytest.raises(InvalidInputError, match="6 cells"):
-        perturb([two, two], [2, 2], mechanism, source(1), [two, two])
+        perturb([two, two], [2, 2], mechanism, stream(1), [two, two])
     with pytest.raises(InvalidInputError, match="length"):
-        perturb([two, three], [2, 3], mechanism, source(1), [two, two])
+        perturb([two, three], [2, 3], mechanism, stream(1), [two, two])
 
 
 @settings(deadline=None)
@@ -230,11 +205,11 @@ def test_a_marginal_histogram_inverts_under_the_same_replacement() -> None:
 
 def test_one_cell_leaves_nothing_to_perturb() -> None:
     column = np.zeros(3, np.uint8)
-    perturb([column], [1], GammaDiagonal(cells=1, replacement=UNIT // 2), source(3), [column])
+    perturb([column], [1], GammaDiagonal(cells=1, replacement=UNIT // 2), stream(3), [column])
     assert column.tolist() == [0, 0, 0]
 
 
 def test_symbol_outside_its_alphabet_is_refused() -> None:
     column, mechanism = np.array([0, 3], np.uint8), GammaDiagonal.from_gamma(3, Fraction(2))
     with pytest.raises(IntegrityError, match="1 of 2 symbols"):
-        perturb([column], [3], mechanism, source(3), [column])
+        perturb([column], [3], mechanism, stream(3), [column])

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tests.common.core.sources import Scripted, Spy
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.pads import PAD, decrypt, encrypt
 from veiltab.common.core.randomness import ByteSource, CipherStream
@@ -13,31 +14,6 @@ from veiltab.common.core.symbols import CHUNK, MAX_LABEL, add, add_holders, chec
 from veiltab.common.errors import IntegrityError, InvalidInputError
 
 KEY = bytes(range(32))
-
-
-class Scripted:
-    """A source that plays given bytes for round 0 and zeros afterwards."""
-
-    def __init__(self, script: NDArray[np.uint8]) -> None:
-        self.script = script
-
-    def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
-        del chunk
-        out[:] = self.script[: out.size] if label < MAX_LABEL else 0
-
-
-class Spy:
-    """A source that remembers every place it filled, and what with."""
-
-    def __init__(self, source: ByteSource) -> None:
-        self.source = source
-        self.places: list[tuple[int, int]] = []
-        self.fills: list[bytes] = []
-
-    def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
-        self.source.fill(out, label=label, chunk=chunk)
-        self.places.append((label, chunk))
-        self.fills.append(out.tobytes())
 
 
 class Stuck:
@@ -65,7 +41,8 @@ def test_every_symbol_has_the_same_number_of_words(size: int) -> None:
     # Exact: all words of 8 or 16 bits are played once; those rejected come back as 0 and are set apart.
     bits = 8 if 2**8 % size * 64 <= 2**8 else 16
     words = np.arange(2**bits).astype(f"<u{bits // 8}")
-    counts = np.bincount(uniform(2**bits, size, Scripted(words.view(np.uint8))), minlength=size)
+    played = Scripted({0: words.view(np.uint8), MAX_LABEL: np.zeros(1, np.uint8)})
+    counts = np.bincount(uniform(2**bits, size, played), minlength=size)
     share, rejected = divmod(2**bits, size)
     assert counts.tolist() == [share + rejected] + [share] * (size - 1)
     assert rejected * 64 <= 2**bits
@@ -77,7 +54,7 @@ def test_wide_words_map_at_the_edges_of_equal_shares(size: int) -> None:
     dtype = "<u4" if share > 2**16 // size else "<u2"
     lowest = np.arange(size, dtype=np.uint64) * share
     words = np.concatenate([lowest, lowest + (share - 1)]).astype(dtype)
-    found = uniform(2 * size, size, Scripted(words.view(np.uint8)))
+    found = uniform(2 * size, size, Scripted({0: words.view(np.uint8)}))
     assert np.array_equal(found, np.tile(np.arange(size), 2))
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.common.core.test_mechanism import Scripted
+from tests.common.core.sources import Scripted
 from veiltab.common.collection.oracles import draws
 from veiltab.common.collection.oracles.draws import draw_distinct, draw_events
 from veiltab.common.core.mechanism import UNIT

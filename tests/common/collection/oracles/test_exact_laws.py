@@ -14,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.common.collection.rounds import support_of
+from tests.common.core.sources import Scripted
 from veiltab.common.collection.oracles import (
     KaryRandomisedResponse,
     OptimisedLocalHashing,
@@ -33,17 +34,6 @@ SEEDS = tuple(bytes([number]) * 16 for number in range(12))
 
 Law = dict[Report, Fraction]
 Draws = dict[int, NDArray[np.uint8]]
-
-
-class Scripted:
-    """A source that plays a script for each label."""
-
-    def __init__(self, scripts: Draws) -> None:
-        self.scripts = scripts
-
-    def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
-        assert chunk == 0
-        out[:] = np.resize(self.scripts[label], out.size)
 
 
 def event(units: int, *happened: int) -> NDArray[np.uint8]:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from tests.common.collection.rounds import reports_from, support_of
+from tests.common.core.sources import Spy, stream
 from veiltab.common.collection.oracles import (
     ORACLE_NAMES,
     Bits,
@@ -29,27 +29,11 @@ from veiltab.common.collection.oracles import (
 )
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.numbers.rounding import exp_below
-from veiltab.common.core.randomness import CipherStream, SystemSource
+from veiltab.common.core.randomness import SystemSource
 from veiltab.common.errors import InvalidInputError
 
 names = st.sampled_from(ORACLE_NAMES)
 epsilons = st.decimals("1e-12", 100, allow_nan=False)
-
-
-def stream(number: int) -> CipherStream:
-    return CipherStream(bytes([number]) * 32)
-
-
-class Spy:
-    """A cipher stream that remembers the places it filled."""
-
-    def __init__(self) -> None:
-        self.places: list[tuple[int, int]] = []
-
-    def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
-        stream(9).fill(out, label=label, chunk=chunk)
-        if out.size:
-            self.places.append((label, chunk))
 
 
 @given(names, st.integers(2, 65536), epsilons)
@@ -141,7 +125,7 @@ def payload(oracle: Oracle, report: Report) -> int:
 @pytest.mark.parametrize("name", ORACLE_NAMES)
 @pytest.mark.parametrize("size", [2, 6, 3000])
 def test_draws_of_a_report_share_no_part_of_the_source(name: str, size: int) -> None:
-    spy = Spy()
+    spy = Spy(stream(9))
     oracle_for(name, size, Decimal(2)).randomise(1, spy)
     assert len(set(spy.places)) == len(spy.places) > 0
 
