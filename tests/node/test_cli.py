@@ -83,14 +83,6 @@ def test_a_node_reports_and_repeats_itself(terminal: Terminal, monkeypatch: pyte
     assert terminal.store.status(ID).reports == (1,)
 
 
-@pytest.mark.parametrize("line", [f"{ID},everyone,{TOKENS[3]}", f"everyone,{TOKENS[3]}"])
-def test_a_token_may_be_its_whole_line(terminal: Terminal, line: str) -> None:
-    assert terminal.json("report", "--value", "7", "--token", f"{line}\n") == (
-        0,
-        {"round": ID, "state": "counted", "before": False},
-    )
-
-
 @pytest.mark.parametrize(
     ("line", "stratum"),
     [(f"{ID},north,{TOKENS[0]}", "north"), (f"south,{TOKENS[0]}", "south"), (f"{ID},everyone,{TOKENS[0]}", None)],

@@ -43,31 +43,25 @@ async def half(pieces: int) -> AsyncIterator[Response]:
         yield Response(total=len(DATA), chunk=chunk)
 
 
-async def test_a_stream_that_breaks_begins_anew(identity_of: Callable[[Party], Identity]) -> None:
+@pytest.mark.parametrize("refusal", [None, DeniedError("no")], ids=["broken", "refused"])
+async def test_a_stream_that_breaks_begins_anew_unless_it_is_refused(
+    identity_of: Callable[[Party], Identity], refusal: DeniedError | None
+) -> None:
     asked = 0
 
-    async def second_time(_request: Request, context: Context) -> AsyncIterator[Response]:
+    async def answer(_request: Request, context: Context) -> AsyncIterator[Response]:
         nonlocal asked
         asked += 1
         async for response in half(len(DATA) if asked == 2 else 3):
             yield response
+        if refusal is not None:
+            raise refusal
         if asked == 1:
             await context.abort(grpc.StatusCode.UNAVAILABLE)
 
-    assert await fetched(identity_of, second_time) == DATA
-    assert asked == 2
-
-
-async def test_a_stream_that_is_refused_is_not_asked_for_again(identity_of: Callable[[Party], Identity]) -> None:
-    asked = 0
-
-    async def refusing(_request: Request, _context: Context) -> AsyncIterator[Response]:
-        nonlocal asked
-        asked += 1
-        async for response in half(3):
-            yield response
-        raise DeniedError("no")
-
-    with pytest.raises(DeniedError):
-        await fetched(identity_of, refusing)
-    assert asked == 1
+    if refusal is None:
+        assert await fetched(identity_of, answer) == DATA
+    else:
+        with pytest.raises(DeniedError):
+            await fetched(identity_of, answer)
+    assert asked == (2 if refusal is None else 1)
