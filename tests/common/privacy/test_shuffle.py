@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache
-from itertools import combinations, combinations_with_replacement, permutations
+from itertools import combinations_with_replacement, permutations
 from math import comb, exp, log
 
 import mpmath
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.common.privacy.enumeration import bracketed, enumerated
+from tests.common.privacy.enumeration import bracketed, enumerated, release_law
 from veiltab.common.core.numbers.rounding import exp_below
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.order_laws import Memory, tails
@@ -140,31 +139,6 @@ def test_at_a_large_epsilon_it_is_the_formula(n: int, m: int, cells: int, gamma:
     found = Fraction(bound.delta(epsilon))
     assert least <= found
     assert float(found) == pytest.approx(float(least), rel=1e-6)
-
-
-@cache
-def output_law(truth: tuple[int, ...], cells: int, gamma: Fraction) -> dict[tuple[int, ...], Fraction]:
-    """The law of the histogram of independent gamma-diagonal outputs on given rows."""
-    law = {(0,) * cells: Fraction(1)}
-    q = gamma + cells - 1
-    for x in truth:
-        grown: dict[tuple[int, ...], Fraction] = {}
-        for counts, p in law.items():
-            for y in range(cells):
-                after = (*counts[:y], counts[y] + 1, *counts[y + 1 :])
-                grown[after] = grown.get(after, Fraction(0)) + p * (gamma if x == y else 1) / q
-        law = grown
-    return law
-
-
-@cache
-def release_law(table: tuple[int, ...], m: int, cells: int, gamma: Fraction) -> dict[tuple[int, ...], Fraction]:
-    """The law of what a researcher learns of a secret sample in secret order: the histogram."""
-    total: dict[tuple[int, ...], Fraction] = {}
-    for rows in combinations(range(len(table)), m):
-        for counts, p in output_law(tuple(sorted(table[i] for i in rows)), cells, gamma).items():
-            total[counts] = total.get(counts, Fraction(0)) + p / comb(len(table), m)
-    return total
 
 
 def exact_delta(n: int, m: int, cells: int, gamma: Fraction, e: Fraction) -> Fraction:

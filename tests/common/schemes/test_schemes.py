@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.common.privacy.enumeration import output_law
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.amplification import base_epsilon
 from veiltab.common.privacy.description import ReleaseDescription
@@ -109,19 +110,10 @@ def test_a_population_of_one_has_a_variance_factor(name: str, m: int, b: int | N
 
 def release_law(table: Sample, scheme: Scheme, cells: int, gamma: Fraction) -> dict[Sample, Fraction]:
     """The law of the histogram that a researcher sees."""
-    q = gamma + cells - 1
     total: dict[Sample, Fraction] = {}
     for sample, p in draws(scheme):
-        law = {(0,) * cells: p}
-        for row in sample:
-            grown: dict[Sample, Fraction] = {}
-            for counts, weight in law.items():
-                for y in range(cells):
-                    after = (*counts[:y], counts[y] + 1, *counts[y + 1 :])
-                    grown[after] = grown.get(after, Fraction(0)) + weight * (gamma if table[row] == y else 1) / q
-            law = grown
-        for counts, weight in law.items():
-            total[counts] = total.get(counts, Fraction(0)) + weight
+        for counts, weight in output_law(tuple(sorted(table[row] for row in sample)), cells, gamma).items():
+            total[counts] = total.get(counts, Fraction(0)) + p * weight
     return total
 
 

@@ -1,12 +1,12 @@
 """What pairs attain, beside exact sums, beside closed forms, and below every guarantee."""
 
 from fractions import Fraction
-from functools import cache
 from itertools import product
 from math import exp, log
 
 import pytest
 
+from tests.common.privacy.enumeration import release_law
 from veiltab.common.privacy.description import description_of
 from veiltab.common.privacy.profiles import Gaussian, GroupProfile
 from veiltab.common.schemes import scheme_of
@@ -14,24 +14,6 @@ from veiltab.papers.privacy.amplification import amplify
 from veiltab.papers.privacy.attained import attained_by_releases, attained_by_sample, attained_by_steps
 from veiltab.papers.privacy.composition import compose, subsampled_delta
 from veiltab.papers.privacy.profiles import Laplace, Pure
-
-Law = dict[tuple[int, ...], Fraction]
-
-
-@cache
-def histogram_law(n: int, m: int, cells: int, gamma: Fraction, rows: tuple[int, ...]) -> Law:
-    """The law of the histogram of m of n rows without replacement, each through k-RR, by enumeration."""
-    q = gamma + cells - 1
-    law: Law = {}
-    samples = [sample for sample in product(range(n), repeat=m) if list(sample) == sorted(set(sample))]
-    for sample in samples:
-        for output in product(range(cells), repeat=m):
-            chance = Fraction(1, len(samples))
-            for row, symbol in zip(sample, output, strict=True):
-                chance *= (gamma if rows[row] == symbol else 1) / q
-            counts = tuple(output.count(symbol) for symbol in range(cells))
-            law[counts] = law.get(counts, Fraction(0)) + chance
-    return law
 
 
 @pytest.mark.parametrize(
@@ -55,7 +37,7 @@ def test_releases_attain_what_the_worst_pair_of_these_tables_does(
         both = [(1.0, 1.0)]
         for n, m, cells, gamma in sizes:
             others = [min(third, cells - 1)] * (n - 1)
-            one, other = [histogram_law(n, m, cells, Fraction(gamma), (own, *others)) for own in (0, 1)][::way]
+            one, other = [release_law((own, *others), m, cells, Fraction(gamma)) for own in (0, 1)][::way]
             both = [(p * float(one[h]), q * float(other[h])) for p, q in both for h in one]
         low, high = 0.0, 20.0
         for _ in range(60):
