@@ -161,9 +161,7 @@ def _check_fits_tables(request: ReleaseRequest) -> None:
     if request.delta is None:
         raise InvalidInputError("several tables need a delta", where="delta", remedy="1e-6 is usual.")
     if request.scheme != "wor" or request.stage is not None:
-        raise InvalidInputError(
-            "several tables were asked for with another scheme than without replacement", where="scheme"
-        )
+        raise InvalidInputError("several tables have another scheme than without replacement", where="scheme")
     for name in ("max_local_epsilon", "max_pair_epsilon"):
         if getattr(request, name) is not None:
             raise InvalidInputError(

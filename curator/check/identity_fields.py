@@ -70,7 +70,7 @@ def identity_of(
         FieldKind.SEX: normal_sex,
         FieldKind.POSTCODE: normal_number,
     }
-    field_columns = dict(named)
+    own = dict(named)
     taken = {column for columns in named.values() for column in columns}
     order = date_order or "ymd"
     notes = list[str]()
@@ -89,11 +89,11 @@ def identity_of(
                 remedy=f"Name it with --field {kind.value}=COLUMN, or leave the others out with --without.",
             )
         if fitting:
-            field_columns[kind.value] = (fitting[0].column,)
+            own[kind.value] = (fitting[0].column,)
             if kind is FieldKind.BIRTH:
                 order = date_order or _date_order(where, fitting[0])
                 notes += _order_notes(where, fitting[0], order, first_year)
-    if needed := [kind for kind in ("given", "family", "birth") if kind not in field_columns]:
+    if needed := [kind for kind in ("given", "family", "birth") if kind not in own]:
         raise InvalidInputError(
             f"no column is {' or '.join(needed)}, by its name and its values",
             where=where,
@@ -104,12 +104,10 @@ def identity_of(
     notes += [
         f"no {kind.value} seen; if the table has one, name its column with --field {kind.value}=COLUMN"
         for kind in tests
-        if kind.value not in field_columns
+        if kind.value not in own
     ]
-    ordered: dict[str, tuple[str, ...]] = {
-        kind.value: field_columns[kind.value] for kind in FieldKind if kind.value in field_columns
-    }
-    return IdentityColumns(fields=ordered | field_columns, date_order=order, notes=tuple(notes))
+    ordered: dict[str, tuple[str, ...]] = {kind.value: own[kind.value] for kind in FieldKind if kind.value in own}
+    return IdentityColumns(fields=ordered | own, date_order=order, notes=tuple(notes))
 
 
 def _is_called(column: str, kind: FieldKind) -> bool:

@@ -232,13 +232,11 @@ def _mismatches(
                 continue
             theirs = after(recorded, other.normalise)
             left = without_partner(own, theirs)
-            difference = f"{name} is written as {sentence(own)}, by {other.name} as {sentence(theirs)}"
+            how = f"{name} is written as {sentence(own)}, by {other.name} as {sentence(theirs)}"
             if left == own and not curator.identity:
-                problems.append(
-                    f"ids cannot match: {difference}. {how_to_match(curator.name, own, other.name, theirs)}"
-                )
+                problems.append(f"ids cannot match: {how}. {how_to_match(curator.name, own, other.name, theirs)}")
             elif left:
-                notes.append(f"{rows_of(left):,} of {rows_of(own):,} rows can be none of {other.name}: {difference}")
+                notes.append(f"{rows_of(left):,} of {rows_of(own):,} rows can be none of {other.name}: {how}")
     return problems, notes
 
 

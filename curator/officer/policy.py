@@ -309,22 +309,18 @@ def load_policy(
 def _rule(fields: Fields, researchers: frozenset[str], attributes: frozenset[str]) -> Rule:
     researcher = fields.text("researcher", "*")
     if researcher != "*" and researcher not in researchers:
-        listing = known_names("Researchers", sorted(researchers), researcher)
-        raise InvalidInputError(
-            f"researcher is not in the study: {researcher[:60]!r}", where=fields.where, remedy=listing
-        )
+        near = known_names("Researchers", sorted(researchers), researcher)
+        raise InvalidInputError(f"researcher is not in the study: {researcher[:60]!r}", where=fields.where, remedy=near)
     wanted = fields.texts("attributes") if fields.holds("attributes", list) else fields.text("attributes", "*")
     names = None if wanted == "*" else frozenset([wanted] if isinstance(wanted, str) else wanted)
     if names is not None and not names <= attributes:
         other = min(names - attributes)
-        listing = known_names("Its attributes", sorted(attributes), other)
-        raise InvalidInputError(
-            f"attributes are not this curator's: {other[:60]!r}", where=fields.where, remedy=listing
-        )
+        near = known_names("Its attributes", sorted(attributes), other)
+        raise InvalidInputError(f"attributes are not this curator's: {other[:60]!r}", where=fields.where, remedy=near)
     decision = fields.text("decision")
     if decision not in _VERDICTS:
-        listing = known_names("Decisions", list(_VERDICTS), decision)
-        raise InvalidInputError(f"decision is not known: {decision[:60]!r}", where=fields.where, remedy=listing)
+        near = known_names("Decisions", list(_VERDICTS), decision)
+        raise InvalidInputError(f"decision is not known: {decision[:60]!r}", where=fields.where, remedy=near)
     days = fields.integer("expires_days", 0)
     if fields.holds("expires_days", int) and not 1 <= days <= MOST_DAYS:
         raise InvalidInputError(f"expires_days must be a whole number from 1 to {MOST_DAYS}", where=fields.where)

@@ -167,11 +167,9 @@ def _chosen(store: CuratorStore, release_id: str, attributes: Iterable[str], hel
         return chosen
     over = now > store.releases.release(release_id).request.deadline
     decided = {one.attribute: one.verdict for one in store.decisions.decisions(release_id) if one.verdict != HELD}
-    verdicts = ", ".join(f"{name} is {verdict}" for name, verdict in decided.items())
+    each = ", ".join(f"{name} is {verdict}" for name, verdict in decided.items())
     raise InvalidInputError(
-        "these attributes are not held"
-        + (f" ({verdicts})" if verdicts else "")
-        + ("; the deadline passed" if over else ""),
+        "these attributes are not held" + (f" ({each})" if each else "") + ("; the deadline passed" if over else ""),
         where=f"release {release_id}",
         remedy=f"Held: {', '.join(held) or 'none'}. `veiltab curator requests` shows what waits.",
     )

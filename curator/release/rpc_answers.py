@@ -224,9 +224,7 @@ class RpcAnswers:
         stored = self.store.releases.release(release_id)
         check_asker(stored, researcher)
         if stored.request.pad is not Pad.OTP:
-            raise InvalidInputError(
-                "a pad was asked for, and the release has keys instead", where=f"release {release_id}"
-            )
+            raise InvalidInputError("the release has keys, and no pad", where=f"release {release_id}")
         self._given(stored, {attribute: claimed})
         return self.parts.encryption(release_id).pad_file(attribute)
 

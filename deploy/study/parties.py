@@ -89,13 +89,11 @@ class Parties:
         named = " and ".join(f'"{step}"' for step in steps)
         for effect in effects:
             note(f"with {named}: {effect}")
-        problem = f"ids are written in different ways; with {named} in normalise they can match"
+        issue = f"ids are written in different ways; with {named} in normalise they can match"
         if self.takes_all:
-            note(f"{problem}: taken")
+            note(f"{issue}: taken")
             return True
-        return sys.stdin.isatty() and click.confirm(
-            f"{problem[0].upper()}{problem[1:]}. Take it?", default=True, err=True
-        )
+        return sys.stdin.isatty() and click.confirm(f"{issue[0].upper()}{issue[1:]}. Take it?", default=True, err=True)
 
     def _answer(self, option: str, question: str, proposal: str) -> str:
         if self.takes_all:

@@ -151,10 +151,8 @@ def draft(
     draft_from_bytes(text.encode(), str(path))
     _write(path, text)
     many = len(proposal.attributes)
-    sentence = (
-        f"{path} is written, with {many} {'attribute' if many == 1 else 'attributes'}. Read it: every party will."
-    )
-    emit({"file": path, **proposal.as_dict()}, sentence)
+    line = f"{path} is written, with {many} {'attribute' if many == 1 else 'attributes'}. Read it: every party will."
+    emit({"file": path, **proposal.as_dict()}, line)
 
 
 def _named_fields(options: Sequence[str]) -> dict[str, tuple[str, ...]]:

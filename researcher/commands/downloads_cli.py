@@ -92,26 +92,23 @@ def synthesise(
         from veiltab.researcher.report.presentation import card_of, microdata_report
 
         write_page(render(microdata_report(client.study, microdata, card_of(release.status()))), page)
-    provenance = microdata.provenance
+    origin = microdata.provenance
     data = {
         "release": release.id,
         "files": files,
-        **same_fields(provenance, ("rows", "replicates", "copies", "seed", "model", "graph")),
+        **same_fields(origin, ("rows", "replicates", "copies", "seed", "model", "graph")),
         "report": page,
-        "lost": provenance.coarse,
+        "lost": origin.coarse,
     }
     lines = [
         *(f"Written: {file}" for file in files),
-        (
-            f"{provenance.rows:,} rows{' a file' if provenance.copies else ''}, model: {provenance.model};"
-            f" seed {provenance.seed}"
-        ),
+        f"{origin.rows:,} rows{' a file' if origin.copies else ''}, model: {origin.model}; seed {origin.seed}",
         *(
-            [f"Weights of {provenance.replicates} replicates, for intervals"]
-            if provenance.replicates and not provenance.copies
+            [f"Weights of {origin.replicates} replicates, for intervals"]
+            if origin.replicates and not origin.copies
             else []
         ),
-        *provenance.sentences,
+        *origin.sentences,
         *([] if page is None else [f"Report: {page}"]),
     ]
     emit(data, "\n".join(lines))

@@ -85,9 +85,7 @@ def estimate(
         return
     if parsed.is_of_all_tables:
         if compare is not None:
-            raise InvalidInputError(
-                "the question is about something else than shares, which alone are compared", where="--compare"
-            )
+            raise InvalidInputError("something else than shares was to be compared", where="--compare")
         _emit_analysis(client.study, release, None, release.ask(question, **choices), out, picture)
         return
     table = release.table(parsed.attributes, **choices)

@@ -85,11 +85,9 @@ class Microdata:
 
     def __repr__(self) -> str:
         """Return its size, attributes and seed, on one line."""
-        provenance = self.provenance
-        size = f"rows={provenance.rows}, replicates={provenance.replicates}" + (
-            ", as copies" if provenance.copies else ""
-        )
-        return f"Microdata({size}, attributes={self.domain.names!r}, seed={provenance.seed!r})"
+        origin = self.provenance
+        size = f"rows={origin.rows}, replicates={origin.replicates}" + (", as copies" if origin.copies else "")
+        return f"Microdata({size}, attributes={self.domain.names!r}, seed={origin.seed!r})"
 
     def chunks(self) -> Iterator[Rows]:
         """Yield the rows as symbols of shape (rows, attributes); the same at every call."""

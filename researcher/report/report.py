@@ -177,15 +177,13 @@ def survived(table: TableEstimate, tests: PairTests) -> tuple[str, list[tuple[st
     return sentence, [(escape(f"S{curves.title[1:]}"), drawn)]
 
 
-def _analysis_figure(analysis: Analysis, said: str = "") -> str:
+def _analysis_figure(answer: Analysis, said: str = "") -> str:
     """Return the picture of an analysis, and how to read it."""
-    what = "mean" if analysis.unit is Unit.NUMBER else "share"
-    marks = f"Dot and bar: {what} with its {100 * analysis.confidence:g}% interval."
-    marks += " Open diamond: projected, where a share leaves 0 to 100%." if analysis.leaves_range else ""
-    scope = (
-        f" The first {CELLS_SHOWN} of {len(analysis.estimate):,} rows." if len(analysis.estimate) > CELLS_SHOWN else ""
-    )
-    return figure(lambda sheet: analysis_picture(analysis, sheet).svg, f"{said} {marks}{scope}".strip())
+    what = "mean" if answer.unit is Unit.NUMBER else "share"
+    marks = f"Dot and bar: {what} with its {100 * answer.confidence:g}% interval."
+    marks += " Open diamond: projected, where a share leaves 0 to 100%." if answer.leaves_range else ""
+    scope = f" The first {CELLS_SHOWN} of {len(answer.estimate):,} rows." if len(answer.estimate) > CELLS_SHOWN else ""
+    return figure(lambda sheet: analysis_picture(answer, sheet).svg, f"{said} {marks}{scope}".strip())
 
 
 def _facts(report: ReportInput) -> str:

@@ -131,9 +131,7 @@ async def _pieces(requests: AsyncIterator[ingest_pb2.UploadColumnRequest]) -> As
     short = ShortChunks()
     async for request in requests:
         if not request.HasField("chunk"):
-            raise InvalidInputError(
-                "something else than a chunk came after the header of the upload", where="UploadColumn"
-            )
+            raise InvalidInputError("something else than a chunk followed the header", where="UploadColumn")
         data = data_of(request.chunk)
         short.take(data)
         yield request.chunk.offset, data

@@ -155,7 +155,7 @@ def test_a_one_time_pad_is_streamed_from_any_byte(answers: RpcAnswers) -> None:
 @pytest.mark.parametrize("pad", Pad)
 def test_a_key_leaves_in_one_way(answers: RpcAnswers, store: CuratorStore, pad: Pad) -> None:
     ready(answers, pad)
-    other, problem = (piece, "a pad was asked for") if pad is Pad.CHACHA20 else (keys, "at once")
+    other, problem = (piece, "and no pad") if pad is Pad.CHACHA20 else (keys, "at once")
     with pytest.raises(InvalidInputError, match=problem):
         other(answers, "sex")
     assert not given(store)

@@ -174,9 +174,9 @@ def _all_there(release: ReleaseSpec, certificate: ReleaseCertificate, lists: set
         (stated,) = lists
         missing, foreign = sorted(set(stated) - set(here)), sorted(set(here) - set(stated))
         if missing or foreign:
-            differences = {"missing from the file": missing, "in the file, and in no curator's list": foreign}
+            groups = {"missing from the file": missing, "in the file, and in no curator's list": foreign}
             problem = "; ".join(
-                f"{what}: table {', '.join(map(str, which))}" for what, which in differences.items() if which
+                f"{what}: table {', '.join(map(str, which))}" for what, which in groups.items() if which
             )
         elif list(here) != sorted(set(here)):
             problem = "a table stands twice, or not in its place"

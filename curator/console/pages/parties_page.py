@@ -23,21 +23,15 @@ def _show(books: StateReader, identity: Identity | None, visit: Visit) -> Respon
     own = Party(study=own_state.study.id, role=Role.CURATOR, name=own_state.name)
     parties = serving_parties(own_state.study)
     is_asked = identity is not None and visit.query.text("ask") == "yes"
-    certificates: dict[Party, Shown] = {}
+    ends: dict[Party, Shown] = {}
     if identity is not None:
         if is_asked and identity.folder is not None:
-            certificates = shown_by(identity, {party: at for party, at in parties.items() if party != own})
-        certificates[own] = Shown(ends=identity.certificate_facts.not_after)
+            ends = shown_by(identity, {party: at for party, at in parties.items() if party != own})
+        ends[own] = Shown(ends=identity.certificate_facts.not_after)
     others = [party.name for party in parties if party.role is Role.CURATOR and party != own]
     charges = {name: own_state.store.alignments.witness(name)[0] for name in others}
     lines = [
-        {
-            "party": one,
-            "endpoint": at,
-            "is_own": one == own,
-            "charges": charges.get(one.name),
-            "shown": certificates.get(one),
-        }
+        {"party": one, "endpoint": at, "is_own": one == own, "charges": charges.get(one.name), "shown": ends.get(one)}
         for one, at in parties.items()
     ]
     return visit.render(
