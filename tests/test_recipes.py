@@ -78,7 +78,7 @@ def test_a_field_of_a_request_is_five_files(tree: Tree) -> None:
         "  // Number of the grant that pays for it; may be empty.\n  string grant = 99;\n",
     )
     messages = "common/release/messages/release_messages.py"
-    tree.put(messages, "        repeats=request.repeats,\n", "        grant=request.grant,\n")
+    tree.put(messages, '        "repeats",\n', '        "grant",\n')
     tree.put(messages, 'if message.HasField("canaries") else None,\n', "        grant=message.grant,\n")
     client = "researcher/client/client.py"
     tree.put(client, "        canaries: int | None = None,\n", '        grant: str = "",\n')

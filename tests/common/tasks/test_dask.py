@@ -27,6 +27,7 @@ from veiltab.common.tasks.cluster_identity import ClusterIdentity, load_cluster_
 from veiltab.common.tasks.dask import Dask
 from veiltab.common.tasks.dask_worker import VERSION
 from veiltab.common.tasks.engine import Task, in_order
+from veiltab.common.tasks.seal import Seal
 from veiltab.curator.progress.progress import outcome_of
 from veiltab.curator.progress.release_record import Wait
 from veiltab.deploy.pki.cluster import init_cluster
@@ -274,6 +275,15 @@ def test_what_a_worker_refuses_may_be_mended_and_ends_no_release(refusal: type[V
     assert isinstance(told, UnavailableError)
     assert str(told) == "a worker has another version. Wait 1.0 s."
     assert isinstance(outcome_of(told, is_charged=True), Wait)
+
+
+@pytest.mark.long
+def test_results_that_a_scheduler_swaps_are_refused(secure: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Seal.open
+    swapped = {0: 1, 1: 0}
+    monkeypatch.setattr(Seal, "open", lambda seal, kind, number, text: opened(seal, kind, swapped[number], text))
+    with pytest.raises(TransferError):
+        list(engine_of(secure).perform([Square(base=1), Square(base=2)]))
 
 
 @pytest.mark.long
