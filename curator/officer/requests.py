@@ -9,6 +9,7 @@ from typing import Any
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.card import Bound
 from veiltab.common.release.floors import USUAL
+from veiltab.common.release.guarantees import release_card
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
@@ -22,7 +23,7 @@ from veiltab.curator.officer.open_state import OpenedState
 from veiltab.curator.officer.verdicts import approvals_by_attribute
 from veiltab.curator.planning.checks import plan_question
 from veiltab.curator.planning.planner import charge_question, store_card, stored_card, stored_charge, stored_plan
-from veiltab.curator.planning.plans import card_bounds, charge_of, most_bytes, plan_of, planned_release, typical_error
+from veiltab.curator.planning.plans import charge_of, most_bytes, plan_of, planned_release, typical_error
 from veiltab.curator.progress.progress import HELD
 from veiltab.curator.progress.release_record import Approval, CuratorRelease, GrantDecision
 
@@ -221,7 +222,7 @@ def _facts(spec: ReleaseSpec, stored: CuratorRelease, own_state: OpenedState) ->
     store, ledger = own_state.store, own_state.ledger
     bounds = stored_card(store, spec)
     if bounds is None:
-        bounds = card_bounds(spec)
+        bounds = release_card(spec).bounds
         store_card(store, spec, bounds)
     allowance = ledger.budget.allowance
     charge = stored_charge(store, charge_question(spec, allowance)) or charge_of(spec, allowance)

@@ -18,7 +18,6 @@ from veiltab.common.core.mechanism import TwoSidedNoise
 from veiltab.common.core.texts.canonical import canonical_text, read_canonical
 from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.errors import DeniedError, InvalidInputError, VeiltabError
-from veiltab.common.privacy.cards.card import Bound
 from veiltab.common.privacy.planning.noise_split import NoiseSharing
 from veiltab.common.privacy.planning.planning import Plan, plan_release
 from veiltab.common.release.guarantees import (
@@ -221,11 +220,6 @@ def most_bytes(release: ReleaseSpec, curator: str) -> int:
     return release.most(lambda table: sum(c.byte_length(table.uploaded_rows) for c in table.columns_of(curator)))
 
 
-def card_bounds(planned: ReleaseSpec) -> tuple[Bound, ...]:
-    """Return the bounds of a plan's card, after the work."""
-    return release_card(planned).bounds
-
-
 def answer_plan(question: str) -> str:
     """Return the canonical text of the answer to a question's."""
     try:
@@ -237,7 +231,7 @@ def answer_plan(question: str) -> str:
 
 def answer_card(spec: str) -> str:
     """Return the canonical text of the card of a spec's."""
-    return canonical_text(Card(bounds=card_bounds(ReleaseSpec.from_json(spec))))
+    return canonical_text(Card(bounds=release_card(ReleaseSpec.from_json(spec)).bounds))
 
 
 def answer_charge(question: str) -> str:

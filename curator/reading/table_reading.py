@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.texts.canonical import canonical_json
-from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.study.coding.coding import DROP
@@ -86,9 +85,14 @@ def load_table(table: TableAddress | Path, study: Study, curator_name: str, *, r
     if reading.errors:
         raise reading.errors[0]
     return Table(
-        **same_fields(reading, ("respondents", "rows_read", "rows_dropped", "description", "lines", "ends")),
+        respondents=reading.respondents,
+        rows_read=reading.rows_read,
+        rows_dropped=reading.rows_dropped,
         missing={c.rule.name: c.missing for c in reading.columns if c.rule.coding.missing is None},
         content_digest=_digest_of(reading, study, curator_name),
+        description=reading.description,
+        lines=reading.lines,
+        ends=reading.ends,
     )
 
 
