@@ -1,7 +1,7 @@
 """Entries of the audit log for people: in lines, and as plain data."""
 
 from veiltab.common.core.texts.shown import same_fields
-from veiltab.curator.audit.log import AuditEntry, Fact
+from veiltab.curator.audit.log import AuditEntry
 from veiltab.curator.officer.requests import moment
 
 
@@ -19,9 +19,5 @@ def entry_text(entry: AuditEntry) -> str:
 
 def facts_text(entry: AuditEntry) -> str:
     """Return the facts of an entry that say something more than the entry does."""
-    facts = ((name, value) for name, value in entry.facts.items() if name != "time" and _says_something(value))
+    facts = ((name, value) for name, value in entry.facts.items() if name != "time" and value not in {None, ""})
     return ", ".join(f"{name} {value}" for name, value in facts)
-
-
-def _says_something(value: Fact) -> bool:
-    return value not in {None, ""}

@@ -136,7 +136,7 @@ def independence(
         p_value=chi_square_tail(statistic, degrees),
         level=level,
         association=_association(differences, p, q, joint.design),
-        least_expected=_least_expected(p, q, joint.design),
+        least_expected=float(joint.design.expected_rows(np.array([p.min() * q.min()]))[0]),
         remarks=estimate.remarks,
     )
 
@@ -194,8 +194,3 @@ def _null_variances(p: NDArray[np.float64], q: NDArray[np.float64], design: Desi
     ones = np.outer(left.sum(axis=1), right.sum(axis=1))
     spread: NDArray[np.float64] = float(terms.constant) * plain + float(terms.linear) * weighted
     return spread - float(terms.background) * ones**2
-
-
-def _least_expected(p: NDArray[np.float64], q: NDArray[np.float64], design: Design) -> float:
-    """Return the noisy rows that the smallest cell expects."""
-    return float(design.expected_rows(np.array([p.min() * q.min()]))[0])

@@ -199,7 +199,7 @@ class Polling:
         # Of several tables, each has its spec and its owners.
         ready = {} if stored.request.tables else _of_all_owners(answers)
         asked.is_enough = bool(ready)
-        asked.end = next((one for one in refusals if not _is_absence(one)), None)
+        asked.end = next((one for one in refusals if not isinstance(one, NotReadyError | UnavailableError)), None)
         if refusals and not ready:
             raise asked.end or refusals[-1]
         answers = ready or answers
@@ -298,11 +298,6 @@ def _check_readable(answer: curator_pb2.GetProposalResponse, curator: str) -> No
             spec_from_proto(answer.table)
     except InvalidInputError as error:
         raise InvalidInputError(error.problem, where=f"curator {curator}", remedy=error.remedy) from None
-
-
-def _is_absence(error: VeiltabError) -> bool:
-    """Whether a curator does not answer, and may later."""
-    return isinstance(error, NotReadyError | UnavailableError)
 
 
 def planned_specs(answers: Answers) -> dict[str, TableSpec]:
