@@ -84,7 +84,7 @@ class Binomial(CountLaw):
     @property
     def least(self) -> int:
         """The least count that can be."""
-        return self.trials if self.p.numerator == self.p.denominator else 0
+        return self.trials if self.p == 1 else 0
 
     @property
     def most(self) -> int:

@@ -68,8 +68,8 @@ _read_long: Callable[[Kind, str], Plain] = lru_cache(maxsize=16)(_read)
 
 
 def _plain_fields(record: Plain) -> dict[str, object]:
-    values = ((name, getattr(record, name)) for name in _field_names(record.__class__))
-    return {name: _plain(value) for name, value in values if value is not None}
+    names = _field_names(record.__class__)
+    return {name: _plain(value) for name in names if (value := getattr(record, name)) is not None}
 
 
 def _plain(value: object) -> object:

@@ -41,7 +41,9 @@ def words_from_proto(words: str, longest: int = LONGEST_WORDS) -> str:
 
     Nothing is refused: what a peer says of its state must not hide the state.
     """
-    clean = "".join(character if character.isprintable() else " " for character in words[:longest])
+    clean = words[:longest]
+    if not clean.isprintable():
+        clean = "".join(character if character.isprintable() else " " for character in clean)
     return clean.encode(errors="replace")[:longest].decode(errors="ignore")
 
 
