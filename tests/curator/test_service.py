@@ -2,6 +2,7 @@ import asyncio
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
@@ -261,9 +262,9 @@ def test_a_receipt_is_given_to_whom_a_key_is(answers: RpcAnswers, store: Curator
     assert tuple(map(receipt_from_proto, answer.receipts)) == tests.receipts("alice")
     assert (dict(answer.changes), answer.canary_key) == (tests.lists, CANARY_KEY)
     assert (dict(answer.digests), answer.places_digest) == ({"sex": PUBLISHED, "salary": bytes(32)}, PLACES)
-    for other in (receipt, lambda _, researcher: answers.statement(ID, researcher)):
+    for ask in (partial(receipt, answers), partial(answers.statement, ID), partial(answers.choose, ID, numbers=(1,))):
         with pytest.raises(DeniedError, match="another researcher's"):
-            other(answers, "rita")
+            ask(researcher="rita")
     store.connection.execute("UPDATE decision SET expires = ?", [NOW])
     with pytest.raises(DeniedError, match="the grant has expired"):
         receipt(answers)
