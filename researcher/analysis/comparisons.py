@@ -16,6 +16,7 @@ from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Contrasts, Floats, Shares
 from veiltab.researcher.drawing.shown import Unit
 from veiltab.researcher.estimates.estimation import TableEstimate
+from veiltab.researcher.estimates.pooling import PooledEstimate
 from veiltab.researcher.estimates.present import Number, PresentEstimate
 from veiltab.researcher.estimates.projection import project_to_simplex
 from veiltab.researcher.estimates.uncertainty import CovarianceTerms
@@ -319,3 +320,14 @@ def given_text(given: Sequence[str]) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(names)
+
+
+def source_sentence(table: Table) -> str:
+    """Say how often a release of several tables has measured a table."""
+    match table.observed if isinstance(table, PresentEstimate) else table:
+        case ModelledTable():
+            return "From a model of all tables of the release: none has all of these attributes."
+        case PooledEstimate(parts=parts):
+            return f"Measured by {len(parts)} tables of the release, pooled; one that ran twice counts as two."
+        case _:
+            return "Measured by one table of the release, which ran once."

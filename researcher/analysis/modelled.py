@@ -53,11 +53,6 @@ class ModelledTable:
         return False
 
     @property
-    def source(self) -> str:
-        """As of a measured table."""
-        return "From a model of all tables of the release: none has all of these attributes."
-
-    @property
     def people(self) -> float:
         """How many people the shares are of."""
         return self.population * self.present

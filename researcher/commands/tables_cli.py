@@ -156,7 +156,9 @@ def _emit_analysis(
 
 def _source_sentence(table: "Table", status: "Status") -> str:
     """Say of how many respondents a table is, and of a release of several tables how often it was measured."""
-    return f"n = {table.population:,}. {table.source if status.tables else ''}".rstrip()
+    from veiltab.researcher.analysis.comparisons import source_sentence
+
+    return f"n = {table.population:,}. {source_sentence(table) if status.tables else ''}".rstrip()
 
 
 def _emit_waves(

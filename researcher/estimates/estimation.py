@@ -156,11 +156,6 @@ class TableEstimate(ABC):
         """Return the (c, c) covariance of c linear combinations of cells, given as rows of shape (c, K)."""
         return contrast_covariance(contrasts, self.projected, self.design)
 
-    @property
-    def source(self) -> str:
-        """How often a release of several tables has measured it, in a sentence."""
-        return "Measured by one table of the release, which ran once."
-
     def frame(self) -> "pd.DataFrame":
         """Return the estimates as a DataFrame, one row a cell; see veiltab.researcher.estimates.table.to_frame."""
         from veiltab.researcher.estimates.table import to_frame  # noqa: PLC0415 - not for results in text

@@ -93,11 +93,6 @@ class PooledEstimate(TableEstimate):
     design: PooledDesign
     parts: tuple[Estimate, ...]
 
-    @property
-    def source(self) -> str:
-        """As of every TableEstimate."""
-        return f"Measured by {len(self.parts)} tables of the release, pooled; one that ran twice counts as two."
-
     @cached_property
     def raw(self) -> NDArray[np.float64]:
         """Sum of w_i T_hat_i, shape (K,): unbiased, sums to 1, possibly negative (probabilities)."""

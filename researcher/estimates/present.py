@@ -124,11 +124,6 @@ class PresentEstimate(TableEstimate):
         return tuple(self.population * one for one in (shares, spread, *ends))
 
     @property
-    def source(self) -> str:
-        """As of the observed table."""
-        return self.observed.source
-
-    @property
     def contradiction(self) -> float:
         """As of the observed table."""
         return self.observed.contradiction
