@@ -181,7 +181,7 @@ def at_most(law: CountLaw, count: int) -> Decimal:
         return Decimal(0)
     if count >= law.most:
         return Decimal(1)
-    return 1 - _upper(law, count + 1) if count > law.mean else _lower(law, count)
+    return 1 - _tail(law, count + 1, 1) if count > law.mean else _tail(law, count, -1)
 
 
 def at_least(law: CountLaw, count: int) -> Decimal:
@@ -190,29 +190,16 @@ def at_least(law: CountLaw, count: int) -> Decimal:
         return Decimal(1)
     if count > law.most:
         return Decimal(0)
-    return 1 - _lower(law, count - 1) if count < law.mean else _upper(law, count)
+    return 1 - _tail(law, count - 1, -1) if count < law.mean else _tail(law, count, 1)
 
 
-def _lower(law: CountLaw, count: int) -> Decimal:
-    """Return P(X <= count): the terms from the largest downwards, until they no longer matter."""
+def _tail(law: CountLaw, count: int, step: int) -> Decimal:
+    """Return P(X <= count) for a step of -1, P(X >= count) for 1: terms until they no longer matter."""
     with localcontext(prec=_PRECISION):
         total = term = Decimal(1)
-        for j in range(count, law.least, -1):
-            numerator, denominator = law.ratio(j)
+        for j in range(count, law.least if step < 0 else law.most, step):
+            numerator, denominator = law.ratio(j) if step < 0 else reversed(law.ratio(j + 1))
             term *= Decimal(numerator) / denominator
-            total += term
-            if term < _NEGLIGIBLE * total:
-                break
-        return total * law.ln(count).exp()
-
-
-def _upper(law: CountLaw, count: int) -> Decimal:
-    """Return P(X >= count): the terms from the largest upwards, until they no longer matter."""
-    with localcontext(prec=_PRECISION):
-        total = term = Decimal(1)
-        for j in range(count + 1, law.most + 1):
-            numerator, denominator = law.ratio(j)
-            term *= Decimal(denominator) / numerator
             total += term
             if term < _NEGLIGIBLE * total:
                 break
