@@ -24,23 +24,15 @@ from veiltab.common.study.file import Study, load_study
 study_argument = click.argument("study_path", metavar="STUDY.toml", type=PATH)
 name_option = click.option("--name", required=True, help="This party's name in the study file.")
 checked_name_option = click.option("--name", hidden=True, help="The party's name, if it is to be checked.")
-identity_option = click.option(
+_folder_option = functools.partial(click.option, required=True, type=PATH, show_envvar=True)
+identity_option = _folder_option(
     "--identity",
     "identity_folder",
-    required=True,
-    type=PATH,
     envvar=ENVIRONMENT["identity"],
-    show_envvar=True,
     help="Folder with ca.pem, NAME.pem and NAME.key, as `veiltab pki init` makes it.",
 )
-state_option = click.option(
-    "--state",
-    "state_folder",
-    required=True,
-    type=PATH,
-    envvar=ENVIRONMENT["state"],
-    show_envvar=True,
-    help="Folder for this party's state.",
+state_option = _folder_option(
+    "--state", "state_folder", envvar=ENVIRONMENT["state"], help="Folder for this party's state."
 )
 NOISE_OPTIONS = (
     click.option(

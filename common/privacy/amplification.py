@@ -95,16 +95,14 @@ def sampled_delta(scheme: MultiplicityLaw, profile: SlopedProfile, epsilon: floa
 @lru_cache(maxsize=16)
 def _rises(profile: SlopedProfile, most: int) -> tuple[NDArray[np.int64], Floats, Floats]:
     """Return (j, a_j - 1 after it, by how much it rises) of rises of the a_j that gain less and less."""
-    copies, tops, rises, gains = [], [], [], []
+    parts = []
     for j in range(1, most + 1):
         epsilons, slopes = profile.slopes(j)
-        top = np.expm1(epsilons)
-        copies.append(np.full(len(top), j))
-        tops.append(top)
-        rises.append(np.diff(top, prepend=0.0))
-        gains.append(slopes)
-    order = np.argsort(-np.concatenate(gains), kind="stable")
-    return np.concatenate(copies)[order], np.concatenate(tops)[order], np.concatenate(rises)[order]
+        tops = np.expm1(epsilons)
+        parts.append((np.full(len(tops), j), tops, np.diff(tops, prepend=0.0), -slopes))
+    copies, tops, rises, losses = map(np.concatenate, zip(*parts, strict=True))
+    order = np.argsort(losses, kind="stable")
+    return copies[order], tops[order], rises[order]
 
 
 @lru_cache(maxsize=64)
