@@ -67,14 +67,8 @@ class KaryRandomisedResponse(Oracle):
         """Probability that the support holds any one other value; exact."""
         return (1 - self.mechanism.retention) / self.size
 
-    @property
-    def both(self) -> Fraction:
-        """Probability that a blanket report supports two given values: it supports one."""
-        return Fraction(0)
-
-    @property
-    def three(self) -> Fraction:
-        """Probability that a blanket report supports three given values: it supports one."""
+    def together(self, values: int) -> Fraction:  # noqa: ARG002 - an Oracle
+        """Probability that a blanket report supports two given values, or more: it supports one."""
         return Fraction(0)
 
     @property

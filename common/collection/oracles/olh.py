@@ -81,15 +81,9 @@ class OptimisedLocalHashing(Oracle):
         """Probability that the support holds any one other value; exact for a uniform hash."""
         return Fraction(1, self.g)
 
-    @property
-    def both(self) -> Fraction:
-        """Probability that a blanket report supports two given values: both hashes are its symbol."""
-        return Fraction(1, self.g) ** 2
-
-    @property
-    def three(self) -> Fraction:
-        """Probability that a blanket report supports three given values: all hashes are its symbol."""
-        return Fraction(1, self.g) ** 3
+    def together(self, values: int) -> Fraction:
+        """Probability that a blanket report supports two given values, or more: all hashes are its symbol."""
+        return Fraction(1, self.g) ** values
 
     @property
     def report_bytes(self) -> int:

@@ -98,21 +98,17 @@ class Oracle(ABC):
     def q(self) -> Fraction:
         """Probability that the support holds any one other value; exact."""
 
-    @property
     @abstractmethod
-    def both(self) -> Fraction:
-        """Probability that a report of the blanket, which no value makes likelier, supports two given values; exact."""
-
-    @property
-    @abstractmethod
-    def three(self) -> Fraction:
-        """Probability that a report of the blanket supports three given values; exact, of three values or more."""
+    def together(self, values: int) -> Fraction:
+        """Probability that a report of the blanket, which no value makes likelier, supports 2 or 3 given values."""
 
     @property
     def blanket(self) -> Blanket:
         """The part of a report's law that does not depend on the value: a report supports its own value or does not."""
         one = self.p / (self.p + (1 - self.p) * self.gamma)
-        return Blanket(gamma=self.gamma, one=one, two=self.both, three=self.three if self.size > 2 else None)
+        return Blanket(
+            gamma=self.gamma, one=one, two=self.together(2), three=self.together(3) if self.size > 2 else None
+        )
 
     @property
     @abstractmethod

@@ -65,15 +65,9 @@ class OptimisedUnaryEncoding(Oracle):
         """Probability that the support holds any one other value; exact."""
         return Fraction(self.q64, UNIT)
 
-    @property
-    def both(self) -> Fraction:
-        """Probability that a blanket report supports two given values: all bits are set alike."""
-        return self.q**2
-
-    @property
-    def three(self) -> Fraction:
-        """Probability that a blanket report supports three given values: all bits are set alike."""
-        return self.q**3
+    def together(self, values: int) -> Fraction:
+        """Probability that a blanket report supports two given values, or more: all bits are set alike."""
+        return self.q**values
 
     @property
     def report_bytes(self) -> int:

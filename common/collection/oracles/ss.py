@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import perm
 from operator import attrgetter
 from typing import ClassVar, Self, cast
 
@@ -74,15 +75,9 @@ class SubsetSelection(Oracle):
         """Probability that the support holds any one other value; exact."""
         return (self.w - self.p) / (self.size - 1)
 
-    @property
-    def both(self) -> Fraction:
-        """Probability that a blanket report supports two given values: any subset of w values is as likely."""
-        return Fraction(self.w * (self.w - 1), self.size * (self.size - 1))
-
-    @property
-    def three(self) -> Fraction:
-        """Probability that a blanket report supports three given values: any subset of w values is as likely."""
-        return self.both * (self.w - 2) / (self.size - 2)
+    def together(self, values: int) -> Fraction:
+        """Probability that a blanket report supports two given values, or more: any subset of w values is as likely."""
+        return Fraction(perm(self.w, values), perm(self.size, values))
 
     @property
     def report_bytes(self) -> int:
