@@ -71,10 +71,10 @@ def sampled_delta(scheme: MultiplicityLaw, profile: SlopedProfile, epsilon: floa
 
     Source: docs/accounting.md, samples with repeats.
     """
+    _check_epsilon(epsilon)
     eta, law = _draws(scheme)
-    base = base_epsilon(scheme, epsilon)
     if not 2 < len(law) <= _MOST_COPIES or scheme.pool <= eta:
-        return amplified_delta(scheme, profile, min(base, LARGEST_BASE))
+        return amplified_delta(scheme, profile, min(base_epsilon(scheme, epsilon), LARGEST_BASE))
     total = expm1(epsilon)
     copies, tops, rises = _rises(profile, len(law) - 1)
     least = total / scheme.pool

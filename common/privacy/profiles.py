@@ -97,7 +97,7 @@ class GammaDiagonalProfile(GroupProfile):
 
     def delta(self, epsilon: float, copies: int) -> float:
         """Return delta_j(epsilon)."""
-        return self.mean_delta(epsilon, np.eye(copies + 1)[copies])
+        return self.mean_delta(epsilon, np.eye(1, copies + 1, copies)[0])
 
     def mean_delta(self, epsilon: float, law: Floats) -> float:
         """Return sum_{j>=1} P(j) delta_j(epsilon): all counts of copies share one law of h0 - h1."""
@@ -107,7 +107,7 @@ class GammaDiagonalProfile(GroupProfile):
 
     def slopes(self, copies: int) -> tuple[Floats, Floats]:
         """Return minus the slopes before gamma^d, P_x1(h0 - h1 >= d), d = 1, ..., j: it bends nowhere else."""
-        below = np.cumsum(_difference_law(self.gamma, self.cells, np.eye(copies + 1)[copies].tobytes()))
+        below = np.cumsum(_difference_law(self.gamma, self.cells, np.eye(1, copies + 1, copies).tobytes()))
         return np.arange(1.0, copies + 1) * log(self.gamma), below[copies - 1 :: -1]
 
 

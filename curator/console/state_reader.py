@@ -29,7 +29,7 @@ class StateReader:
     """
 
     def __init__(self, own_state: OpenedState, study_path: Path, clock: Callable[[], float] = time.time) -> None:
-        self._standing = own_state
+        self._own_state = own_state
         self._study_path = study_path
         self._clock = clock
         self._turn = threading.RLock()
@@ -50,21 +50,21 @@ class StateReader:
         Raises:
             ConflictError: the study file is another one by now, or the curator serves another one.
         """
-        if read_file(self._study_path) != self._standing.study.source:
+        if read_file(self._study_path) != self._own_state.study.source:
             raise ConflictError(
                 "the study file has changed since this console started",
                 where=str(self._study_path),
                 remedy="Start the console again.",
             )
         with self._turn:
-            old = self._standing
+            old = self._own_state
             check_served_study(old.study, self._study_path, old.store)
             budget = current_budget(old.study, old.store, old.named_policy)
             if budget != old.ledger.budget.epsilon:
                 ledger = Ledger(old.store.connection, budget, old.study.budget_delta)
-                self._standing = replace(old, ledger=ledger)
+                self._own_state = replace(old, ledger=ledger)
                 self._entries, self._bounds = (), None
-            return self._standing
+            return self._own_state
 
     def entries(self) -> tuple[Entry, ...]:
         """Return all charges, oldest first."""

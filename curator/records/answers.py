@@ -4,7 +4,7 @@ from veiltab.common.storage.database import Database, value_of
 
 
 class KeptAnswers:
-    """KeptAnswers to questions about releases."""
+    """Answers to questions about releases."""
 
     def __init__(self, connection: Database) -> None:
         self._connection = connection

@@ -106,9 +106,8 @@ class Oracle(ABC):
     def blanket(self) -> Blanket:
         """The part of a report's law that does not depend on the value: a report supports its own value or does not."""
         one = self.p / (self.p + (1 - self.p) * self.gamma)
-        return Blanket(
-            gamma=self.gamma, one=one, two=self.together(2), three=self.together(3) if self.size > 2 else None
-        )
+        three = self.together(3) if self.size > 2 else None
+        return Blanket(gamma=self.gamma, one=one, two=self.together(2), three=three)
 
     @property
     @abstractmethod

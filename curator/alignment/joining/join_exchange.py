@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from veiltab.curator.table.table import Table
 
 _KEY_BYTES = 32
 _ROOM = "rows of a hub that has more of them"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +131,7 @@ class JoinExchange(Exchange):
             IntegrityError: a session has failed, or somebody sent what no honest curator sends.
         """
         await asyncio.to_thread(ristretto.load, self._state)
-        kept = self._prepared
-        ready = kept[2] if kept is not None and kept[0] == name and kept[1] is table else None
+        ready = _made_of(name, table, self._prepared)
         if self.legs.is_hub:  # a spoke may have lost what it was shown, so the hub looks each time
             numbers, rows = await self._shown(name, table, key, peers), table.rows
         elif ready is not None and self._path(name).exists():
@@ -170,10 +171,10 @@ class JoinExchange(Exchange):
 
     async def _shown(self, name: str, table: Table, key: bytes, peers: Peers) -> Numbers:
         """Show every spoke the rows of the hub; return the numbers of its respondents."""
-        if self._numbered is None or self._numbered[0] != name or self._numbered[1] is not table:
+        numbers = _made_of(name, table, self._numbered)
+        if numbers is None:
             numbers, self._bound = await self.join.numbers(name, table, self._order_key(name))
             self._numbered = name, table, numbers
-        numbers = self._numbered[2]
         self._begin(name, table)
         standings, refusal = await self.legs.standings(peers)
         for spoke, said in standings.items():  # none of them waits for another
@@ -224,3 +225,8 @@ class JoinExchange(Exchange):
         with self._path(name).open("rb") as file:
             bound, rows = file.read(PART_BYTES), int.from_bytes(file.read(8), "little")
             return Found(numbers=np.fromfile(file, np.int64), rows=rows, bound=bound)
+
+
+def _made_of(name: str, table: Table, last: tuple[str, Table, T] | None) -> T | None:
+    """Return what was made last if it is of this alignment and table, else None."""
+    return last[2] if last is not None and last[0] == name and last[1] is table else None

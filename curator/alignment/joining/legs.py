@@ -149,11 +149,10 @@ class Legs:
         standings, refusal = dict[str, Standing](), None
         for peer in self.others:
             try:
-                standings[peer] = said = await self.standing_of(peer, peers)
+                standings[peer] = await self.standing_of(peer, peers)
+                self._check_may_begin(peer, _begun_by(peer, standings[peer], peers))
             except (NotReadyError, UnavailableError) as error:
                 refusal = error
-            else:
-                self._check_may_begin(peer, _begun_by(peer, said, peers))
         return standings, refusal
 
     async def entered(self, peer: str, said: Standing, peers: Peers) -> tuple[JoinSession, SessionFiles]:
