@@ -26,15 +26,23 @@ def _sections(tables: Mapping[str, TableKeys], kind: str = "") -> Iterator[str]:
     for name, table in tables.items():
         yield f"### `[[{name}]]`\n" if table.is_list else f"### `[{name}]`\n"
         yield f"{table.meaning[0].upper()}{table.meaning[1:]}.\n"
-        yield f"{_SAME.get(f'{kind}{name}') or _rows(table)}\n"
+        yield _SAME.get(f"{kind}{name}", "") + "\n" if f"{kind}{name}" in _SAME else "\n".join(_rows(name, table))
 
 
-def _rows(table: TableKeys) -> str:
-    rows = [
-        f"| `{name}` | {key.kind.words} | {key.default or 'it must be there'} | {key.meaning} |"
-        for name, key in table.keys.items()
-    ]
-    return "\n".join(["| key | kind | without it | meaning |", "|---|---|---|---|", *rows])
+def _rows(of: str, table: TableKeys) -> Iterator[str]:
+    """Yield a table of the keys, without those that an earlier table of the page has just so."""
+    earlier: dict[str, list[str]] = {}
+    rows = list[str]()
+    for name, key in table.keys.items():
+        place = next((place for place, one in STUDY_TABLES.items() if one.keys.get(name) == key), of)
+        if place == of:
+            rows.append(f"| `{name}` | {key.kind.words} | {key.default or 'required'} | {key.meaning} |")
+        else:
+            earlier.setdefault(place, []).append(f"`{name}`")
+    for place, names in earlier.items():
+        yield f"As in [{place}](#{place}): {', '.join(names)}.\n"
+    if rows:
+        yield "\n".join(["| key | kind | without it | meaning |", "|---|---|---|---|", *rows, ""])
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ RELAYED = "relay"
 """The endpoint of a party that is called through the study's relay."""
 
 PARTY_NAME = key("a-z, 0-9 and inner hyphens; unique among all parties")
-ID_COLUMNS = key("columns of its table that together name a respondent", "it must be there, or `identity`")
+ID_COLUMNS = key("columns of its table that together name a respondent", "required, or `identity`")
 IDENTITY = key(
     "with an [identity]: for each of its fields that the table has, the column, or the columns that make it up",
     "the ids name respondents",

@@ -94,7 +94,7 @@ class WrittenRule:
         'with `holders`, what becomes of a person whom several of them have: "apart" states that there is none (such a'
         ' person gets a wrong category, and nobody notices), "sum" adds their numbers (`integers` from 1; a sum above'
         " the last one is wrong)",
-        "must be there with `holders`",
+        "required with `holders`",
     )
     column: str | None = optional_key(None, "its column of the table", "the name")
     categories: tuple[str, ...] | None = optional_key(
