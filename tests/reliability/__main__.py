@@ -65,7 +65,7 @@ def measured(row: Row, *, quick: bool, repeats: int) -> tuple[str, bool]:
         counts += more
         figures += found
     ran = counts["passed"] + counts["failure"] + counts["error"]
-    parts = [f"{counts['passed']} of {ran} hold"] if ran else ["nothing was run"]
+    parts = [f"{counts['passed']} of {ran}"] if ran else ["nothing was run"]
     parts += [f"{counts['skipped']} skipped"] if counts["skipped"] else []
     parts += summed(figures)
     holds = counts["passed"] == ran

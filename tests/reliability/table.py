@@ -12,12 +12,12 @@ _HEAD = """# What must never happen, and what shows that it does not
 
 Nothing acknowledged is lost; one release is perturbed and published once; no unperturbed ciphertext leaves the server
 or outlives perturbation; a pad is used once; the ledger never under-counts; every refusal says what to do next and
-leaks nothing. Limits: a malicious server that keeps the raw ciphertext for a desk is detected by no test; Python cannot
-promise to clear memory; a curator that lies consistently about its own table is undetectable.
+leaks nothing. No test detects a malicious server that keeps the raw ciphertext for a desk, or a curator that lies
+consistently about its own table; Python cannot promise to clear memory.
 
-`make reliability` runs the tests of every row and writes what was measured, with its date; one row:
-`python -m tests.reliability --row 36`. Tests lie below `tests/`. A figure counts exactly what was run, skipped tests
-apart; "quick" leaves the long tests out. What a row does not show stands in its last column.
+`make reliability` runs the tests of every row and writes the figures; `python -m tests.reliability --row 36` runs one
+row. Tests lie below `tests/`. A figure counts the tests that held, of those that ran; "quick" leaves the long tests
+out.
 
 | # | promise | fault | tests | figure | date | not shown |
 |---|---|---|---|---|---|---|
