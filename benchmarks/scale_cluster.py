@@ -30,8 +30,8 @@ from veiltab.curator.alignment.exchange import own_tokens
 from veiltab.curator.alignment.intersection import AlignedTable, Joined
 from veiltab.curator.alignment.token_order import TokenOrder
 from veiltab.curator.columns.draw_tasks import DrawnSample
-from veiltab.curator.reading.table_reading import load_table
 from veiltab.curator.table.execution import Execution
+from veiltab.curator.table.table_reading import load_table
 
 _OWNER = "alice"
 _WORKERS = 2

@@ -45,10 +45,10 @@ from veiltab.curator.columns.draw_tasks import DrawnSample
 from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.columns.noise_and_canaries import CuratorsNoise
 from veiltab.curator.columns.shared_sample import sample_check
-from veiltab.curator.reading.table_reading import load_table
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.table.execution import Execution
 from veiltab.curator.table.table import Table
+from veiltab.curator.table.table_reading import load_table
 from veiltab.deploy.pki.certificates import init_pki
 from veiltab.researcher.receiving.decryption import EncryptedColumn, PublishedRows, count_rows, digest_of
 from veiltab.v1.curator_peer_pb2 import FetchTokensRequest, FetchTokensResponse

@@ -7,8 +7,8 @@ from veiltab.common.core.texts.spelling import quoted
 from veiltab.common.linkage.dominance import dominating
 from veiltab.common.study.coding.dates import today
 from veiltab.curator.check.profile import ColumnProfile
+from veiltab.curator.check.round_bins import year_edges
 from veiltab.curator.formats.columns.refusals import rows_have
-from veiltab.curator.reading.date_formats import year_edges
 
 _JOINED: Mapping[int, tuple[str, ...]] = {8: ("%Y%m%d", "%d%m%Y", "%m%d%Y"), 6: ("%y%m%d", "%d%m%y", "%m%d%y")}
 _FEWEST_DAYS = 30

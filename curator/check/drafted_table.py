@@ -17,6 +17,15 @@ from veiltab.common.study.forms import DECIMALS, for_others
 from veiltab.common.study.members import NORMALISE_STEPS, check_once
 from veiltab.common.study.naming import attribute_name, check_name, is_attribute_name
 from veiltab.curator.check.date_columns import joined_format
+from veiltab.curator.check.forms import (
+    FormPart,
+    FormReader,
+    column_forms,
+    distinct_after,
+    few_alike,
+    forms_text,
+    plain_forms,
+)
 from veiltab.curator.check.identity_fields import identity_of
 from veiltab.curator.check.identity_forms import identity_forms, kinds_of
 from veiltab.curator.check.profile import ColumnProfile, profile_columns
@@ -27,16 +36,7 @@ from veiltab.curator.formats.columns.reading import read_header
 from veiltab.curator.formats.columns.refusals import refusal
 from veiltab.curator.formats.columns.source import Source
 from veiltab.curator.formats.opening import open_table
-from veiltab.curator.reading.forms import (
-    FormPart,
-    FormReader,
-    column_forms,
-    distinct_after,
-    few_alike,
-    forms_text,
-    plain_forms,
-)
-from veiltab.curator.reading.table_reading import read_respondents
+from veiltab.curator.table.table_reading import read_respondents
 
 _NONE: Mapping[str, Collection[str]] = {}
 

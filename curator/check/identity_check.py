@@ -25,7 +25,7 @@ from veiltab.common.study.file import Study
 from veiltab.common.study.members import CuratorMember
 from veiltab.curator.formats.columns.refusals import first_rows
 from veiltab.curator.formats.columns.source import FIRST_ROW
-from veiltab.curator.reading.table_reading import Reading
+from veiltab.curator.table.table_reading import Reading
 
 _MOST_ROWS = 2_000_000
 """Rows of which the self-match shares are computed here; the memory holds the keys of one pass."""

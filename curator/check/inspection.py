@@ -21,15 +21,15 @@ from veiltab.common.study.form_matching import (
 )
 from veiltab.common.study.forms import rows_of, sentence
 from veiltab.common.study.members import CuratorMember
+from veiltab.curator.check.forms import FormPart, FormReader, column_forms, few_alike, forms_text, plain_forms
 from veiltab.curator.check.identity_check import IdentityInspection, inspect_identity
 from veiltab.curator.check.identity_forms import identity_forms, written_columns
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.refusals import first_rows
-from veiltab.curator.reading.column import ColumnReading, UnknownValue
-from veiltab.curator.reading.forms import FormPart, FormReader, column_forms, few_alike, forms_text, plain_forms
-from veiltab.curator.reading.table_reading import Reading, read_table
-from veiltab.curator.reading.unknown_values import unknown_values
+from veiltab.curator.table.column import ColumnReading, UnknownValue
 from veiltab.curator.table.table import IdRow, size_text
+from veiltab.curator.table.table_reading import Reading, read_table
+from veiltab.curator.table.unknown_values import unknown_values
 
 _SHOWN = 20
 

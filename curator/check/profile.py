@@ -17,8 +17,8 @@ from veiltab.common.study.coding.coding import NUMBER
 from veiltab.curator.formats.columns.numerals import Notation, Numerals, is_number, numerals_of
 from veiltab.curator.formats.columns.reading import find_column, read_batches
 from veiltab.curator.formats.columns.source import FIRST_ROW, Source
-from veiltab.curator.reading.column import entries_of, first_rows_of
-from veiltab.curator.reading.date_formats import DateWritings
+from veiltab.curator.table.column import entries_of, first_rows_of
+from veiltab.curator.table.date_formats import DateWritings
 
 MISSING_MARKERS = frozenset({"", "NA", "?", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", ".", "-"})
 """Raw values that are taken for missing ones wherever they stand."""

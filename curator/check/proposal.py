@@ -20,9 +20,9 @@ from veiltab.common.study.coding.rules import AttributeRule, attribute_rule
 from veiltab.common.study.toml_fields import Fields
 from veiltab.curator.check.date_columns import date_coding, date_warnings, first_of, joined_format, reason_of_dates
 from veiltab.curator.check.profile import ColumnProfile
+from veiltab.curator.check.round_bins import quantile_edges, round_edges
 from veiltab.curator.formats.columns.refusals import rows_have
-from veiltab.curator.reading.column import ColumnReading
-from veiltab.curator.reading.round_bins import quantile_edges, round_edges
+from veiltab.curator.table.column import ColumnReading
 
 MOST_CATEGORIES = 64
 """Most categories that are proposed for a column of texts."""

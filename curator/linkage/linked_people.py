@@ -14,7 +14,7 @@ from veiltab.common.linkage.row_keys import identity_columns
 from veiltab.common.study.file import Study
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.linkage.linkages import LinkedSample
-from veiltab.curator.reading.table_reading import load_table
+from veiltab.curator.table.table_reading import load_table
 
 
 def write_sample(  # noqa: PLR0913, PLR0917 - where to, which rows, of which table

@@ -9,10 +9,10 @@ from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.study.file import Study
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.opening import file_of
-from veiltab.curator.reading.table_reading import load_table
 from veiltab.curator.records.served_files import ServedTable
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.table.table import Table
+from veiltab.curator.table.table_reading import load_table
 
 
 def load_served(table: TableAddress, study: Study, name: str, store: CuratorStore, run: RunFiles) -> Table:

@@ -1,1 +1,1 @@
-"""A curator's own table while it runs: respondents, ids and tokens, coded columns."""
+"""A curator's own table: Arrow columns become ids and symbols in one pass, and lie on disk while the curator runs."""

@@ -9,7 +9,7 @@ from veiltab.common.command.cli import json_text
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.check.inspection import inspect_table
-from veiltab.curator.reading.table_reading import load_table
+from veiltab.curator.table.table_reading import load_table
 
 STUDY = (
     STUDY_HEAD

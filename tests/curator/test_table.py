@@ -17,10 +17,10 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import DROP, UNKNOWN
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.formats.files import text_file
-from veiltab.curator.reading import column, respondents
-from veiltab.curator.reading.respondents import RepeatedIds, normalised_ids
-from veiltab.curator.reading.table_reading import load_table, read_table
+from veiltab.curator.table import column, respondents
+from veiltab.curator.table.respondents import RepeatedIds, normalised_ids
 from veiltab.curator.table.table import Table
+from veiltab.curator.table.table_reading import load_table, read_table
 
 BOB_IDS = 'complete = true\nid_columns = ["first", "last"]'
 STUDY = (

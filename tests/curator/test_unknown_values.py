@@ -8,8 +8,8 @@ from veiltab.common.study.coding.coding import Coding
 from veiltab.common.study.coding.dates import DateBins
 from veiltab.common.study.coding.rules import AttributeRule
 from veiltab.curator.formats.columns.numerals import Notation
-from veiltab.curator.reading.column import ColumnReading, UnknownValue
-from veiltab.curator.reading.unknown_values import unknown_values
+from veiltab.curator.table.column import ColumnReading, UnknownValue
+from veiltab.curator.table.unknown_values import unknown_values
 
 TEXTS = Coding(categories=("0", "1", "Red"))
 NUMBERS = Coding(categories=("low", "high"), bins=(Decimal(0), Decimal(5), Decimal(9)))

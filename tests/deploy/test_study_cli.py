@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import Ran
 from veiltab.common.study.file import load_study
-from veiltab.curator.reading.table_reading import load_table
+from veiltab.curator.table.table_reading import load_table
 from veiltab.deploy.study.study_cli import study
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from tests.play.joined import joined
 from veiltab.common.study.file import Study, load_study, study_from_bytes
 from veiltab.curator.check.inspection import inspect_table
-from veiltab.curator.reading.table_reading import load_table
 from veiltab.curator.table.table import Table
+from veiltab.curator.table.table_reading import load_table
 from veiltab.play.studies import adult_tables
 from veiltab.play.studies.adult_tables import adult_study, assignment, truth, write_tables
 

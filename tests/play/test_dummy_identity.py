@@ -10,7 +10,7 @@ from veiltab.common.linkage.row_keys import NormalRows, identity_columns, normal
 from veiltab.common.linkage.self_match import running, self_matches
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.check.inspection import inspect_table
-from veiltab.curator.reading.table_reading import load_table
+from veiltab.curator.table.table_reading import load_table
 from veiltab.play.linkage.open_rule import first_candidates, resolve
 from veiltab.play.studies.dummy_tables import dummy_tables
 from veiltab.play.studies.registers import among_present

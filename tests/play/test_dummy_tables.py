@@ -14,7 +14,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import Coding
 from veiltab.common.study.file import Study, load_study, study_from_bytes
 from veiltab.curator.check.inspection import inspect_table
-from veiltab.curator.reading.table_reading import load_table
+from veiltab.curator.table.table_reading import load_table
 from veiltab.play.studies.dummy_tables import MOST_PEOPLE, dummy_tables, raw_values
 from veiltab.play.studies.linked_tables import STUDY_FILE
 

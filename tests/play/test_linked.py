@@ -11,7 +11,7 @@ from tests.play.joined import joined
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import load_study, study_from_bytes
 from veiltab.curator.check.inspection import inspect_table
-from veiltab.curator.reading.table_reading import load_table
+from veiltab.curator.table.table_reading import load_table
 from veiltab.play.studies.adult_extract import FILES, command, extract
 from veiltab.play.studies.linked_tables import ATTRIBUTION, POPULATION, STUDY_FILE, linked_study, truth, write_tables
 

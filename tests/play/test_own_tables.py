@@ -12,7 +12,7 @@ from tests.conftest import STUDY_HEAD
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import load_study, study_from_bytes
 from veiltab.common.study.naming import attribute_name
-from veiltab.curator.reading.table_reading import load_table
+from veiltab.curator.table.table_reading import load_table
 from veiltab.play.demos.own_tables import own_tables, study_text
 from veiltab.play.studies.registers import among_present
 

@@ -27,11 +27,11 @@ from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.officer.policy import load_policy
 from veiltab.curator.party.service import CuratorPeerServicer, CuratorServicer
-from veiltab.curator.reading.table_reading import load_table
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.driver import CuratorDriver
 from veiltab.curator.release.parts import Parts
 from veiltab.curator.release.rpc_answers import RpcAnswers
+from veiltab.curator.table.table_reading import load_table
 from veiltab.deploy.pki.certificates import init_pki
 from veiltab.researcher.desk.driver import ResearcherDriver
 from veiltab.researcher.desk.service import ResearcherServicer

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from veiltab.curator.reading.date_formats import year_edges
-from veiltab.curator.reading.round_bins import MOST_BINS, quantile_edges, round_edges
+from veiltab.curator.check.round_bins import MOST_BINS, quantile_edges, round_edges, year_edges
 
 NUMBERS = st.decimals(-(10**15), 10**15, allow_nan=False, places=4)
 EDGES = st.sampled_from([round_edges, quantile_edges])

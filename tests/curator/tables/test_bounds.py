@@ -27,7 +27,7 @@ from veiltab.curator.formats.databases.duckdb_file import DuckdbQuery
 from veiltab.curator.formats.files import arrow_sizes
 from veiltab.curator.formats.files.parquet import ParquetFile
 from veiltab.curator.formats.opening import open_table
-from veiltab.curator.reading.table_reading import load_table, read_table
+from veiltab.curator.table.table_reading import load_table, read_table
 
 WANTED = Selection(spellings={"id": "id"}, texts=frozenset({"id"}), coded=frozenset())
 CODED = Selection(spellings={"id": "id"}, texts=frozenset(), coded=frozenset({"id"}))

@@ -12,7 +12,7 @@ from tests.curator.tables import written
 from tests.curator.tables.test_forms import STUDY
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.curator.reading.table_reading import load_table
+from veiltab.curator.table.table_reading import load_table
 
 DAYS = (date(1990, 1, 1), date(2000, 6, 30), date(2000, 7, 1), date(2009, 12, 31))
 EDGES = 'dates = ["1990", "2000-07", "2010"]'

@@ -16,7 +16,7 @@ from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.reading import read_batches
 from veiltab.curator.formats.opening import open_table
-from veiltab.curator.reading.table_reading import load_table
+from veiltab.curator.table.table_reading import load_table
 
 HEADER = ("id", "day", "cost", "ward")
 SUMMARY = """

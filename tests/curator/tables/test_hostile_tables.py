@@ -26,7 +26,7 @@ from veiltab.curator.formats.databases.duckdb_file import DuckdbQuery, FileQuery
 from veiltab.curator.formats.databases.sqlite import SqliteQuery
 from veiltab.curator.formats.files import spreadsheet
 from veiltab.curator.formats.opening import open_table
-from veiltab.curator.reading.table_reading import load_table, read_respondents
+from veiltab.curator.table.table_reading import load_table, read_respondents
 
 WRITERS = {
     "t.parquet": written.write_parquet,

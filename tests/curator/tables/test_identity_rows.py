@@ -9,7 +9,7 @@ import pytest
 from tests.common.study.other import CHANGES, FULL
 from veiltab.common.linkage.row_keys import identity_columns, normal_rows
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.curator.reading.table_reading import load_table, read_table
+from veiltab.curator.table.table_reading import load_table, read_table
 
 OLD, NEW, _ = CHANGES["identity in the place of ids"]
 

@@ -11,7 +11,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.formats.columns.reading import read_batches, read_header
 from veiltab.curator.formats.opening import open_table
-from veiltab.curator.reading.table_reading import load_table, read_table
+from veiltab.curator.table.table_reading import load_table, read_table
 
 ROW = b'{"pid": 1, "land": "A", "wage": 1.5, "kids": 0}'
 OTHER = b'{"pid": 2, "land": "B", "wage": 2, "kids": 1}'

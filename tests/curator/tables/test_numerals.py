@@ -14,7 +14,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.numerals import Notation, Numerals
-from veiltab.curator.reading.table_reading import Reading, read_table
+from veiltab.curator.table.table_reading import Reading, read_table
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.databases.own_rows import check_own_rows
-from veiltab.curator.reading.table_reading import load_table
+from veiltab.curator.table.table_reading import load_table
 
 OWN = (
     "select id, count(*) as n, sum(cost::decimal(18, 2)) as c, arg_min(d, day) as f from t where day > '2' group by id",

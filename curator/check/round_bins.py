@@ -17,6 +17,7 @@ _CROWDED = 0.8
 """Part of the numbers that one bin may hold before edges farther apart at the top are tried."""
 
 _QUANTILES = (0.25, 0.5, 0.75)
+_YEARS_APART = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 
 
 def round_edges(
@@ -53,6 +54,13 @@ def quantile_edges(
     inner = sorted({_plain(edge.to_integral_value() if are_whole else edge) for edge in rounded})
     between = [edge for edge in inner if outer[0] < edge < outer[-1]]
     return (outer[0], *between, outer[-1]) if between else round_edges(low, high, sample, are_whole=are_whole)
+
+
+def year_edges(low: int, high: int) -> tuple[str, ...]:
+    """Return edges that are years, a round number of them apart: from none above `low` to one above `high`."""
+    bins = ((step, low // step * step, (high // step + 1) * step) for step in _YEARS_APART)
+    step, first, last = next(one for one in bins if (one[2] - one[1]) // one[0] <= MOST_BINS)
+    return tuple(f"{max(year, 1):04}" for year in range(first, last + 1, step))
 
 
 def _equal_edges(low: Decimal, high: Decimal, *, are_whole: bool) -> tuple[Decimal, ...]:

@@ -24,8 +24,8 @@ from veiltab.curator.formats.columns.reading import find_column, read_batches, r
 from veiltab.curator.formats.columns.refusals import first_rows, refusal, row_count, rows_have
 from veiltab.curator.formats.columns.source import FIRST_ROW, Batch, Source
 from veiltab.curator.formats.opening import open_table, reading_progress
-from veiltab.curator.reading.column import FIRST, ColumnReader, ColumnReading
-from veiltab.curator.reading.respondents import RepeatedIds, joined_identity, normalised_ids
+from veiltab.curator.table.column import FIRST, ColumnReader, ColumnReading
+from veiltab.curator.table.respondents import RepeatedIds, joined_identity, normalised_ids
 from veiltab.curator.table.table import IdRow, Table
 from veiltab.curator.table.table_rows import TableRows, rows_on_disk
 from veiltab.curator.table.texts import string_buffers
@@ -319,7 +319,7 @@ class _Rows:
 
 
 def _unknown(where: str, column: ColumnReading) -> InvalidInputError:
-    from veiltab.curator.reading.unknown_values import unknown_values  # noqa: PLC0415 - not for tables without such
+    from veiltab.curator.table.unknown_values import unknown_values  # noqa: PLC0415 - not for tables without such
 
     return unknown_values(where, column)
 

@@ -1,18 +1,16 @@
-"""How the dates of a column are written, and round bins of years around them."""
+"""How the dates of a column are written."""
 
 import re
 from datetime import date
 
 from veiltab.common.core.texts.months import month_numbered
 from veiltab.common.study.coding.dates import ISO, century_year, today
-from veiltab.curator.reading.round_bins import MOST_BINS
 
 _OTHER = re.compile(r"(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})", re.ASCII)
 _AROUND = re.compile(r"(\d{1,4})([./, -]*)\|([./, -]*)(\d{2,4})", re.ASCII)
 _BEHIND = re.compile(r"\|([. -]*)(\d{1,2})([, -]+)(\d{2,4})", re.ASCII)
 _TIMED = re.compile(r"(.*?\d)([:T ])\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?", re.ASCII)
 _ORDERS = ("Ymd", "dmY", "mdY", "dmy", "mdy", "ymd")
-_STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 _NO_CENTURY = 301
 """First year of two digits while nobody names a century: the year 0 is a leap year then too."""
 
@@ -59,13 +57,6 @@ class DateWritings:
                 if one in years
             }
         return True
-
-
-def year_edges(low: int, high: int) -> tuple[str, ...]:
-    """Return edges that are years, a round number of them apart: from none above `low` to one above `high`."""
-    bins = ((step, low // step * step, (high // step + 1) * step) for step in _STEPS)
-    step, first, last = next(one for one in bins if (one[2] - one[1]) // one[0] <= MOST_BINS)
-    return tuple(f"{max(year, 1):04}" for year in range(first, last + 1, step))
 
 
 def _readings(value: str, first_year: int) -> dict[str, date]:
