@@ -97,10 +97,10 @@ class Alignment:
         Raises:
             VeiltabError: why there is none yet, or how far it is.
         """
-        found = self._store.alignments.alignment(self._current)
-        if found is None:
+        aligned = self._store.alignments.alignment(self._current)
+        if aligned is None:
             raise NotReadyError(self.progress, where=f"curator {self._name}") if self.progress else self._waiting
-        return found
+        return aligned
 
     def table(self, digest: str) -> AlignedTable:
         """Return the aligned table that a release was planned on.

@@ -8,7 +8,7 @@ from veiltab.curator.table.execution import Execution
 from veiltab.curator.table.table import Table
 
 if TYPE_CHECKING:
-    from veiltab.curator.alignment.joining.legs import Legs
+    from veiltab.curator.alignment.joining.sessions import Sessions
 
 
 class Exchange(Protocol):
@@ -21,7 +21,7 @@ class Exchange(Protocol):
     def progress(self) -> str:
         """What it is doing, for people; empty if that takes no time."""
 
-    legs: "Legs | None" = None
+    sessions: "Sessions | None" = None
     """This curator's sessions with the others; None without such."""
 
     matched: int = 0

@@ -29,10 +29,10 @@ def exchange_of(study: Study, name: str, folder: Path, store: CuratorStore, room
         return TokenExchange(name, study.hub, folder, room)
     # A study that joins by tokens needs neither these nor libsodium.
     from veiltab.curator.alignment.joining.join_exchange import JoinExchange  # noqa: PLC0415 - not for joins by tokens
-    from veiltab.curator.alignment.joining.legs import Legs  # noqa: PLC0415 - not for joins by tokens
+    from veiltab.curator.alignment.joining.sessions import Sessions  # noqa: PLC0415 - not for joins by tokens
 
     spokes = [curator.name for curator in study.curators if curator.name != study.hub]
-    legs = Legs(
+    sessions = Sessions(
         name,
         spokes if name == study.hub else [study.hub],
         is_hub=name == study.hub,
@@ -46,19 +46,19 @@ def exchange_of(study: Study, name: str, folder: Path, store: CuratorStore, room
     if study.identity is None:
         from veiltab.curator.alignment.joining.id_join import IdJoin  # noqa: PLC0415 - not for linkages
 
-        join = IdJoin(legs)
+        join = IdJoin(sessions)
     else:
         from veiltab.curator.alignment.linking.link_join import LinkJoin  # noqa: PLC0415 - not for studies with ids
 
         join = LinkJoin(
-            legs,
+            sessions,
             folder,
             store,
             identity=study.identity,
             date_order=study.curator(name).dates,
             is_private=study.alignment == "oblivious",
         )
-    return JoinExchange(legs, join, folder, folder.parent, lacking_of(study, name, store))
+    return JoinExchange(sessions, join, folder, folder.parent, lacking_of(study, name, store))
 
 
 def lacking_of(study: Study, name: str, store: CuratorStore) -> dict[str, Lacking]:

@@ -267,12 +267,12 @@ class TokenOrder:
         joins = (self._join(number, theirs, stored) for number in range(len(self._sections)))
         with self._stage.of("comparing tokens", len(self._table)) as progress, stored.opened() as file:
             for number, (in_hub, here) in enumerate(in_order(self._engine.perform(joins))):
-                section, found = self._sections[number], list[Mapping[str, Symbols]]()
+                section, columns = self._sections[number], list[Mapping[str, Symbols]]()
                 with self._run.file(self._sorted(number)).opened() as symbols:
                     for part, mask in zip(section, in_hub, strict=True):
-                        found.append(self._symbols(part, symbols, _bits(mask, part.rows)))
+                        columns.append(self._symbols(part, symbols, _bits(mask, part.rows)))
                 pieces = self._join(number, theirs, stored).hub.pieces(file)
-                yield from self._filled(pieces, here, found, lacking, joined)
+                yield from self._filled(pieces, here, columns, lacking, joined)
                 progress.advance(sum(part.rows for part in section))
             if not self._sections:
                 every = [theirs[piece] for piece in slices(len(theirs))]
@@ -289,16 +289,16 @@ class TokenOrder:
         self,
         pieces: Iterable[Tokens],
         here: Iterable[bytes],
-        found: Sequence[Mapping[str, Symbols]],
+        parts: Sequence[Mapping[str, Symbols]],
         lacking: Mapping[str, Lacking],
         joined: Joined,
     ) -> Iterator[HubRows]:
         """Yield rows of the hub: the next of one's own symbols where a person is here, else what says otherwise."""
         types = self._table.types
-        own = {name: np.concatenate([np.empty(0, type_), *(f[name] for f in found)]) for name, type_ in types.items()}
+        own = {name: np.concatenate([np.empty(0, type_), *(f[name] for f in parts)]) for name, type_ in types.items()}
         taken = 0
         for piece, bits in zip(pieces, here, strict=True):
-            is_here = _bits(bits, len(piece)) if found else np.zeros(len(piece), np.bool_)
+            is_here = _bits(bits, len(piece)) if parts else np.zeros(len(piece), np.bool_)
             stop = taken + int(np.count_nonzero(is_here))
             columns = {name: lacking[name].values(piece, type_) for name, type_ in types.items()}
             for name, column in columns.items():

@@ -80,7 +80,7 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
     async def GetSession(
         self, request: curator_peer_pb2.GetSessionRequest, context: Context
     ) -> curator_peer_pb2.GetSessionResponse:
-        standing = self._own.legs.standing(request.alignment_id, caller(context).name)
+        standing = self._own.sessions.standing(request.alignment_id, caller(context).name)
         return curator_peer_pb2.GetSessionResponse(
             **same_fields(standing, ("part", "size", "order", "finished", "failed"))
         )
@@ -91,7 +91,7 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
         from veiltab.curator.alignment.joining.join_messages import message_from_proto  # noqa: PLC0415 - not for joins by tokens
 
         message, peer = message_from_proto(request), caller(context).name
-        path = self._own.legs.message_file(request.alignment_id, request.session, message, peer)
+        path = self._own.sessions.message_file(request.alignment_id, request.session, message, peer)
         async for total, chunk in streamed(file_chunks(path, request.offset), path.stat().st_size, request.offset):
             yield curator_peer_pb2.FetchJoinResponse(total=total, chunk=chunk)
 

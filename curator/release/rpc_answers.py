@@ -30,7 +30,7 @@ from veiltab.curator.release.parts import Parts, for_researcher
 from veiltab.curator.release.statements import signed_statement
 
 if TYPE_CHECKING:
-    from veiltab.curator.alignment.joining.legs import Legs
+    from veiltab.curator.alignment.joining.sessions import Sessions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,15 +57,15 @@ class RpcAnswers:
         self.parts, self.store, self.name = parts, parts.store, parts.name
 
     @property
-    def legs(self) -> "Legs":
+    def sessions(self) -> "Sessions":
         """This curator's sessions of joins.
 
         Raises:
             DeniedError: the study joins by tokens.
         """
-        if self.parts.exchange.legs is None:
+        if self.parts.exchange.sessions is None:
             raise DeniedError("the study joins by tokens", where=f"curator {self.name}")
-        return self.parts.exchange.legs
+        return self.parts.exchange.sessions
 
     def greet(self, peer: str, study_digest: str, witness: tuple[int, bytes]) -> tuple[int, bytes]:
         """Take a peer's greeting.

@@ -349,7 +349,7 @@ def test_a_spoke_that_is_killed_while_it_aligns_makes_the_same_files_and_leaves_
 SESSIONS = "veiltab.curator.records.join_sessions:JoinSessions"
 JOINING = [
     (ALICE, f"{SESSIONS}.challenge:1:after"),
-    (ALICE, "veiltab.curator.alignment.joining.hub_leg:holds:1"),
+    (ALICE, "veiltab.curator.alignment.joining.join_hub:holds:1"),
     (ALICE, f"{SESSIONS}.finish:1"),
     (BOB, f"{SESSIONS}.asked_digest:1:after"),
     (BOB, f"{SESSIONS}.challenge:1:after"),

@@ -5,16 +5,16 @@ from veiltab.common.oblivious.extension import EXTRA_ROWS
 from veiltab.common.oblivious.function import DIGEST_BYTES
 from veiltab.common.oblivious.store import slots_for
 from veiltab.curator.alignment.disk_needs import ROW_BYTES as NUMBER_BYTES
-from veiltab.curator.alignment.joining.hub_leg import SHOWN_BYTES
+from veiltab.curator.alignment.joining.join_hub import SHOWN_BYTES
 
 
-def join_bytes(rows: int, legs: int) -> int:
-    """Return what the sessions of a join write at most, if no other table is larger; see `hub_leg` and `spoke_leg`.
+def join_bytes(rows: int, sessions: int) -> int:
+    """Return what the sessions of a join write at most, if no other table is larger; see `join_hub` and `join_spoke`.
 
-    Of each leg the columns and the rows that follow from them, and at a spoke its store and its digests before.
+    Of each link the columns and the rows that follow from them, and at a spoke its store and its digests before.
 
     Args:
-        legs: sessions of this curator.
+        sessions: sessions of this curator.
     """
     slots = EXTRA_ROWS + slots_for(rows)
-    return legs * (slots * (2 * ROW_BYTES + WORD_BYTES) + rows * (DIGEST_BYTES + SHOWN_BYTES)) + rows * NUMBER_BYTES
+    return sessions * (slots * (2 * ROW_BYTES + WORD_BYTES) + rows * (DIGEST_BYTES + SHOWN_BYTES)) + rows * NUMBER_BYTES

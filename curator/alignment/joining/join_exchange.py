@@ -17,9 +17,9 @@ from veiltab.curator.alignment.disk_needs import alignment_bytes
 from veiltab.curator.alignment.exchange import Exchange
 from veiltab.curator.alignment.intersection import Lacking
 from veiltab.curator.alignment.joining.join_messages import PART_BYTES, SessionFiles, Standing
-from veiltab.curator.alignment.joining.legs import Legs
+from veiltab.curator.alignment.joining.join_spoke import LostStoreError
 from veiltab.curator.alignment.joining.row_numbers import NOBODY, Numbers, commitment_to, rows_by_number
-from veiltab.curator.alignment.joining.spoke_leg import LostStoreError
+from veiltab.curator.alignment.joining.sessions import Sessions
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.records.join_sessions import JoinSession
 from veiltab.curator.table.execution import Execution
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SpokeRows:
     """What a spoke knows after a session, of its respondents.
 
     Args:
@@ -49,11 +49,11 @@ class Found:
 class Join(Protocol):
     """How hub and spoke find, in one session, which rows of the hub are of people of the spoke."""
 
-    def most_bytes(self, table: Table, legs: int) -> int:
+    def most_bytes(self, table: Table, sessions: int) -> int:
         """Return what an alignment writes at most, if no other table is larger.
 
         Args:
-            legs: sessions of this curator.
+            sessions: sessions of this curator.
         """
 
     def rows(self, table: Table) -> int:
@@ -67,21 +67,23 @@ class Join(Protocol):
         """
 
     async def show(  # noqa: PLR0913, PLR0917 - what a session consists of
-        self, table: Table, numbers: Numbers, key: bytes, own: JoinSession, files: SessionFiles, said: Standing
+        self, table: Table, numbers: Numbers, key: bytes, own: JoinSession, files: SessionFiles, standing: Standing
     ) -> None:
         """Take part as the hub, until all that the spoke may fetch is there.
 
         Args:
             numbers: of the hub's rows.
             key: of the alignment, which all curators tossed.
-            said: the spoke's part.
+            standing: the spoke's part.
 
         Raises:
             NotReadyError, UnavailableError: the spoke has not made what is needed; repeat this.
             IntegrityError: the spoke sent what no honest spoke sends.
         """
 
-    async def find(self, table: Table, key: bytes, own: JoinSession, files: SessionFiles, said: Standing) -> Found:
+    async def find(
+        self, table: Table, key: bytes, own: JoinSession, files: SessionFiles, standing: Standing
+    ) -> SpokeRows:
         """Take part as the spoke, until the rows of the hub are known; see `show`."""
 
     def forget(self) -> None:
@@ -92,15 +94,17 @@ class JoinExchange(Exchange):
     """One curator's part in joins by numbers of the hub's rows; see `Exchange`.
 
     Args:
-        legs: its sessions.
+        sessions: its sessions.
         join: how the two find rows in one of them.
         folder: where the alignments lie, each in a folder of its name.
         state: the curator's folder, from which libsodium may be loaded.
         lacking: attribute -> what people of the hub have who are not in one's own table.
     """
 
-    def __init__(self, legs: Legs, join: Join, folder: Path, state: Path, lacking: Mapping[str, Lacking]) -> None:
-        self.legs: Legs = legs
+    def __init__(
+        self, sessions: Sessions, join: Join, folder: Path, state: Path, lacking: Mapping[str, Lacking]
+    ) -> None:
+        self.sessions: Sessions = sessions
         self.join, self._lacking = join, lacking
         self._folder = folder
         self._state = state
@@ -113,15 +117,17 @@ class JoinExchange(Exchange):
     @property
     def progress(self) -> str:
         """What is done, for people."""
-        return str(self.legs.stage)
+        return str(self.sessions.stage)
 
     def most_bytes(self, table: Table) -> int:
         """Return what an alignment writes at most, if no other table is larger."""
-        return self.join.most_bytes(table, len(self.legs.others))
+        return self.join.most_bytes(table, len(self.sessions.others))
 
     def check_tokens_are_shared(self) -> None:
         """Refuse: anyone who has tokens of all ids can test ids that it guesses."""
-        raise DeniedError("the study joins by numbers of rows: no tokens are shared", where=f"curator {self.legs.name}")
+        raise DeniedError(
+            "the study joins by numbers of rows: no tokens are shared", where=f"curator {self.sessions.name}"
+        )
 
     async def prepared(self, name: str, table: Table, key: bytes, execution: Execution, peers: Peers) -> Table:
         """Return the rows of the hub, under their numbers, with one's own symbols.
@@ -132,13 +138,13 @@ class JoinExchange(Exchange):
         """
         await asyncio.to_thread(ristretto.load, self._state)
         ready = _made_of(name, table, self._prepared)
-        if self.legs.is_hub:  # a spoke may have lost what it was shown, so the hub looks each time
-            numbers, rows = await self._shown(name, table, key, peers), table.rows
+        if self.sessions.is_hub:  # a spoke may have lost what it was shown, so the hub looks each time
+            numbers, rows = await self._show(name, table, key, peers), table.rows
         elif ready is not None and self._path(name).exists():
             return ready
         else:
-            found = await self._found(name, table, key, peers)
-            numbers, rows, self._bound = found.numbers, found.rows, found.bound
+            spoke = await self._find(name, table, key, peers)
+            numbers, rows, self._bound = spoke.numbers, spoke.rows, spoke.bound
         if ready is None:
             made = await asyncio.to_thread(rows_by_number, table.respondents, numbers, rows, self._lacking, execution)
             self.matched = int(np.count_nonzero(numbers != NOBODY))
@@ -153,36 +159,36 @@ class JoinExchange(Exchange):
     async def is_wanted(self, name: str, table: Table, peers: Peers) -> bool:
         """At the hub, whether a spoke has lost what it needs, and is in another session."""
         self._begin(name, table)
-        wanted = [await self.legs.is_wanted(name, peer, peers) for peer in self.legs.others]
-        return self.legs.is_hub and any(wanted)
+        wanted = [await self.sessions.is_wanted(name, peer, peers) for peer in self.sessions.others]
+        return self.sessions.is_hub and any(wanted)
 
     def finish(self, name: str, folder: Path) -> None:  # noqa: ARG002 - an Exchange
         """Let go of the rows."""
         self._prepared = self._numbered = None
-        self.legs.room.give_back(_ROOM)
+        self.sessions.room.give_back(_ROOM)
         self.join.forget()
 
     def _begin(self, name: str, table: Table) -> None:
         rows = self.join.rows(table)
-        if self.legs.is_hub:
-            self.legs.begin(name, table, rows, commitment_to(self._order_key(name)))
+        if self.sessions.is_hub:
+            self.sessions.begin(name, table, rows, commitment_to(self._order_key(name)))
         else:  # by the slots of its store, as nobody else may count its people
-            self.legs.begin(name, table, slots_for(rows))
+            self.sessions.begin(name, table, slots_for(rows))
 
-    async def _shown(self, name: str, table: Table, key: bytes, peers: Peers) -> Numbers:
+    async def _show(self, name: str, table: Table, key: bytes, peers: Peers) -> Numbers:
         """Show every spoke the rows of the hub; return the numbers of its respondents."""
         numbers = _made_of(name, table, self._numbered)
         if numbers is None:
             numbers, self._bound = await self.join.numbers(name, table, self._order_key(name))
             self._numbered = name, table, numbers
         self._begin(name, table)
-        standings, refusal = await self.legs.standings(peers)
-        for spoke, said in standings.items():  # none of them waits for another
+        standings, refusal = await self.sessions.standings(peers)
+        for spoke, standing in standings.items():  # none of them waits for another
             try:
-                own, files = await self.legs.entered(spoke, said, peers)
+                own, files = await self.sessions.entered(spoke, standing, peers)
                 if not own.finished:
-                    await self.join.show(table, numbers, key, own, files, said)
-                    self.legs.finish(name, spoke)
+                    await self.join.show(table, numbers, key, own, files, standing)
+                    self.sessions.finish(name, spoke)
             except VeiltabError as error:
                 if refusal is None or isinstance(refusal, NotReadyError | UnavailableError):
                     refusal = error
@@ -190,41 +196,41 @@ class JoinExchange(Exchange):
             raise refusal
         return numbers if len(numbers) == table.rows else numbers[table.respondents.kept()]
 
-    async def _found(self, name: str, table: Table, key: bytes, peers: Peers) -> Found:
+    async def _find(self, name: str, table: Table, key: bytes, peers: Peers) -> SpokeRows:
         """Find the hub's row of each of a spoke's own respondents."""
-        (hub,) = self.legs.others
+        (hub,) = self.sessions.others
         self._begin(name, table)
         path = self._path(name)
-        session = self.legs.sessions.session(name, hub)
+        session = self.sessions.records.session(name, hub)
         if session is not None and session.finished:
             if path.exists():
                 return self._kept(name)
-            self.legs.renew(name, hub)
-        said = await self.legs.standing_of(hub, peers)
-        own, files = await self.legs.entered(hub, said, peers)
-        if (more := said.size - table.rows) > 0:
-            self.legs.room.keep(_ROOM, alignment_bytes(more, table.respondents.types.values(), 2))
+            self.sessions.renew(name, hub)
+        standing = await self.sessions.standing_of(hub, peers)
+        own, files = await self.sessions.entered(hub, standing, peers)
+        if (more := standing.size - table.rows) > 0:
+            self.sessions.room.keep(_ROOM, alignment_bytes(more, table.respondents.types.values(), 2))
         try:
-            found = await self.join.find(table, key, own, files, said)
+            rows = await self.join.find(table, key, own, files, standing)
         except LostStoreError:
-            self.legs.renew(name, hub)
+            self.sessions.renew(name, hub)
             raise
         with written_whole(path) as file:
-            file.write(found.bound + found.rows.to_bytes(8, "little") + found.numbers.tobytes())
-        self.legs.finish(name, hub)
-        return found
+            file.write(rows.bound + rows.rows.to_bytes(8, "little") + rows.numbers.tobytes())
+        self.sessions.finish(name, hub)
+        return rows
 
     def _order_key(self, name: str) -> bytes:
-        return self.legs.sessions.order_key(name, secrets.token_bytes(_KEY_BYTES))
+        return self.sessions.records.order_key(name, secrets.token_bytes(_KEY_BYTES))
 
     def _path(self, name: str) -> Path:
         return self._folder / name / "numbers.bin"
 
-    def _kept(self, name: str) -> Found:
+    def _kept(self, name: str) -> SpokeRows:
         """Return what a spoke keeps of a session."""
         with self._path(name).open("rb") as file:
             bound, rows = file.read(PART_BYTES), int.from_bytes(file.read(8), "little")
-            return Found(numbers=np.fromfile(file, np.int64), rows=rows, bound=bound)
+            return SpokeRows(numbers=np.fromfile(file, np.int64), rows=rows, bound=bound)
 
 
 def _made_of(name: str, table: Table, last: tuple[str, Table, T] | None) -> T | None:

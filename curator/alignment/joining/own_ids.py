@@ -1,4 +1,4 @@
-"""The digests of the ids of a table, as both sides of a leg take them."""
+"""The digests of the ids of a table, as both sides of a link take them."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -16,7 +16,7 @@ class DigestedIds:
 
     Args:
         table: the respondents.
-        key: h of the leg, which hub and spoke tossed.
+        key: h of the link, which hub and spoke tossed.
     """
 
     def __init__(self, table: TableRows, key: bytes) -> None:

@@ -14,16 +14,16 @@ from veiltab.common.core.derivation import derive
 from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.oblivious.store import ids_for
 from veiltab.common.storage.files import written_whole
-from veiltab.curator.alignment.joining.join_exchange import Found
+from veiltab.curator.alignment.joining.join_exchange import SpokeRows
 from veiltab.curator.alignment.joining.join_messages import PART_BYTES, SessionFiles, Standing
-from veiltab.curator.alignment.joining.legs import Legs
 from veiltab.curator.alignment.joining.row_numbers import Numbers, commitment_to
+from veiltab.curator.alignment.joining.sessions import Sessions
 from veiltab.curator.alignment.linking.agreement import HubLine, read_hub_line
-from veiltab.curator.alignment.linking.hub_work import hub_line, hub_numbers, show_keys
-from veiltab.curator.alignment.linking.leg import MOST_SHOWN, LinkLeg, linkage_bytes
+from veiltab.curator.alignment.linking.link_hub import hub_line, hub_numbers, show_keys
+from veiltab.curator.alignment.linking.link_session import MOST_SHOWN, LinkSession, linkage_bytes
+from veiltab.curator.alignment.linking.link_spoke import SpokeLinking
 from veiltab.curator.alignment.linking.linkage_counts import hub_report, spoke_report
 from veiltab.curator.alignment.linking.own_keys import OwnRows
-from veiltab.curator.alignment.linking.spoke_work import SpokeWork
 from veiltab.curator.linkage.linkages import Linkages, LinkedSample
 from veiltab.curator.records.join_sessions import JoinSession
 from veiltab.curator.records.store import CuratorStore
@@ -34,7 +34,7 @@ class LinkJoin:
     """One curator's part in it; see `Join`.
 
     Args:
-        legs: its sessions.
+        sessions: its sessions.
         folder: where the alignments lie, each in a folder of its name.
         store: keeps reports.
         identity: what rows are linked by.
@@ -44,7 +44,7 @@ class LinkJoin:
 
     def __init__(  # noqa: PLR0913 - what a linkage consists of
         self,
-        legs: Legs,
+        sessions: Sessions,
         folder: Path,
         store: CuratorStore,
         *,
@@ -52,16 +52,16 @@ class LinkJoin:
         date_order: str,
         is_private: bool,
     ) -> None:
-        self._legs, self._folder = legs, folder
+        self._legs, self._folder = sessions, folder
         self._linkages = Linkages(store.connection, store.audit)
         self._identity, self._date_order, self._is_private = identity, date_order, is_private
         self._own: tuple[Table, OwnRows] | None = None
         # The session, the table that is linked in it, and the work of a spoke.
-        self._begun: tuple[str, Table, SpokeWork] | None = None
+        self._begun: tuple[str, Table, SpokeLinking] | None = None
 
-    def most_bytes(self, table: Table, legs: int) -> int:
+    def most_bytes(self, table: Table, sessions: int) -> int:
         """Return what an alignment writes at most, if no other table is larger."""
-        return linkage_bytes(table.rows_read, table.respondents.types.values(), self._identity, legs)
+        return linkage_bytes(table.rows_read, table.respondents.types.values(), self._identity, sessions)
 
     def rows(self, table: Table) -> int:
         """Return all rows: those that miss a value of an attribute are linked too."""
@@ -78,17 +78,19 @@ class LinkJoin:
         return numbers, _bound(commitment_to(order_key), line)
 
     async def show(  # noqa: PLR0913, PLR0917 - a Join
-        self, table: Table, numbers: Numbers, key: bytes, own: JoinSession, files: SessionFiles, said: Standing
+        self, table: Table, numbers: Numbers, key: bytes, own: JoinSession, files: SessionFiles, standing: Standing
     ) -> None:
         """Show the hub's keys to a spoke, pass by pass."""
-        leg = await self._leg(table, key, files.other, own, files, ids_for(said.size))
-        await show_keys(leg, await self._stated(files.alignment, table), numbers)
+        link = await self._link(table, key, files.other, own, files, ids_for(standing.size))
+        await show_keys(link, await self._stated(files.alignment, table), numbers)
 
-    async def find(self, table: Table, key: bytes, own: JoinSession, files: SessionFiles, said: Standing) -> Found:
+    async def find(
+        self, table: Table, key: bytes, own: JoinSession, files: SessionFiles, standing: Standing
+    ) -> SpokeRows:
         """Find the rows of the hub that the spoke's rows are linked with."""
         if self._begun is None or self._begun[0] != own.name or self._begun[1] is not table:
-            leg = await self._leg(table, key, self._legs.name, own, files, table.rows_read)
-            self._begun = own.name, table, SpokeWork(leg, said.size)
+            link = await self._link(table, key, self._legs.name, own, files, table.rows_read)
+            self._begun = own.name, table, SpokeLinking(link, standing.size)
         work = self._begun[2]
         line, numbers = await work.run()
         # In the order of the hub's numbers, which nobody chooses.
@@ -96,20 +98,22 @@ class LinkJoin:
         sample = LinkedSample(rows=rows, numbers=numbers[rows], content_digest=table.content_digest)
         report = await asyncio.to_thread(spoke_report, work, line, table.respondents)
         self._linkages.record(files.alignment, report, sample)
-        return Found(numbers=numbers[table.respondents.kept()], rows=line.complete, bound=_bound(said.order, line))
+        return SpokeRows(
+            numbers=numbers[table.respondents.kept()], rows=line.complete, bound=_bound(standing.order, line)
+        )
 
     def forget(self) -> None:
         """Let go of the identity fields and of the work."""
         self._own = self._begun = None
 
-    async def _leg(  # noqa: PLR0913, PLR0917 - what a session consists of
+    async def _link(  # noqa: PLR0913, PLR0917 - what a session consists of
         self, table: Table, key: bytes, spoke: str, own: JoinSession, files: SessionFiles, rows: int
-    ) -> LinkLeg:
-        return LinkLeg(
+    ) -> LinkSession:
+        return LinkSession(
             identity=self._identity,
             table=table,
             own=await self._rows(table),
-            legs=self._legs,
+            sessions=self._legs,
             session=own,
             files=files,
             key=derive(key, f"join {spoke}"),

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.curator.alignment.linking.agreement import HubLine
-from veiltab.curator.alignment.linking.spoke_work import SpokeWork
+from veiltab.curator.alignment.linking.link_spoke import SpokeLinking
 from veiltab.curator.linkage.linkage_report import FormCount, LinkageReport, PassCount, match_rates
 from veiltab.curator.table.table_rows import TableRows
 
@@ -18,7 +18,7 @@ def hub_report(line: HubLine) -> LinkageReport:
     return LinkageReport(is_hub=True, rows=line.rows, hub_rows=line.rows, passes=passes)
 
 
-def spoke_report(work: SpokeWork, line: HubLine, table: TableRows) -> LinkageReport:
+def spoke_report(work: SpokeLinking, line: HubLine, table: TableRows) -> LinkageReport:
     """Return what a spoke knows after a linkage.
 
     Args:
@@ -91,5 +91,5 @@ def _by_form(bits: NDArray[np.bool_], forms: list[str]) -> tuple[FormCount, ...]
     for form, is_same, is_there in zip(forms, bits[:, 6].tolist(), bits[:, 7].tolist(), strict=False):
         tested[form] += is_there
         wrong[form] += is_there and not is_same
-    found = tested.most_common()
-    return tuple(FormCount(form=form, tested=rows, differ=wrong[form]) for form, rows in found if rows)
+    counts = tested.most_common()
+    return tuple(FormCount(form=form, tested=rows, differ=wrong[form]) for form, rows in counts if rows)

@@ -36,7 +36,7 @@ _VALUES_END, _FIELD_ENDS = "\x1f", "\x1e"  # which no normalised value has
 _Chunk = dict[str, tuple[FieldKind, Sequence[str], NDArray[np.uint16]]]
 """Some rows, by field: its kind, distinct values, and the place of each row's value among them."""
 
-Asked = Mapping[int, tuple[int, str]]
+ComparedFields = Mapping[int, tuple[int, str]]
 """What is compared of a linked pair, by the place of its answer, 0 to 7: the number of a field of the hub's row and the
 field of one's own row that is compared with it."""
 
@@ -80,11 +80,11 @@ class OwnRows:
                 if len(chosen) and (keys := keys_of(step, _part(chunk, chosen - first))):
                     counts = np.fromiter(map(len, keys), np.int64, len(keys))
                     if counts.any():
-                        found = digests((key for own in keys for key in own), alignment)
-                        made.add(_records(found, np.repeat(chosen, counts)))
+                        key_digests = digests((key for own in keys for key in own), alignment)
+                        made.add(_records(key_digests, np.repeat(chosen, counts)))
         return made
 
-    def pair_records(self, rows: Rows, numbers: Rows, asked: Asked, alignment: str) -> SortedRecords:
+    def pair_records(self, rows: Rows, numbers: Rows, fields: ComparedFields, alignment: str) -> SortedRecords:
         """Return (digest, 8 j + i) of the key of what is compared at place i, of pair j by ascending rows.
 
         The key is the number of the hub's row, that of its field, and the value that is compared with it.
@@ -92,7 +92,7 @@ class OwnRows:
         made = SortedRecords(self._folder, RECORD_BYTES)
         for start, stop, chunk in self._chunks():
             first, last = np.searchsorted(rows, [start, stop])
-            for place, (number, field) in asked.items():
+            for place, (number, field) in fields.items():
                 _, values, places = chunk[field]
                 keys, pairs = list[bytes](), list[int]()
                 for pair in range(first, last):
@@ -125,15 +125,15 @@ class OwnRows:
             for field, count in counts.items():
                 _, values, places = chunk[field]
                 count.update(dict(zip(values, np.bincount(places, minlength=len(values)).tolist(), strict=True)))
-        found = np.zeros(len(self), np.bool_)
+        is_crowded = np.zeros(len(self), np.bool_)
         for field, count in counts.items():
             del count[""]
             crowd = crowded(count, are_dates=self._kinds[field] is FieldKind.BIRTH)
             for start, stop, chunk in self._chunks() if crowd else ():
                 _, values, places = chunk[field]
                 is_shared = np.array([value in crowd for value in values])[places]
-                found[start:stop] |= is_shared & np.isin(numbers[start:stop], fields[field])
-        return found
+                is_crowded[start:stop] |= is_shared & np.isin(numbers[start:stop], fields[field])
+        return is_crowded
 
     def filled(self, field: str) -> int:
         """Return how many rows have a field."""
@@ -149,7 +149,7 @@ class OwnRows:
             yield start, stop, {name: (kind, values.split(_VALUES_END), own) for (name, kind), values, own in fields}
 
 
-def compared(identity: IdentityRule, *, at_hub: bool = False) -> Asked:
+def compared(identity: IdentityRule, *, at_hub: bool = False) -> ComparedFields:
     """Return what is compared of linked pairs; nothing if fields lack.
 
     Places 0 to 3 are given name, family name, birth date and postcode, 4 and 5 each name with the other one, which the
@@ -157,13 +157,13 @@ def compared(identity: IdentityRule, *, at_hub: bool = False) -> Asked:
     """
     first = {kind: name for name, kind in reversed(identity.fields)}
     kinds = (FieldKind.GIVEN, FieldKind.FAMILY, FieldKind.BIRTH, FieldKind.POSTCODE)
-    found = dict[int, tuple[int, str]]()
+    fields = dict[int, tuple[int, str]]()
     if first.keys() >= set(kinds):
-        found = {place: (place + 1, first[kind]) for place, kind in enumerate(kinds)}
-        found |= {} if at_hub else {4: (1, found[1][1]), 5: (2, found[0][1])}
+        fields = {place: (place + 1, first[kind]) for place, kind in enumerate(kinds)}
+        fields |= {} if at_hub else {4: (1, fields[1][1]), 5: (2, fields[0][1])}
     if name := identity.number_beside:
-        found |= {6: (5, name), 7: (_IS_THERE, name)}
-    return found
+        fields |= {6: (5, name), 7: (_IS_THERE, name)}
+    return fields
 
 
 def matching_rows(records: SortedRecords) -> set[int]:
@@ -207,19 +207,19 @@ class SpokeKeys:
         self.digests = Kept((part[_groups(part)[0], :DIGEST_BYTES] for part in records.parts()), folder, BATCH)
         """Each digest once, ascending."""
 
-    def candidates(self, said: Rows, rows: int) -> Rows:
+    def candidates(self, of_hub: Rows, rows: int) -> Rows:
         """Return of each row the number of its candidate, or NOBODY.
 
         A row has one if all that was found for its keys is one and the same number, and not MANY.
 
         Args:
-            said: (m,) what the hub says of each digest: a number or MANY, or NOBODY if it does not have it.
+            of_hub: (m,) what the hub says of each digest: a number or MANY, or NOBODY if it does not have it.
             rows: how many there are.
         """
         least, most, first = np.full(rows, MANY), np.full(rows, NOBODY), 0
         for part in self._records.parts():
             starts, counts = _groups(part)
-            numbers = np.repeat(said[first : first + len(starts)], counts)
+            numbers = np.repeat(of_hub[first : first + len(starts)], counts)
             first += len(starts)
             is_there = numbers != NOBODY
             own = numbers_of(part)[is_there].astype(np.int64)

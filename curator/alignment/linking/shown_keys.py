@@ -16,8 +16,8 @@ from veiltab.common.core.derivation import derive
 from veiltab.common.oblivious import function
 from veiltab.common.oblivious.code import Bits
 from veiltab.common.storage.sorted_records import Bytes, Kept
+from veiltab.curator.alignment.joining.join_spoke import first_rows
 from veiltab.curator.alignment.joining.row_numbers import NOBODY, Numbers
-from veiltab.curator.alignment.joining.spoke_leg import first_rows
 from veiltab.curator.table.tokens import tokens
 
 DIGEST_BYTES = 32
@@ -53,7 +53,7 @@ class DigestedKeys:
 
     Args:
         keys: digests of 32 bytes.
-        key: h of the leg, which hub and spoke tossed.
+        key: h of the link, which hub and spoke tossed.
         count: how many it asks about; by default the keys alone.
     """
 
@@ -68,15 +68,15 @@ class DigestedKeys:
     def pieces(self) -> Iterator[Bits]:
         """Yield them, (rows, 64)."""
         for start in range(0, self._keys.count, BATCH):
-            yield leg_digests(self._keys.read(start), self._key)
+            yield link_digests(self._keys.read(start), self._key)
         for start in range(self._keys.count, self._count, BATCH):
             rows = min(BATCH, self._count - start)
             random = token_bytes(rows * function.DIGEST_BYTES)
             yield np.frombuffer(random, np.uint8).reshape(-1, function.DIGEST_BYTES)
 
 
-def leg_digests(keys: bytes, key: bytes) -> Bits:
-    """Return the digests d, (n, 64), under the key of a leg, of digests of 32 bytes that lie one after the other."""
+def link_digests(keys: bytes, key: bytes) -> Bits:
+    """Return the digests d, (n, 64), under the key of a link, of digests of 32 bytes that lie one after the other."""
     return function.digests((keys[at : at + DIGEST_BYTES] for at in range(0, len(keys), DIGEST_BYTES)), key)
 
 
@@ -101,19 +101,19 @@ def entries(values: Bytes, numbers: Numbers) -> Bytes:
     return made
 
 
-def numbers_in(shown: Bytes, values: Bytes) -> Numbers:
+def numbers_in(hub_entries: Bytes, values: Bytes) -> Numbers:
     """Return what a hub says of each key: a number or MANY, or NOBODY if it does not show it.
 
     Of a tag that stands twice the first entry counts. What is said of a key depends on no other one.
 
     Args:
-        shown: the hub's entries, (k, 16).
+        hub_entries: the hub's entries, (k, 16).
         values: F of each key, (m, 16).
     """
-    places = first_rows(values[:, :_TAG_BYTES], shown[:, :_TAG_BYTES])
-    found = np.flatnonzero(places != NOBODY)
-    words = np.zeros((len(found), 8), np.uint8)
-    words[:, :_NUMBER_BYTES] = values[found, _TAG_BYTES:] ^ shown[places[found], _TAG_BYTES:]
-    said = np.full(len(values), NOBODY)
-    said[found] = words.view("<i8").ravel()
-    return said
+    places = first_rows(values[:, :_TAG_BYTES], hub_entries[:, :_TAG_BYTES])
+    places_here = np.flatnonzero(places != NOBODY)
+    words = np.zeros((len(places_here), 8), np.uint8)
+    words[:, :_NUMBER_BYTES] = values[places_here, _TAG_BYTES:] ^ hub_entries[places[places_here], _TAG_BYTES:]
+    numbers = np.full(len(values), NOBODY)
+    numbers[places_here] = words.view("<i8").ravel()
+    return numbers

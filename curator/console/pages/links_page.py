@@ -13,7 +13,7 @@ from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.study.file import Study
 from veiltab.common.web.pages import Page, Visit
-from veiltab.curator.alignment.joining.legs import MOST_SESSIONS
+from veiltab.curator.alignment.joining.sessions import MOST_SESSIONS
 from veiltab.curator.console.state_reader import StateReader
 from veiltab.curator.linkage.linkage_text import ladder_picture, linkage_json, own_words, quality_lines
 from veiltab.curator.linkage.linkages import Linkages

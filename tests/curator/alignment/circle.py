@@ -19,7 +19,7 @@ from veiltab.curator.alignment.intersection import Lacking
 from veiltab.curator.alignment.joining.id_join import IdJoin
 from veiltab.curator.alignment.joining.join_exchange import JoinExchange
 from veiltab.curator.alignment.joining.join_messages import JoinKind, Message, message_from_proto
-from veiltab.curator.alignment.joining.legs import Legs
+from veiltab.curator.alignment.joining.sessions import Sessions
 from veiltab.curator.alignment.linking.link_join import LinkJoin
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.peers.calls import Peers
@@ -62,7 +62,7 @@ class Peer:
         self.stub = SimpleNamespace(GetSession=None, FetchJoin=None)
 
     async def ask(self, _: object, request: curator_peer_pb2.GetSessionRequest) -> curator_peer_pb2.GetSessionResponse:
-        said = self._asker.circle[self._name].exchange.legs.standing(request.alignment_id, self._asker.name)
+        said = self._asker.circle[self._name].exchange.sessions.standing(request.alignment_id, self._asker.name)
         return curator_peer_pb2.GetSessionResponse(
             part=said.part, size=said.size, order=said.order, finished=said.finished, failed=said.failed
         )
@@ -76,7 +76,7 @@ class Peer:
         check: Callable[[curator_peer_pb2.FetchJoinResponse], None],
     ) -> AsyncIterator[bytes]:
         peer, message = self._asker.circle[self._name], message_from_proto(request)
-        path = peer.exchange.legs.message_file(request.alignment_id, request.session, message, self._asker.name)
+        path = peer.exchange.sessions.message_file(request.alignment_id, request.session, message, self._asker.name)
         data = peer.tampering(message, path.read_bytes())
         check(curator_peer_pb2.FetchJoinResponse(total=len(data)))
         assert len(data) <= most
@@ -107,14 +107,14 @@ class Seat:
         aligned = self.alignment.table(self.alignment.result()[1])
         return [int(symbol) for symbol in aligned.column("length")]
 
-    def join(self, legs: Legs) -> IdJoin | LinkJoin:
-        return IdJoin(legs)
+    def join(self, sessions: Sessions) -> IdJoin | LinkJoin:
+        return IdJoin(sessions)
 
     def open(self) -> None:
         """Start it on its folder, as a process does."""
         (hub, *spokes), place = self.names, self.folder / "alignments"
         self.store, self.room = CuratorStore(self.folder / "curator.sqlite"), DiskReservations(self.folder)
-        legs = Legs(
+        sessions = Sessions(
             self.name,
             spokes if self.name == hub else [hub],
             is_hub=self.name == hub,
@@ -124,7 +124,7 @@ class Seat:
             most_rows=self.most_rows,
             maximum=10**9,
         )
-        self.exchange = JoinExchange(legs, self.join(legs), place, self.folder, self.lacking)
+        self.exchange = JoinExchange(sessions, self.join(sessions), place, self.folder, self.lacking)
         self.alignment = alignment_of(self, self.exchange)
 
     def close(self) -> None:
@@ -216,8 +216,8 @@ async def outcome(curator: Seat) -> None:
         await asyncio.sleep(0.01)
         with suppress(NotReadyError):
             curator.alignment.result()
-            name, legs = curator.alignment._current, curator.exchange.legs
-            own = [curator.store.joins.session(name, peer) for peer in legs.others]
+            name, sessions = curator.alignment._current, curator.exchange.sessions
+            own = [curator.store.joins.session(name, peer) for peer in sessions.others]
             if all(one is not None and one.finished for one in own):
                 return
 

@@ -16,9 +16,9 @@ from veiltab.common.errors import DeniedError, IntegrityError, NotReadyError
 from veiltab.common.oblivious.code import COLUMNS, Bits, encode
 from veiltab.common.oblivious.store import fill
 from veiltab.curator.alignment.intersection import alignment_id
-from veiltab.curator.alignment.joining import hub_leg, spoke_leg
+from veiltab.curator.alignment.joining import join_hub, join_spoke
 from veiltab.curator.alignment.joining.join_messages import JoinKind, Message, SessionFiles, Standing
-from veiltab.curator.alignment.joining.legs import Legs
+from veiltab.curator.alignment.joining.sessions import Sessions
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.records.join_sessions import JoinSession, JoinSessions
 
@@ -38,7 +38,7 @@ def two(folder: Path) -> Iterator[tuple[Curator, Curator]]:
 
 
 def session(curator: Curator) -> JoinSession:
-    (peer,) = curator.exchange.legs.others
+    (peer,) = curator.exchange.sessions.others
     own = curator.store.joins.session(name_of(curator), peer)
     assert own is not None
     return own
@@ -129,7 +129,9 @@ def test_columns_that_are_not_of_code_words_end_the_session(tmp_path: Path, chan
         assert events(alice)[-1] == "alignment failed"
         assert not [path for path in alice.folder.rglob("*") if own.name in str(path) and path.is_file()]
         with pytest.raises(NotReadyError):
-            alice.exchange.legs.message_file(alice.alignment._current, own.name, Message(kind=JoinKind.VALUES), "bob")
+            alice.exchange.sessions.message_file(
+                alice.alignment._current, own.name, Message(kind=JoinKind.VALUES), "bob"
+            )
         bob.tampering = lambda _message, data: data
         alice.close()
         alice.open()
@@ -145,7 +147,7 @@ def test_columns_that_are_cut_short_are_fetched_again(tmp_path: Path) -> None:
 
         def cut(data: bytes) -> bytes:
             with pytest.raises(NotReadyError, match="has not made this part of the join yet"):
-                alice.exchange.legs.message_file(name_of(alice), session(alice).name, CHALLENGE, "bob")
+                alice.exchange.sessions.message_file(name_of(alice), session(alice).name, CHALLENGE, "bob")
             assert recorded(alice, "challenge") in {b"", None}
             sent.append(data)
             return data[: -len(data) // 512] if len(sent) == 1 else data
@@ -177,8 +179,8 @@ def test_a_hub_that_lost_the_columns_takes_no_others(
             return later(data) if message.kind is JoinKind.COLUMNS and recorded(alice, "challenge") else data
 
         bob.tampering = sent
-        monkeypatch.setattr(hub_leg, "_write_rows", once(hub_leg._write_rows, Killed()))
-        monkeypatch.setattr(hub_leg, "holds", lambda *_: True)
+        monkeypatch.setattr(join_hub, "_write_rows", once(join_hub._write_rows, Killed()))
+        monkeypatch.setattr(join_hub, "holds", lambda *_: True)
         if later is bytes:
             align(alice, bob)
             check_joined(alice, bob)
@@ -198,7 +200,7 @@ def test_one_answer_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             return bytes(len(data)) if len(answers) == 1 else data
 
         bob.tampering = only(JoinKind.ANSWER, wrong_once)
-        monkeypatch.setattr(Legs, "fail", once(Legs.fail, Killed()))
+        monkeypatch.setattr(Sessions, "fail", once(Sessions.fail, Killed()))
         with pytest.raises(IntegrityError, match="sent columns that no honest spoke sends"):
             align(alice, bob)
         assert len(answers) == 1
@@ -215,12 +217,12 @@ def test_one_challenge_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
         def killed_without_the_message(*_: object) -> None:
             lose(bob, "from-challenge-0.bin")
-            monkeypatch.setattr(spoke_leg, "_sums", sums)
+            monkeypatch.setattr(join_spoke, "_sums", sums)
             raise Killed
 
-        sums = spoke_leg._sums
+        sums = join_spoke._sums
         alice.tampering = only(JoinKind.CHALLENGE, another_later)
-        monkeypatch.setattr(spoke_leg, "_sums", killed_without_the_message)
+        monkeypatch.setattr(join_spoke, "_sums", killed_without_the_message)
         align(alice, bob)
         check_joined(alice, bob)
         assert len(challenges) == 2
@@ -241,21 +243,21 @@ def test_another_store_than_the_recorded_one_sends_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Curator, str], None]
 ) -> None:
     with two(tmp_path) as (alice, bob):
-        write, begun = spoke_leg._write_columns, list[str]()
+        write, begun = join_spoke._write_columns, list[str]()
 
         def another(digests: Bits, *rest: Any) -> object:  # noqa: ANN401 - those of the function
-            monkeypatch.setattr(spoke_leg, "fill", fill)
+            monkeypatch.setattr(join_spoke, "fill", fill)
             return fill(digests ^ np.uint8(1), *rest)
 
         def written(path: Path, *rest: Any) -> None:  # noqa: ANN401 - as above
             begun.append(path.parent.name)
             if len(begun) == 1:
                 change(bob, "store-0.bin")
-                monkeypatch.setattr(spoke_leg, "fill", another if change is lose else fill)
+                monkeypatch.setattr(join_spoke, "fill", another if change is lose else fill)
                 raise Killed
             write(path, *rest)
 
-        monkeypatch.setattr(spoke_leg, "_write_columns", written)
+        monkeypatch.setattr(join_spoke, "_write_columns", written)
         align(alice, bob)
         check_joined(alice, bob)
         assert len({*begun}) == len(begun) == 2
@@ -269,9 +271,9 @@ def enter(alice: Curator, *, hub: str = "", version: str = "first", size: int = 
     """Let the hub enter the session of what a spoke says of itself, and of its own table."""
 
     peers = SimpleNamespace(versions={"bob": version})
-    legs = alice.exchange.legs
-    legs.begin(alignment_id({"alice": hub, "bob": version}), alice.table, len(HUB), bytes(16))
-    asyncio.run(legs.entered("bob", Standing(part=bytes([part]) * 16, size=size), cast("Peers", peers)))
+    sessions = alice.exchange.sessions
+    sessions.begin(alignment_id({"alice": hub, "bob": version}), alice.table, len(HUB), bytes(16))
+    asyncio.run(sessions.entered("bob", Standing(part=bytes([part]) * 16, size=size), cast("Peers", peers)))
 
 
 @pytest.mark.parametrize(
@@ -313,10 +315,10 @@ LISTS = {
 def test_one_person_changes_one_row_whatever_the_hub_shows(rows: list[str]) -> None:
     """Nobody's row depends on other people, and nobody who is named again has a second one."""
     chance, every = np.random.default_rng(3), sorted({*HUB, *SPOKE})
-    value = dict(zip(every, chance.integers(0, 256, (len(every), hub_leg.SHOWN_BYTES), np.uint8), strict=True))
+    value = dict(zip(every, chance.integers(0, 256, (len(every), join_hub.SHOWN_BYTES), np.uint8), strict=True))
 
     def column(people: Sequence[str]) -> dict[int, str]:
-        numbers = spoke_leg.first_rows(np.stack([value[name] for name in people]), np.stack([value[n] for n in rows]))
+        numbers = join_spoke.first_rows(np.stack([value[name] for name in people]), np.stack([value[n] for n in rows]))
         return {int(row): name for row, name in zip(numbers, people, strict=True) if row >= 0}
 
     people = [Z, Y, X, *SPOKE]
@@ -330,24 +332,24 @@ def test_a_hub_that_repeats_people_is_not_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A refusal would say that the spoke has a person; its own log says what the hub shows, whoever is there."""
-    write = hub_leg._write_values
+    write = join_hub._write_values
     shown = {number: LISTS["repeated"].index(name) for number, name in enumerate(LISTS["repeated"])}
 
     def repeated(path: Path, *rest: Any) -> None:  # noqa: ANN401 - those of the function
         made = path.with_suffix(".made")  # the spoke fetches what is there
         write(made, *rest)
-        rows = np.fromfile(made, np.uint8).reshape(-1, hub_leg.SHOWN_BYTES)
+        rows = np.fromfile(made, np.uint8).reshape(-1, join_hub.SHOWN_BYTES)
         made.write_bytes(rows[[shown[number] for number in range(len(rows))]].tobytes())
         made.rename(path)
 
-    monkeypatch.setattr(hub_leg, "_write_values", repeated)
+    monkeypatch.setattr(join_hub, "_write_values", repeated)
     for name, people in (("all", HUB), ("none", [f"stranger {number}" for number in range(len(HUB))])):
         caplog.clear()
         with circle(tmp_path / name, [HUB, people]) as (alice, bob):
             align(alice, bob)
             assert bob.store.alignments.matched() == (len({*LISTS["repeated"]}) if name == "all" else 0)
         (warned,) = [record for record in caplog.records if record.levelname == "WARNING"]
-        assert warned.name == spoke_leg.__name__
+        assert warned.name == join_spoke.__name__
         assert warned.getMessage() == "the hub shows people in several rows, of which the first counts: 2 more"
 
 
@@ -355,17 +357,17 @@ def test_a_hub_that_repeats_people_is_not_refused(
 
 
 POINTS = [
-    (hub_leg, "_write_rows"),
-    (hub_leg, "_write_values"),
-    (hub_leg.HubPass, "end"),
+    (join_hub, "_write_rows"),
+    (join_hub, "_write_values"),
+    (join_hub.HubPass, "end"),
     (JoinSessions, "finish"),
     (JoinSessions, "challenge"),
     (JoinSessions, "asked_digest"),
-    (spoke_leg, "answer"),
-    (spoke_leg, "_write"),
-    (spoke_leg, "_write_columns"),
-    (spoke_leg, "_sums"),
-    (spoke_leg, "first_rows"),
+    (join_spoke, "answer"),
+    (join_spoke, "_write"),
+    (join_spoke, "_write_columns"),
+    (join_spoke, "_sums"),
+    (join_spoke, "first_rows"),
     (SessionFiles, "make"),
 ]
 """Something of a session is durable before and after: choices, seeds, store, columns, challenge, answer, values."""
@@ -405,13 +407,13 @@ def test_a_session_outlives_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_hub_may_show_two_spokes_different_people_in_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody can see it: who reads results with the hub faces a group of as many people as there are spokes."""
-    write, shown = hub_leg._write_values, list[int]()
+    write, shown = join_hub._write_values, list[int]()
 
     def turned(path: Path, ids: Any, numbers: Any, value: Any) -> None:  # noqa: ANN401 - those of the function
         shown.append(len(numbers))
         write(path, ids, np.roll(numbers, len(shown) - 1), value)
 
-    monkeypatch.setattr(hub_leg, "_write_values", turned)
+    monkeypatch.setattr(join_hub, "_write_values", turned)
     with circle(tmp_path, [HUB, HUB, HUB]) as (alice, bob, carol):
         align(alice, bob, carol)
         assert sorted(bob.column) == sorted(carol.column) == sorted(alice.column) == sorted(map(symbol_of, HUB))

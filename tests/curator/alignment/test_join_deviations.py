@@ -71,9 +71,9 @@ def test_a_size_that_no_store_has_is_refused(tmp_path: Path, size: int) -> None:
 def test_a_hub_of_more_rows_than_the_study_allows_is_refused(tmp_path: Path) -> None:
     with two(tmp_path) as (_, bob):
         said = Standing(part=bytes(16), size=10**9 + 1)
-        bob.exchange.legs.begin("a" * 32, bob.table, SLOTS)
+        bob.exchange.sessions.begin("a" * 32, bob.table, SLOTS)
         with pytest.raises(InvalidInputError, match="curator alice: shows 1,000,000,001 rows; it may have 1,0"):
-            asyncio.run(bob.exchange.legs.entered("alice", said, bob.peers))
+            asyncio.run(bob.exchange.sessions.entered("alice", said, bob.peers))
 
 
 def test_a_refused_spoke_keeps_no_other_from_its_leg(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_hub_that_begins_sessions_without_end_gets_columns_of_other_secrets(tm
         def begin_another(data: bytes) -> bytes:
             sent.append(data)
             if len(sent) < 4:
-                alice.exchange.legs.renew(name_of(alice), "bob")
+                alice.exchange.sessions.renew(name_of(alice), "bob")
                 raise Killed
             return data
 

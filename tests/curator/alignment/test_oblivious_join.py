@@ -11,10 +11,10 @@ from veiltab.common.errors import DeniedError, InvalidInputError, NotReadyError
 from veiltab.common.oblivious.store import slots_for
 from veiltab.common.storage.disk import DiskReservations
 from veiltab.curator.alignment.disk_needs import alignment_bytes
-from veiltab.curator.alignment.joining.hub_leg import SHOWN_BYTES
+from veiltab.curator.alignment.joining.join_hub import SHOWN_BYTES
 from veiltab.curator.alignment.joining.join_messages import JoinKind, Message
+from veiltab.curator.alignment.joining.join_spoke import first_rows
 from veiltab.curator.alignment.joining.row_numbers import NOBODY, commitment_to, own_numbers
-from veiltab.curator.alignment.joining.spoke_leg import first_rows
 
 PEOPLE = [f"person {n}" + "x" * (n % 40) for n in range(400)]
 
@@ -88,14 +88,14 @@ def test_the_hub_lets_a_spoke_see_each_message_and_nobody_else(tmp_path: Path) -
         name = alice.alignment._current
         own = alice.store.joins.session(name, "bob")
         assert own is not None
-        legs = alice.exchange.legs
+        sessions = alice.exchange.sessions
         with pytest.raises(NotReadyError, match="not in this session"):
-            legs.message_file(name, own.name, Message(kind=JoinKind.VALUES), "carol")
+            sessions.message_file(name, own.name, Message(kind=JoinKind.VALUES), "carol")
         for path in (f"../{own.name}", ""):
             with pytest.raises(NotReadyError):
-                legs.message_file(name, path, Message(kind=JoinKind.VALUES), "bob")
+                sessions.message_file(name, path, Message(kind=JoinKind.VALUES), "bob")
         with pytest.raises(DeniedError, match="neither of the two"):
-            bob.exchange.legs.standing(name, "carol")
+            bob.exchange.sessions.standing(name, "carol")
         with pytest.raises(DeniedError, match="no tokens are shared"):
             alice.alignment.shared_tokens(name)
 

@@ -14,7 +14,7 @@ from veiltab.common.linkage.identity_rule import FieldKind, IdentityRule
 from veiltab.common.linkage.ladder import ladder_of
 from veiltab.common.linkage.row_keys import normal_rows, pass_keys
 from veiltab.curator.alignment.intersection import Lacking
-from veiltab.curator.alignment.joining.legs import Legs
+from veiltab.curator.alignment.joining.sessions import Sessions
 from veiltab.curator.alignment.linking.link_join import LinkJoin
 from veiltab.curator.linkage.linkage_report import LinkageReport
 from veiltab.curator.linkage.linkages import Linkages
@@ -103,7 +103,7 @@ def wanted_links(rule: IdentityRule, hub: Sequence[Person], spoke: Sequence[Pers
     return resolve(first_candidates(passes, len(spoke)))
 
 
-Join = Callable[[Seat, Legs], LinkJoin]
+Join = Callable[[Seat, Sessions], LinkJoin]
 
 
 class Curator(Seat):
@@ -118,13 +118,13 @@ class Curator(Seat):
         names: Sequence[str],
         folder: Path,
         rows: Sequence[Person],
-        join: Callable[[Seat, Legs], LinkJoin],
+        join: Callable[[Seat, Sessions], LinkJoin],
     ) -> None:
         self.rows, self._join = list(rows), join
         super().__init__(name, names, folder, table_of(self.rows, f"content of {name}"))
 
-    def join(self, legs: Legs) -> LinkJoin:
-        return self._join(self, legs)
+    def join(self, sessions: Sessions) -> LinkJoin:
+        return self._join(self, sessions)
 
     @property
     def linkages(self) -> Linkages:
@@ -145,9 +145,9 @@ def registers(
 ) -> Iterator[list[Curator]]:
     """Make curators with these tables; the first is called alice, and is the hub."""
 
-    def join(seat: Seat, legs: Legs) -> LinkJoin:
+    def join(seat: Seat, sessions: Sessions) -> LinkJoin:
         place = seat.folder / "alignments"
-        return LinkJoin(legs, place, seat.store, identity=rule, date_order="ymd", is_private=is_private)
+        return LinkJoin(sessions, place, seat.store, identity=rule, date_order="ymd", is_private=is_private)
 
     names = NAMES[: len(tables)]
     made = [Curator(name, names, folder / name, rows, join) for name, rows in zip(names, tables, strict=True)]

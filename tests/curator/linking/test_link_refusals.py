@@ -53,7 +53,7 @@ OF_HUB: dict[str, tuple[JoinKind, Change, str]] = {
 def test_a_hub_refuses(tmp_path: Path, what: str) -> None:
     kind, change, said = OF_SPOKE[what]
     with registers(tmp_path, [HUB, SPOKE], identity(), is_private=True) as (alice, bob):
-        alice.exchange.legs._most_rows = {}
+        alice.exchange.sessions._most_rows = {}
         bob.tampering = first_of(kind, change)
         with pytest.raises(VeiltabError, match=said) as refused:
             align(alice, bob)

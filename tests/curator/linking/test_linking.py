@@ -27,9 +27,9 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import default_ladder
 from veiltab.common.oblivious import store
 from veiltab.common.oblivious.extension import pass_name
-from veiltab.curator.alignment.joining import hub_leg, legs, spoke_leg
+from veiltab.curator.alignment.joining import join_hub, join_spoke, sessions
 from veiltab.curator.alignment.joining.join_messages import JoinKind, Message
-from veiltab.curator.alignment.linking import leg, link_join
+from veiltab.curator.alignment.linking import link_join, link_session
 from veiltab.curator.linkage.linkage_report import LinkageReport, PassCount
 from veiltab.curator.linkage.linkage_text import linkage_json, linkage_text, wrong_links_json
 from veiltab.researcher.linkage_errors.linkage_error import read_report
@@ -116,7 +116,7 @@ def test_a_researcher_reads_what_clerks_counted(tmp_path: Path) -> None:
 
 def test_some_pairs_stand_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hub and spoke compare the same rows, and estimates are those of all links, but for chance."""
-    monkeypatch.setattr(leg, "MOST_PAIRS", 60)
+    monkeypatch.setattr(link_session, "MOST_PAIRS", 60)
     with registers(tmp_path, [HUB, SPOKE], identity(), is_private=False) as (alice, bob):
         align(alice, bob)
         report = bob.report
@@ -183,7 +183,7 @@ def test_whoever_is_linked_the_hub_sees_the_same(
 
     Stores are small here, so that fewer keys would make a smaller one.
     """
-    for module in (store, hub_leg, legs):
+    for module in (store, join_hub, sessions):
         monkeypatch.setattr(module, "THIRD_STEP", 128)
     monkeypatch.setattr(store, "LEAST_THIRD", 128)
     seen = list[object]()
@@ -206,14 +206,14 @@ def test_whoever_is_linked_the_hub_sees_the_same(
 
 def test_each_pass_has_its_own_name_store_and_challenge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One store under the words, or the seeds, of another pass would show the hub how they differ."""
-    masks, write = list[bytes](), spoke_leg._write
+    masks, write = list[bytes](), join_spoke._write
 
     def noted(path: Path, data: Any) -> None:  # noqa: ANN401 - an array
         if path.name.startswith("store-"):
             masks.append(data[:128].tobytes())
         write(path, data)
 
-    monkeypatch.setattr(spoke_leg, "_write", noted)
+    monkeypatch.setattr(join_spoke, "_write", noted)
     with registers(tmp_path, [HUB, SPOKE], identity(), is_private=True) as (alice, bob):
         align(alice, bob)
         passes = len(identity().ladder) + 1

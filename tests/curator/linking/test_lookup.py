@@ -8,7 +8,7 @@ import pytest
 from veiltab.common.storage.sorted_records import Bytes, Kept, SortedRecords
 from veiltab.curator.alignment.joining.row_numbers import NOBODY
 from veiltab.curator.alignment.linking import shown_keys
-from veiltab.curator.alignment.linking.hub_work import hub_numbers
+from veiltab.curator.alignment.linking.link_hub import hub_numbers
 from veiltab.curator.alignment.linking.own_keys import SpokeKeys, numbered
 from veiltab.curator.alignment.linking.shown_keys import MANY, DigestedKeys, entries, numbers_in, token_values
 

@@ -11,7 +11,7 @@ from tests.curator.linking.registers import FIELDS, SHORT, Person, people, regis
 from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.ladder import FieldKind, default_ladder, ladder_of
 from veiltab.curator.alignment.joining.join_messages import JoinKind
-from veiltab.curator.alignment.linking.leg import COMPARED
+from veiltab.curator.alignment.linking.link_session import COMPARED
 from veiltab.curator.linkage.linkage_text import linkage_json, linkage_text
 
 COMMON, ALONE = people(60, 1), people(30, 2)

@@ -23,8 +23,8 @@ from tests.curator.linking.registers import (
 from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.ladder import default_ladder
 from veiltab.curator.alignment.joining.row_numbers import NOBODY
-from veiltab.curator.alignment.linking import leg, spoke_work
-from veiltab.curator.alignment.linking.spoke_work import SpokeWork
+from veiltab.curator.alignment.linking import link_session, link_spoke
+from veiltab.curator.alignment.linking.link_spoke import SpokeLinking
 from veiltab.curator.linkage.linkage_text import linkage_json, linkage_text, wrong_links_json
 from veiltab.play.registers.people import made_registers
 
@@ -89,13 +89,13 @@ def test_rows_with_moved_dates_count_and_change_no_link(tmp_path: Path, *, is_pr
 
 
 def test_whom_a_row_with_moved_dates_finds_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept, write = dict[str, Any](), spoke_work._write
+    kept, write = dict[str, Any](), link_spoke._write
 
     def noted(path: Path, made: Any) -> None:  # noqa: ANN401 - an array
         kept[path.name] = made
         write(path, made)
 
-    monkeypatch.setattr(spoke_work, "_write", noted)
+    monkeypatch.setattr(link_spoke, "_write", noted)
     with registers(tmp_path, [HUB, SPOKE], RULE, is_private=False) as (alice, bob):
         align(alice, bob)
         found = np.concatenate([made for name, made in kept.items() if name.startswith("found-")])
@@ -105,15 +105,15 @@ def test_whom_a_row_with_moved_dates_finds_is_not_kept(tmp_path: Path, monkeypat
 
 
 def test_rows_with_moved_dates_are_drawn_under_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leg, "MOST_PLACEBO_ROWS", 30)
+    monkeypatch.setattr(link_session, "MOST_PLACEBO_ROWS", 30)
     drawn = list[tuple[int, ...]]()
-    run = SpokeWork.run
+    run = SpokeLinking.run
 
-    async def noted(work: SpokeWork) -> Any:  # noqa: ANN401 - as it returns
+    async def noted(work: SpokeLinking) -> Any:  # noqa: ANN401 - as it returns
         drawn.append(tuple(np.flatnonzero(work._moved == 0).tolist()))
         return await run(work)
 
-    monkeypatch.setattr(SpokeWork, "run", noted)
+    monkeypatch.setattr(SpokeLinking, "run", noted)
     for number in range(2):
         with registers(tmp_path / str(number), [HUB, SPOKE], RULE, is_private=False) as (alice, bob):
             align(alice, bob)

@@ -12,7 +12,7 @@ from veiltab.curator.alignment.disk_needs import FOLDERS, ROW_BYTES
 from veiltab.curator.alignment.intersection import SymbolType
 from veiltab.curator.alignment.joining.join_disk import join_bytes
 from veiltab.curator.alignment.joining.join_messages import SessionFiles
-from veiltab.curator.alignment.joining.legs import Legs
+from veiltab.curator.alignment.joining.sessions import Sessions
 from veiltab.curator.alignment.linking.own_keys import RECORD_BYTES, OwnRows, compared
 from veiltab.curator.alignment.linking.shown_keys import ENTRY_BYTES
 from veiltab.curator.records.join_sessions import JoinSession
@@ -36,7 +36,7 @@ MOST_PLACEBO_ROWS = 20_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LinkLeg:
+class LinkSession:
     """What a hub or a spoke has at hand in one session.
 
     Args:
@@ -51,7 +51,7 @@ class LinkLeg:
     identity: IdentityRule
     table: Table
     own: OwnRows
-    legs: Legs
+    sessions: Sessions
     session: JoinSession
     files: SessionFiles
     key: bytes = field(repr=False)
@@ -68,12 +68,12 @@ class LinkLeg:
         """How many pairs are compared at most, which no link decides."""
         return min(self.rows, MOST_PAIRS)
 
-    def asked(self, step: Pass) -> int:
+    def key_count(self, step: Pass) -> int:
         """Return how many keys the spoke asks about in a pass, whoever is linked."""
         return (self.rows + self.placebo_rows) * most_variants(step, self.identity)
 
     @property
-    def asked_of_pairs(self) -> int:
+    def pair_key_count(self) -> int:
         """How many keys it asks about in the comparison."""
         return self.pairs * len(compared(self.identity))
 
@@ -86,7 +86,7 @@ class LinkLeg:
         return derive(self.session.secret, f"linkage {label}")
 
 
-def linkage_bytes(rows: int, types: Iterable[SymbolType], identity: IdentityRule, legs: int) -> int:
+def linkage_bytes(rows: int, types: Iterable[SymbolType], identity: IdentityRule, sessions: int) -> int:
     """Return what a linkage and the alignment after it write at most, if no other table is larger.
 
     The keys of a pass lie there up to three times: sorted, as they are asked about, and with their values; what is
@@ -95,10 +95,10 @@ def linkage_bytes(rows: int, types: Iterable[SymbolType], identity: IdentityRule
 
     Args:
         types: of the symbols of each attribute.
-        legs: sessions of this curator.
+        sessions: sessions of this curator.
     """
     keys = [most_variants(step, identity) for step in identity.ladder]
     row = TOKEN_LENGTH + ROW_BYTES + sum(type_.itemsize for type_ in types)
-    asked = rows + min(rows, MOST_PLACEBO_ROWS)
-    key_bytes = ENTRY_BYTES * sum(keys) * legs + (3 * RECORD_BYTES + DIGEST_BYTES) * max(keys)
-    return asked * key_bytes + join_bytes(asked * max(keys), legs) + 4 * rows * row + FOLDERS
+    key_count = rows + min(rows, MOST_PLACEBO_ROWS)
+    key_bytes = ENTRY_BYTES * sum(keys) * sessions + (3 * RECORD_BYTES + DIGEST_BYTES) * max(keys)
+    return key_count * key_bytes + join_bytes(key_count * max(keys), sessions) + 4 * rows * row + FOLDERS

@@ -14,11 +14,11 @@ from veiltab.common.oblivious.store import slots_for
 from veiltab.common.observe.progress import Stage
 from veiltab.common.storage.files import written_whole
 from veiltab.common.storage.sorted_records import Bytes, Kept, SortedRecords
-from veiltab.curator.alignment.joining.hub_leg import HubPass, hub_pass
+from veiltab.curator.alignment.joining.join_hub import HubPass, hub_pass
 from veiltab.curator.alignment.joining.join_messages import JoinKind
 from veiltab.curator.alignment.joining.row_numbers import Numbers, own_numbers
 from veiltab.curator.alignment.linking.agreement import HubLine, stated
-from veiltab.curator.alignment.linking.leg import COMPARED, MOST_SHOWN, PAD, LinkLeg
+from veiltab.curator.alignment.linking.link_session import COMPARED, MOST_SHOWN, PAD, LinkSession
 from veiltab.curator.alignment.linking.own_keys import (
     RECORD_BYTES,
     OwnRows,
@@ -33,7 +33,7 @@ from veiltab.curator.alignment.linking.shown_keys import (
     ENTRY_BYTES,
     MANY,
     entries,
-    leg_digests,
+    link_digests,
     token_values,
 )
 
@@ -74,7 +74,7 @@ def hub_numbers(key: bytes, complete: NDArray[np.bool_]) -> Numbers:
     return numbers
 
 
-async def show_keys(leg: LinkLeg, line: HubLine, numbers: Numbers) -> None:
+async def show_keys(link: LinkSession, line: HubLine, numbers: Numbers) -> None:
     """Show a spoke the hub's keys of each pass; each file is durable, so a hub that is killed goes on.
 
     Args:
@@ -84,58 +84,58 @@ async def show_keys(leg: LinkLeg, line: HubLine, numbers: Numbers) -> None:
         NotReadyError, UnavailableError: the spoke has not made what is needed; repeat it.
         IntegrityError: the spoke sent what no honest curator sends.
     """
-    await leg.files.make(JoinKind.AGREEMENT, line.text.encode)
-    for step in line.running(leg.identity):
-        await _show(leg, step.number, leg.asked(step), numbers, partial(_pass_keys, leg, step))
-    if compared(leg.identity):
+    await link.files.make(JoinKind.AGREEMENT, line.text.encode)
+    for step in line.running(link.identity):
+        await _show(link, step.number, link.key_count(step), numbers, partial(_pass_keys, link, step))
+    if compared(link.identity):
         # Row j of what is compared is the hub's row number j.
         rows = np.argsort(numbers)[: min(line.complete, MOST_SHOWN)]
-        await _show(leg, COMPARED, leg.asked_of_pairs, np.arange(8 * len(rows)), partial(_compared_keys, leg, rows))
+        await _show(link, COMPARED, link.pair_key_count, np.arange(8 * len(rows)), partial(_compared_keys, link, rows))
 
 
-def _pass_keys(leg: LinkLeg, step: Pass) -> Kept:
-    records = leg.own.records(step, np.arange(len(leg.own)), leg.files.alignment)
-    return hub_keys(records, leg.files.folder, has_many=bool(step.deletion))
+def _pass_keys(link: LinkSession, step: Pass) -> Kept:
+    records = link.own.records(step, np.arange(len(link.own)), link.files.alignment)
+    return hub_keys(records, link.files.folder, has_many=bool(step.deletion))
 
 
-def _compared_keys(leg: LinkLeg, rows: Numbers) -> Kept:
+def _compared_keys(link: LinkSession, rows: Numbers) -> Kept:
     """Return the keys of what the rows of the least numbers have."""
-    order, asked = np.argsort(rows), compared(leg.identity, at_hub=True)
-    records = leg.own.pair_records(rows[order], order, asked, leg.files.alignment)
-    return hub_keys(records, leg.files.folder, has_many=False)
+    order, fields = np.argsort(rows), compared(link.identity, at_hub=True)
+    records = link.own.pair_records(rows[order], order, fields, link.files.alignment)
+    return hub_keys(records, link.files.folder, has_many=False)
 
 
-async def _show(leg: LinkLeg, number: int, asked: int, numbers: Numbers, made: Callable[[], Kept]) -> None:
+async def _show(link: LinkSession, number: int, size: int, numbers: Numbers, made: Callable[[], Kept]) -> None:
     """Write the hub's keys of a pass for a spoke, which may ask about so many."""
-    if leg.files.path(JoinKind.TABLE, number).exists():
+    if link.files.path(JoinKind.TABLE, number).exists():
         return
-    if leg.is_private:
-        one = await hub_pass(leg.legs, leg.session, leg.files, slots_for(asked), number)
-        values = partial(_oblivious_values, one, leg.key)
-        await asyncio.to_thread(_write_keys, leg, number, numbers, made, values)
+    if link.is_private:
+        one = await hub_pass(link.sessions, link.session, link.files, slots_for(size), number)
+        values = partial(_oblivious_values, one, link.key)
+        await asyncio.to_thread(_write_keys, link, number, numbers, made, values)
         one.end()
     else:
-        values = partial(token_values, key=leg.key, number=number)
-        await asyncio.to_thread(_write_keys, leg, number, numbers, made, values)
+        values = partial(token_values, key=link.key, number=number)
+        await asyncio.to_thread(_write_keys, link, number, numbers, made, values)
 
 
 def _oblivious_values(one: HubPass, key: bytes, keys: bytes) -> Bytes:
-    return one.values(leg_digests(keys, key))
+    return one.values(link_digests(keys, key))
 
 
 def _write_keys(
-    leg: LinkLeg, number: int, numbers: Numbers, made: Callable[[], Kept], values: Callable[[bytes], Bytes]
+    link: LinkSession, number: int, numbers: Numbers, made: Callable[[], Kept], values: Callable[[bytes], Bytes]
 ) -> None:
     """Write the keys by their tags, which says nothing of rows, and random ones up to a multiple of PAD."""
-    keys, path = made(), leg.files.path(JoinKind.TABLE, number)
+    keys, path = made(), link.files.path(JoinKind.TABLE, number)
     records = SortedRecords(path.parent, ENTRY_BYTES)
-    with leg.files.stage.of(f"preparing {leg.named(number)} for {leg.files.other}", keys.count) as progress:
+    with link.files.stage.of(f"preparing {link.named(number)} for {link.files.other}", keys.count) as progress:
         for start in range(0, keys.count, BATCH):
             table = np.frombuffer(keys.read(start), np.uint8).reshape(-1, RECORD_BYTES)
             rows = numbers_of(table)
             is_one = rows < len(numbers)
-            said = np.where(is_one, numbers[np.where(is_one, rows, 0).astype(np.int64)], MANY)
-            records.add(entries(values(table[:, :DIGEST_BYTES].tobytes()), said))
+            row_numbers = np.where(is_one, numbers[np.where(is_one, rows, 0).astype(np.int64)], MANY)
+            records.add(entries(values(table[:, :DIGEST_BYTES].tobytes()), row_numbers))
             progress.advance(len(table))
     missing = -records.count % PAD or (0 if records.count else PAD)
     if missing:

@@ -44,7 +44,7 @@ _TIMES_OWN = 2
 """As many times the hub's rows as a spoke may have, if the study does not say."""
 
 
-class Legs:
+class Sessions:
     """One curator's sessions with the others.
 
     Args:
@@ -74,7 +74,7 @@ class Legs:
         self.others = tuple(others)
         self.is_hub = is_hub
         self._folder = folder
-        self._store, self.sessions = store, store.joins
+        self._store, self.records = store, store.joins
         self.room = room
         self._most_rows, self._maximum = most_rows, maximum
         # Of the alignment that is under way: its name, the size here, and what commits to the order of the hub's rows.
@@ -91,7 +91,7 @@ class Legs:
             NotReadyError: it is not begun here.
         """
         self._check_is_other(peer)
-        session, (begun, size, order) = self.sessions.session(alignment, peer), self._begun
+        session, (begun, size, order) = self.records.session(alignment, peer), self._begun
         if session is None or begun != alignment:
             raise NotReadyError("has not begun this alignment yet", where=f"curator {self.name}")
         return Standing(part=session.part, size=size, order=order, finished=session.finished, failed=session.failed)
@@ -104,7 +104,7 @@ class Legs:
             NotReadyError: the message is not made yet, or the session is over.
         """
         self._check_is_other(peer)
-        own = self.sessions.session(alignment, peer)
+        own = self.records.session(alignment, peer)
         if own is None or not session or own.name != session or own.has_failed:
             raise NotReadyError("is not in this session of a join", where=f"curator {self.name}")
         path = self.folder(alignment, session) / message.file_name
@@ -127,7 +127,7 @@ class Legs:
         """
         version = self._store.alignments.table_version(table.content_digest, secrets.token_hex(16))
         for peer in self.others:
-            self.sessions.begin(alignment, peer, version, secrets.token_bytes(PART_BYTES))
+            self.records.begin(alignment, peer, version, secrets.token_bytes(PART_BYTES))
         self._begun, self._content_digest = (alignment, size, order), table.content_digest
 
     async def standing_of(self, peer: str, peers: Peers) -> Standing:
@@ -155,7 +155,7 @@ class Legs:
                 refusal = error
         return standings, refusal
 
-    async def entered(self, peer: str, said: Standing, peers: Peers) -> tuple[JoinSession, SessionFiles]:
+    async def entered(self, peer: str, standing: Standing, peers: Peers) -> tuple[JoinSession, SessionFiles]:
         """Enter the session that both enter now, unless it is entered; return it and its files.
 
         Raises:
@@ -164,24 +164,24 @@ class Legs:
             DeniedError: the spoke began too many.
         """
         alignment, size, order = self._begun
-        self._check_size(peer, said.size, size)
+        self._check_size(peer, standing.size, size)
         own = self._own(alignment, peer)
         if own.has_failed:
             raise self._failure(peer)
-        if self.is_hub and not own.name and said.finished:  # the order of its rows was another one
+        if self.is_hub and not own.name and standing.finished:  # the order of its rows was another one
             self._store.alignments.forget_version(self._content_digest)
             raise NotReadyError("aligns its table anew, as its state is lost", where=f"curator {self.name}")
-        name = self._session_name(own, said, size, order)
-        if own.name and said.failed == own.name:
+        name = self._session_name(own, standing, size, order)
+        if own.name and standing.failed == own.name:
             raise IntegrityError(
                 "ended the join, because the check of what it was sent failed",
                 where=f"curator {peer}",
                 remedy="Find out what runs here; then a person there allows it to join again.",
             )
         if name != own.name:
-            begun = _begun_by(peer, said, peers)
+            begun = _begun_by(peer, standing, peers)
             self._check_may_begin(peer, begun)
-            self.sessions.enter(alignment, peer, name, secrets.token_bytes(_SECRET_BYTES), begun)
+            self.records.enter(alignment, peer, name, secrets.token_bytes(_SECRET_BYTES), begun)
             if own.name:
                 await asyncio.to_thread(shutil.rmtree, self.folder(alignment, own.name), ignore_errors=True)
             own = self._own(alignment, peer)
@@ -194,27 +194,27 @@ class Legs:
         """
         _, size, order = self._begun
         own = self._own(alignment, peer)
-        said = await self.standing_of(peer, peers)
-        if self._session_name(own, said, size, order) != own.finished:
+        standing = await self.standing_of(peer, peers)
+        if self._session_name(own, standing, size, order) != own.finished:
             return True
-        if said.finished == own.finished:
+        if standing.finished == own.finished:
             await asyncio.to_thread(shutil.rmtree, self.folder(alignment, own.name), ignore_errors=True)
         return False
 
     def renew(self, alignment: str, peer: str) -> None:
         """Draw another part, as what was made in the session is lost here: another one begins."""
-        self.sessions.renew(alignment, peer, secrets.token_bytes(PART_BYTES))
+        self.records.renew(alignment, peer, secrets.token_bytes(PART_BYTES))
 
     def finish(self, alignment: str, peer: str) -> None:
         """Erase the secret of a session that is finished here; at a spoke all that its people could be tested by."""
-        self.sessions.finish(alignment, peer)
+        self.records.finish(alignment, peer)
         if not self.is_hub:  # which has made all that it shows, so it asks for nothing more
             self._delete_files(alignment, peer)
         self.room.give_back(ROOM)
 
     def fail(self, alignment: str, peer: str) -> IntegrityError:
         """End a session for what a spoke sent, and return why this curator joins with it no more."""
-        self.sessions.fail(alignment, peer)
+        self.records.fail(alignment, peer)
         self._delete_files(alignment, peer)
         return self._failure(peer)
 
@@ -222,7 +222,7 @@ class Legs:
         shutil.rmtree(self.folder(alignment, self._own(alignment, peer).name), ignore_errors=True)
 
     def _own(self, alignment: str, peer: str) -> JoinSession:
-        session = self.sessions.session(alignment, peer)
+        session = self.records.session(alignment, peer)
         if session is None:
             raise NotReadyError("has not begun this alignment yet", where=f"curator {self.name}")
         return session
@@ -241,13 +241,13 @@ class Legs:
             stage=self.stage,
         )
 
-    def _session_name(self, own: JoinSession, said: Standing, size: int, order: bytes) -> str:
+    def _session_name(self, own: JoinSession, standing: Standing, size: int, order: bytes) -> str:
         """Return the name of the session of the parts and sizes of both, 64 hexadecimal digits."""
-        hub, spoke = (own.part, said.part) if self.is_hub else (said.part, own.part)
-        n, m = (size, said.size) if self.is_hub else (said.size, size)
+        hub, spoke = (own.part, standing.part) if self.is_hub else (standing.part, own.part)
+        n, m = (size, standing.size) if self.is_hub else (standing.size, size)
         counts = n.to_bytes(8, "big") + m.to_bytes(8, "big")
         text = b"veiltab join session" + self._begun[0].encode() + hub + spoke
-        return hashlib.sha256(text + (order or said.order) + counts).hexdigest()
+        return hashlib.sha256(text + (order or standing.order) + counts).hexdigest()
 
     def _check_is_other(self, peer: str) -> None:
         if peer not in self.others:
@@ -274,7 +274,7 @@ class Legs:
 
     def _check_may_begin(self, spoke: str, begun: bytes) -> None:
         """At the hub, refuse a session of a spoke that had too many."""
-        before, sessions = self.sessions.begun_by(spoke)
+        before, sessions = self.records.begun_by(spoke)
         if self.is_hub and begun != before and sessions >= MOST_SESSIONS:
             raise DeniedError(
                 f"had {MOST_SESSIONS} joins since a person here allowed more",
@@ -292,6 +292,6 @@ class Legs:
         )
 
 
-def _begun_by(peer: str, said: Standing, peers: Peers) -> bytes:
+def _begun_by(peer: str, standing: Standing, peers: Peers) -> bytes:
     """Return what a spoke may change by itself, digested: with a part of before it would guess anew uncounted."""
-    return hashlib.sha256(said.part + said.size.to_bytes(8, "big") + peers.versions[peer].encode()).digest()
+    return hashlib.sha256(standing.part + standing.size.to_bytes(8, "big") + peers.versions[peer].encode()).digest()

@@ -1,4 +1,4 @@
-"""The hub's side of one leg: it shows a value of each of its rows, and learns nothing."""
+"""The hub's side of one link: it shows a value of each of its rows, and learns nothing."""
 
 import asyncio
 from collections.abc import Callable
@@ -27,9 +27,9 @@ from veiltab.common.oblivious.store import THIRD_STEP
 from veiltab.common.storage.files import file_digest, written_whole
 from veiltab.common.storage.mapped import mapped_array
 from veiltab.curator.alignment.joining.join_messages import JoinKind, SessionFiles, Standing
-from veiltab.curator.alignment.joining.legs import Legs
 from veiltab.curator.alignment.joining.own_ids import DigestedIds
 from veiltab.curator.alignment.joining.row_numbers import Numbers
+from veiltab.curator.alignment.joining.sessions import Sessions
 from veiltab.curator.records.join_sessions import JoinSession
 
 SHOWN_BYTES = 10
@@ -63,7 +63,7 @@ class HubPass:
             path.unlink()
 
 
-async def hub_pass(legs: Legs, own: JoinSession, files: SessionFiles, most: int, number: int = 0) -> HubPass:
+async def hub_pass(sessions: Sessions, own: JoinSession, files: SessionFiles, most: int, number: int = 0) -> HubPass:
     """Take part in a pass until the hub can compute the function of it.
 
     Args:
@@ -85,12 +85,12 @@ async def hub_pass(legs: Legs, own: JoinSession, files: SessionFiles, most: int,
         JoinKind.COLUMNS, number, most=COLUMNS * (EXTRA_ROWS + most) // 8, check=_check_columns
     )
     digest = await asyncio.to_thread(file_digest, columns)
-    if legs.sessions.asked_digest(own.name, number, digest) != digest:
+    if sessions.records.asked_digest(own.name, number, digest) != digest:
         # Their file was lost here, and the spoke knows the challenge.
-        raise legs.fail(files.alignment, files.other)
+        raise sessions.fail(files.alignment, files.other)
     rows = columns.stat().st_size * 8 // COLUMNS
     # Fresh, and only now: the columns are durable.
-    challenge = legs.sessions.challenge(own.name, number, token_bytes(CHALLENGE_BYTES))
+    challenge = sessions.records.challenge(own.name, number, token_bytes(CHALLENGE_BYTES))
     await files.make(JoinKind.CHALLENGE, lambda: challenge, number)
     checked = await files.fetched_whole(JoinKind.ANSWER, number, size=CHECK_BYTES)
     made = HubPass(
@@ -103,7 +103,7 @@ async def hub_pass(legs: Legs, own: JoinSession, files: SessionFiles, most: int,
         seeds = pass_seeds(await asyncio.to_thread(choices.seeds, answer.read_bytes()), number)
         sums = await asyncio.to_thread(_write_rows, made.matrix, columns, rows, (seeds, made.choices), challenge)
     if not holds(sums, checked.read_bytes(), made.choices):
-        raise legs.fail(files.alignment, files.other)
+        raise sessions.fail(files.alignment, files.other)
     return made
 
 
@@ -114,19 +114,19 @@ def _check_columns(path: Path) -> None:
         raise IntegrityError("sent columns of a size that no store has")
 
 
-async def show_rows(  # noqa: PLR0913, PLR0917 - what a leg consists of
-    legs: Legs, own: JoinSession, files: SessionFiles, said: Standing, ids: DigestedIds, numbers: Numbers
+async def show_rows(  # noqa: PLR0913, PLR0917 - what a link consists of
+    sessions: Sessions, own: JoinSession, files: SessionFiles, standing: Standing, ids: DigestedIds, numbers: Numbers
 ) -> None:
     """Take part in a session until the values of the hub's rows are there for the spoke; see `hub_pass`.
 
     Args:
-        said: the spoke's part.
+        standing: the spoke's part.
         ids: of the hub's rows.
         numbers: of these rows.
     """
     if files.path(JoinKind.VALUES).exists():
         return
-    made = await hub_pass(legs, own, files, said.size)
+    made = await hub_pass(sessions, own, files, standing.size)
     with files.stage.of(f"computing values for {files.other}", len(numbers)) as progress:
 
         def value(digests: Bits) -> Bits:
@@ -151,10 +151,10 @@ def _write_rows(matrix: Path, columns: Path, rows: int, own: tuple[Bits, Bits], 
 
 def _write_values(path: Path, ids: DigestedIds, numbers: Numbers, value: Callable[[Bits], Bits]) -> None:
     """Write the values of all rows in the order of their numbers."""
-    shown = np.empty((len(numbers), SHOWN_BYTES), np.uint8)
+    made = np.empty((len(numbers), SHOWN_BYTES), np.uint8)
     start = 0
     for digests in ids.pieces():
-        shown[numbers[start : start + len(digests)]] = value(digests)[:, :SHOWN_BYTES]
+        made[numbers[start : start + len(digests)]] = value(digests)[:, :SHOWN_BYTES]
         start += len(digests)
     with written_whole(path) as file:
-        file.write(shown.data)
+        file.write(made.data)

@@ -1,4 +1,4 @@
-"""The spoke's side of one leg: it learns which rows of the hub are of its own people.
+"""The spoke's side of one link: it learns which rows of the hub are of its own people.
 
 After its answer to the challenge it says nothing. Whatever the hub shows, it fetches all of it, refuses none of it and
 finds no row twice: anything else that it did would say whether it has a person whom the hub guessed.
@@ -25,11 +25,11 @@ from veiltab.common.oblivious.linear_check import CHALLENGE_BYTES, WORD_COLUMNS,
 from veiltab.common.oblivious.store import fill, slots_for
 from veiltab.common.storage.files import written_whole
 from veiltab.common.storage.mapped import mapped_array
-from veiltab.curator.alignment.joining.hub_leg import SHOWN_BYTES
+from veiltab.curator.alignment.joining.join_hub import SHOWN_BYTES
 from veiltab.curator.alignment.joining.join_messages import JoinKind, SessionFiles, Standing
-from veiltab.curator.alignment.joining.legs import Legs
 from veiltab.curator.alignment.joining.own_ids import DigestedIds
 from veiltab.curator.alignment.joining.row_numbers import NOBODY, Numbers
+from veiltab.curator.alignment.joining.sessions import Sessions
 from veiltab.curator.records.join_sessions import JoinSession
 
 _log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class Digests(Protocol):
         """Yield the digests, (rows, 64)."""
 
 
-async def spoke_pass(legs: Legs, own: JoinSession, files: SessionFiles, ids: Digests, number: int = 0) -> None:
+async def spoke_pass(sessions: Sessions, own: JoinSession, files: SessionFiles, ids: Digests, number: int = 0) -> None:
     """Take part in a pass until the spoke has answered the hub's challenge; from then on it says nothing.
 
     Args:
@@ -78,23 +78,23 @@ async def spoke_pass(legs: Legs, own: JoinSession, files: SessionFiles, ids: Dig
         with files.stage.of("preparing what the hub is asked", None):
             words = CipherStream(derive(own.secret, f"words of pass {number}"))
             await asyncio.to_thread(_write_store, stored, ids, words)
-            _check_store(legs, files, stored, number)
+            _check_store(sessions, files, stored, number)
             await asyncio.to_thread(_write_columns, files.path(JoinKind.COLUMNS, number), stored, seeds)
     fetched = await files.fetched_whole(JoinKind.CHALLENGE, number, size=CHALLENGE_BYTES)
-    challenge = legs.sessions.challenge(own.name, number, fetched.read_bytes())
-    _check_store(legs, files, stored, number)
+    challenge = sessions.records.challenge(own.name, number, fetched.read_bytes())
+    _check_store(sessions, files, stored, number)
     await files.make(JoinKind.ANSWER, lambda: _sums(stored, seeds, challenge), number)
     stored.unlink()
 
 
-async def own_values(own: JoinSession, files: SessionFiles, ids: Digests, asked: int, number: int = 0) -> Bits:
+async def own_values(own: JoinSession, files: SessionFiles, ids: Digests, size: int, number: int = 0) -> Bits:
     """Return F of each id, (k, 16), that the spoke asked about in a pass.
 
     Args:
         ids: those whose values are wanted.
-        asked: how many it asked about in all.
+        size: how many it asked about in all.
     """
-    matrix, rows = files.folder / f"rows-{number}.bin", EXTRA_ROWS + slots_for(asked)
+    matrix, rows = files.folder / f"rows-{number}.bin", EXTRA_ROWS + slots_for(size)
     await asyncio.to_thread(_write_rows, matrix, _pass_seeds(files, number), rows)
     session = pass_name(bytes.fromhex(own.name), number)
     made = await asyncio.to_thread(_values, matrix, ids, session)
@@ -102,21 +102,23 @@ async def own_values(own: JoinSession, files: SessionFiles, ids: Digests, asked:
     return made
 
 
-async def find_rows(legs: Legs, own: JoinSession, files: SessionFiles, said: Standing, ids: DigestedIds) -> Numbers:
+async def find_rows(
+    sessions: Sessions, own: JoinSession, files: SessionFiles, standing: Standing, ids: DigestedIds
+) -> Numbers:
     """Take part in a session until the hub's row of each id is known; see `spoke_pass`.
 
     Args:
-        said: the hub's part.
+        standing: the hub's part.
         ids: of the spoke's rows.
 
     Returns:
         Of each id the number of the first row that names it, or NOBODY.
     """
-    await spoke_pass(legs, own, files, ids)
-    shown = await files.fetched_whole(JoinKind.VALUES, size=SHOWN_BYTES * said.size)
+    await spoke_pass(sessions, own, files, ids)
+    hub_values = await files.fetched_whole(JoinKind.VALUES, size=SHOWN_BYTES * standing.size)
     with files.stage.of("finding the hub's rows", len(ids)):
         computed = await own_values(own, files, ids, len(ids))
-        every = np.fromfile(shown, np.uint8).reshape(-1, SHOWN_BYTES)
+        every = np.fromfile(hub_values, np.uint8).reshape(-1, SHOWN_BYTES)
         return await asyncio.to_thread(first_rows, computed[:, :SHOWN_BYTES], every)
 
 
@@ -140,7 +142,7 @@ def _write_store(path: Path, ids: Digests, source: CipherStream) -> None:
         digests.unlink()
 
 
-def _check_store(legs: Legs, files: SessionFiles, stored: Path, number: int) -> None:
+def _check_store(sessions: Sessions, files: SessionFiles, stored: Path, number: int) -> None:
     """Record the digest of the store before anything of it leaves; refuse another one, or none.
 
     Raises:
@@ -148,8 +150,8 @@ def _check_store(legs: Legs, files: SessionFiles, stored: Path, number: int) -> 
     """
     data = stored.read_bytes() if stored.exists() else b""
     digest = hashlib.sha256(data).digest()
-    if not data or legs.sessions.asked_digest(files.session, number, digest) != digest:
-        raise LostStoreError("begins another session of the join, as files are lost", where=f"curator {legs.name}")
+    if not data or sessions.records.asked_digest(files.session, number, digest) != digest:
+        raise LostStoreError("begins another session of the join, as files are lost", where=f"curator {sessions.name}")
 
 
 def _write_columns(path: Path, stored: Path, seeds: Bits) -> None:
@@ -189,14 +191,14 @@ def _values(matrix: Path, ids: Digests, session: bytes) -> Bits:
     return made
 
 
-def first_rows(own: Bits, shown: Bits) -> Numbers:
-    """Return the first row of `shown` that equals each row of `own`, or NOBODY; no row depends on other rows of `own`.
+def first_rows(own: Bits, hub: Bits) -> Numbers:
+    """Return the first row of `hub` that equals each row of `own`, or NOBODY; no row depends on other rows of `own`.
 
     Args:
         own: (k, 10) values.
-        shown: (n, 10) values.
+        hub: (n, 10) values.
     """
-    mine, theirs = (np.ascontiguousarray(one).view(f"S{SHOWN_BYTES}").ravel() for one in (own, shown))
+    mine, theirs = (np.ascontiguousarray(one).view(f"S{SHOWN_BYTES}").ravel() for one in (own, hub))
     order = np.argsort(theirs, kind="stable")
     ordered = theirs[order]
     if repeated := np.count_nonzero(ordered[1:] == ordered[:-1]):  # by what the hub shows alone
