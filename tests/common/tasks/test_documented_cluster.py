@@ -27,12 +27,15 @@ from veiltab.play.local.processes import free_ports
 pytest.importorskip("distributed")
 yaml = pytest.importorskip("yaml")
 ROOT = Path(__file__).parents[3]
-SECTION = (ROOT / "docs/operations/cluster.md").read_text("utf-8").split("\n## A cluster\n")[1].split("\n## ")[0]
+OPERATIONS = ROOT / "docs/operations"
+MANIFEST = (OPERATIONS / "cluster.yaml").read_text("utf-8")
+SECTION = (OPERATIONS / "cluster.md").read_text("utf-8").split("\n## A cluster\n")[1] + (
+    OPERATIONS / "worker.sh"
+).read_text("utf-8")
 
 
 def deployments() -> dict[str, Any]:
-    (text,) = re.findall(r"```yaml\n(.*?)```", SECTION, re.DOTALL)
-    return {one["metadata"]["name"]: one for one in yaml.safe_load_all(text) if one["kind"] == "Deployment"}
+    return {one["metadata"]["name"]: one for one in yaml.safe_load_all(MANIFEST) if one["kind"] == "Deployment"}
 
 
 def container(role: str) -> dict[str, Any]:
