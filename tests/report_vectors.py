@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tests.common.collection.rounds import BAD_PAYLOADS, report_to_json, round_with
 from veiltab.common.collection.oracles import Oracle, oracle_for, oracle_of
@@ -51,11 +50,11 @@ class Recorded:
         self.given = b""
         self._stream, self._forced = CipherStream(number.to_bytes(32)), forced
 
-    def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
+    def fill(self, out: memoryview, *, label: int, chunk: int) -> None:
         self._stream.fill(out, label=label, chunk=chunk)
         forced = self._forced.get(label, b"")
-        out[: len(forced)] = np.frombuffer(forced, np.uint8)
-        self.given += out.tobytes()
+        out[: len(forced)] = forced
+        self.given += bytes(out)
 
 
 def word(units: int) -> bytes:
@@ -220,7 +219,7 @@ def uniform() -> Iterator[dict[str, Any]]:
 def hashed() -> Iterator[dict[str, Any]]:
     """Yield hash functions of local hashing."""
     for number, (size, g) in enumerate(((2, 2), (20, 4), (300, 21), (1000, 60), (600, 300), (100, 40_000))):
-        seed = bytes([number]) * 16
+        seed = bytes([number]) * 8
         yield {"seed": seed.hex(), "size": size, "g": g, "symbols": hashes([seed], size, g)[0].tolist()}
 
 

@@ -27,7 +27,7 @@ def drawn(pad):
 
 def secrets_of_one():
     out = np.empty(32, np.uint8)
-    SystemSource().fill(out, label=0, chunk=0)
+    SystemSource().fill(out.data, label=0, chunk=0)
     return [*drawn(Pad.CHACHA20), *drawn(Pad.OTP), new_token().hex(), out.tobytes().hex()]
 
 secrets_of_one()  # whatever keeps a state has one by now

@@ -86,7 +86,8 @@ class Stratum:
     @property
     def coin(self) -> int:
         """The rate in units of 2^-64, rounded down: a node reports if its 64-bit word is below."""
-        return int(Fraction(self.rate) * _COIN)
+        numerator, denominator = self.rate.as_integer_ratio()
+        return numerator * _COIN // denominator
 
     @property
     def probability(self) -> Fraction:

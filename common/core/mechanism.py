@@ -243,11 +243,11 @@ def replaced_rows(length: int, mechanism: GammaDiagonal, source: ByteSource, *, 
     if leading == 256:
         return np.ones(length, np.bool_)
     first = np.empty(length, np.uint8)
-    source.fill(first, label=_LEADING, chunk=chunk)
+    source.fill(first.data, label=_LEADING, chunk=chunk)
     replaced: NDArray[np.bool_] = first < np.uint8(leading)
     ties = np.flatnonzero(first == np.uint8(leading))
     rest = np.empty(ties.size, "<u8")
-    source.fill(rest.view(np.uint8), label=_TRAILING, chunk=chunk)
+    source.fill(rest.view(np.uint8).data, label=_TRAILING, chunk=chunk)
     replaced[ties] = rest >> np.uint64(8) < np.uint64(trailing)
     return replaced
 

@@ -3,9 +3,7 @@
 import os
 from typing import Protocol
 
-import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
-from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
 
@@ -15,15 +13,15 @@ KEY_BYTES = 32
 MAX_FILL = 2**21
 """Longest fill in bytes: 2^15 blocks of 64, so the 32-bit block counter neither wraps nor carries into the label."""
 
-_ZEROS = np.zeros(MAX_FILL, dtype=np.uint8)
-_ZEROS.setflags(write=False)
+ZEROS = memoryview(bytes(MAX_FILL))
+"""What a cipher encrypts to give its key stream."""
 
 
 class ByteSource(Protocol):
     """Uniform bytes, addressed by (label, chunk): their purpose, and the part of the table that they cover."""
 
-    def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
-        """Overwrite all of `out` (contiguous, at most MAX_FILL bytes) with uniform bytes."""
+    def fill(self, out: memoryview, *, label: int, chunk: int) -> None:
+        """Overwrite all of `out`, at most MAX_FILL bytes, with uniform ones."""
 
 
 class CipherStream:
@@ -50,24 +48,24 @@ class CipherStream:
         """Name the class and nothing secret."""
         return "CipherStream(key=<hidden>)"
 
-    def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
+    def fill(self, out: memoryview, *, label: int, chunk: int) -> None:
         """Overwrite `out` with the key stream of (label, chunk).
 
         Args:
-            out: contiguous uint8, at most MAX_FILL bytes.
+            out: at most MAX_FILL bytes.
             label: purpose, 0 <= label < 2^32.
             chunk: position, 0 <= chunk < 2^64.
 
         Raises:
             InvalidInputError: a label, chunk or length out of range.
         """
-        if out.size > MAX_FILL:
-            raise InvalidInputError(f"{out.size} bytes were asked for at once, more than {MAX_FILL}")
+        if len(out) > MAX_FILL:
+            raise InvalidInputError(f"{len(out)} bytes were asked for at once, more than {MAX_FILL}")
         if not (0 <= label < 2**32 and 0 <= chunk < 2**64):
             raise InvalidInputError(f"label {label} or chunk {chunk} is outside what a stream counts")
         nonce = bytes(4) + label.to_bytes(4, "little") + chunk.to_bytes(8, "little")
         cipher = Cipher(algorithms.ChaCha20(self._key, nonce), mode=None)
-        cipher.encryptor().update_into(_ZEROS[: out.size].data, out.data)
+        cipher.encryptor().update_into(ZEROS[: len(out)], out)
 
 
 class SystemSource:
@@ -75,9 +73,9 @@ class SystemSource:
 
     __slots__ = ()
 
-    def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:  # noqa: ARG002 - the protocol's names
+    def fill(self, out: memoryview, *, label: int, chunk: int) -> None:  # noqa: ARG002 - the protocol's names
         """Overwrite `out` with fresh bytes that nobody can repeat."""
-        out.data[:] = os.urandom(out.size)
+        out[:] = os.urandom(len(out))
 
 
 def check_key(key: bytes) -> bytes:

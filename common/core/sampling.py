@@ -215,7 +215,7 @@ def uniform_pieces(n: int, count: int, key: bytes) -> Iterator[NDArray[np.int64]
     have = chunk = 0
     while have < count:
         words = np.empty(min(_WORDS, count - have + 16), "<u8")
-        stream.fill(words.view(np.uint8), label=0, chunk=chunk)
+        stream.fill(words.view(np.uint8).data, label=0, chunk=chunk)
         numbers = words // np.uint64(width)
         kept = numbers[numbers < np.uint64(n)].astype(np.int64)[: count - have]
         yield kept

@@ -68,10 +68,11 @@ def _draw(
         return np.empty(0, np.intp)
     dtype, span = word_type(size)
     words: _Words = out if dtype == out.dtype else np.empty(out.size, dtype)
-    start = 0
+    drawn, start = words.view(np.uint8).data, 0
     for source, count in wanted:
-        source.fill(words[start : start + count].view(np.uint8), label=label, chunk=chunk)
-        start += count
+        end = start + count * dtype.itemsize
+        source.fill(drawn[start:end], label=label, chunk=chunk)
+        start = end
     np.floor_divide(words, dtype.type(span // size), out=words)
     if words is not out:
         np.copyto(out, words, casting="unsafe")

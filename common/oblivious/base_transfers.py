@@ -121,7 +121,7 @@ def check_choices(message: bytes) -> list[bytes]:
 
 def _drawn(source: ByteSource, label: int, size: int) -> NDArray[np.uint8]:
     drawn = np.empty(size, np.uint8)
-    source.fill(drawn, label=label, chunk=0)
+    source.fill(drawn.data, label=label, chunk=0)
     return drawn
 
 

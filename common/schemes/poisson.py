@@ -48,7 +48,7 @@ def poisson_size(n: int, expected: int, coin: bytes) -> int:
     stream, size = CipherStream(coin), 0
     for chunk, start in enumerate(range(0, n, _WORDS)):
         words = np.empty(min(_WORDS, n - start), "<u8")
-        stream.fill(words.view(np.uint8), label=0, chunk=chunk)
+        stream.fill(words.view(np.uint8).data, label=0, chunk=chunk)
         size += int(np.count_nonzero(words < threshold))
     if size == 0:
         raise InvalidInputError("the Poisson sample came out empty", where="sample size", remedy="Ask again.")

@@ -42,7 +42,7 @@ class Uniforms:
         """Return uniform 64-bit words, shape (count,)."""
         words = np.empty(count, "<u8")
         for start in range(0, count, _WORDS):
-            self._source.fill(words[start : start + _WORDS].view(np.uint8), label=0, chunk=self._chunk)
+            self._source.fill(words[start : start + _WORDS].view(np.uint8).data, label=0, chunk=self._chunk)
             self._chunk += 1
         return words
 

@@ -1,9 +1,7 @@
 from dataclasses import replace
 from decimal import Decimal
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tests.common.collection.rounds import EVERYBODY, NORTH, SOUTH, plain_round, round_with, study
 from veiltab.common.collection.oracles import ORACLE_NAMES
@@ -22,11 +20,11 @@ class Coin:
         self.word = word
         self.labels: list[int] = []
 
-    def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
+    def fill(self, out: memoryview, *, label: int, chunk: int) -> None:
         self.labels.append(label)
         if label == COIN:
-            assert out.size == 8
-            out[:] = np.frombuffer(self.word.to_bytes(8, "little"), np.uint8)
+            assert len(out) == 8
+            out[:] = self.word.to_bytes(8, "little")
         else:
             SystemSource().fill(out, label=label, chunk=chunk)
 

@@ -163,7 +163,7 @@ async function makeDecision(invitation: Invitation, category: number | null, sto
   check(category !== null, "There is no answer yet that could be repeated.", "Give the category of the value.");
   if (round.state !== "open") throw new Refusal("ROUND_CLOSED", "The round is closed.", "It takes no more reports.");
   await charge(round, invitation, store);
-  const payload = await decide(round, invitation.stratum, category, means.bytes ?? systemBytes);
+  const payload = decide(round, invitation.stratum, category, means.bytes ?? systemBytes);
   const mark = hexOf(systemBytes(16));
   return payload === null
     ? { state: "silent" }

@@ -1,8 +1,10 @@
-/** The public hash functions of local hashing: ChaCha20 (RFC 8439) under a key that is made of the seed. */
+/** The public hash functions of local hashing: ChaCha20 (RFC 8439) under one key for all, with the seed in its nonce. */
 
 import { drawSymbols } from "./draws.js";
 
 const SIGMA = [0x61707865, 0x3320646e, 0x79622d32, 0x6b206574];
+/** The ASCII text "veiltab olh" as words, lowest byte first; zeros follow. */
+const KEY = [0x6c696576, 0x20626174, 0x00686c6f];
 const TURN = 2 ** 24;
 const ROUNDS = [
   [0, 4, 8, 12],
@@ -18,27 +20,22 @@ const ROUNDS = [
 /**
  * Return the hash of the values 0..size-1: symbols 0..g-1.
  *
- * @param seed - 16 bytes
+ * @param seed - 8 bytes
  * @param size - number of values
  * @param g - number of symbols
  */
-export async function hashesOf(seed: Uint8Array, size: number, g: number): Promise<number[]> {
-  const prefix = new TextEncoder().encode("veiltab olh");
-  const message = new Uint8Array(prefix.length + seed.length);
-  message.set(prefix);
-  message.set(seed, prefix.length);
-  const key = new DataView(await crypto.subtle.digest("SHA-256", message));
-  return drawSymbols(g, size, (count, turn = 0) => keyStream(key, turn * TURN, count));
+export function hashesOf(seed: Uint8Array, size: number, g: number): number[] {
+  const words = new DataView(seed.buffer, seed.byteOffset, seed.byteLength);
+  return drawSymbols(g, size, (count, turn = 0) => keyStream(words, turn * TURN, count));
 }
 
-/** Return the first bytes of ChaCha20(key, counter from 0, nonce = label | 0 | 0), words lowest byte first. */
-function keyStream(key: DataView, label: number, count: number): Uint8Array {
+/** Return the first bytes of ChaCha20(KEY, counter from 0, nonce = label | seed), words lowest byte first. */
+function keyStream(seed: DataView, label: number, count: number): Uint8Array {
   const out = new Uint8Array(Math.ceil(count / 64) * 64);
   const view = new DataView(out.buffer);
   const state = new Uint32Array(16);
-  state.set(SIGMA);
-  for (let place = 0; place < 8; place += 1) state[4 + place] = key.getUint32(4 * place, true);
-  state[13] = label;
+  state.set([...SIGMA, ...KEY]);
+  state.set([label, seed.getUint32(0, true), seed.getUint32(4, true)], 13);
   for (let block = 0; 64 * block < count; block += 1) {
     state[12] = block;
     const mixed = mix(Uint32Array.from(state));

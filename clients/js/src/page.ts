@@ -85,7 +85,7 @@ function promises(round: Round, stratum: string): string[] {
   ];
 }
 
-async function explain(question: Question, round: Round | null, body: string | null, chosen: number | null): Promise<void> {
+function explain(question: Question, round: Round | null, body: string | null, chosen: number | null): void {
   const yours = chosen === null ? "" : `You chose “${question.categories[chosen] ?? ""}”. `;
   if (body === null) {
     show("sent");
@@ -93,7 +93,7 @@ async function explain(question: Question, round: Round | null, body: string | n
     element("message").hidden = true;
     return;
   }
-  const support = round === null ? null : await supportOf(round, body);
+  const support = round === null ? null : supportOf(round, body);
   const names = support?.map((place) => `“${question.categories[place] ?? ""}”`).join(", ");
   const words = names === undefined ? "" : `The message speaks for ${names === "" ? "no answer" : names}.`;
   show("sent");
@@ -140,7 +140,7 @@ async function run(): Promise<void> {
     form.hidden = true;
     show("state", "Your message is kept on this device, and on its way.");
     const place = Number(chosen);
-    const onKept = (body: string | null): Promise<void> => explain(question, round, body, place);
+    const onKept = (body: string | null): void => explain(question, round, body, place);
     answerRound(invitation, place, store, { round, onKept }).then(conclude, complain);
   });
 }

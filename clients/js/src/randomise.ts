@@ -13,7 +13,7 @@ export type Payload =
   | { readonly seed: string; readonly symbol: string }
   | { readonly subset: string };
 
-const SEED_BYTES = 16;
+const SEED_BYTES = 8;
 const SYMBOL_DIGITS = 8;
 
 /**
@@ -27,15 +27,15 @@ const SYMBOL_DIGITS = 8;
  * @param bytes - the operating system's, except in tests
  * @returns the payload, or null if the node says nothing
  */
-export async function decide(round: Round, stratum: string, category: number, bytes: Bytes): Promise<Payload | null> {
+export function decide(round: Round, stratum: string, category: number, bytes: Bytes): Payload | null {
   const isCategory = Number.isInteger(category) && category >= 0 && category < round.size;
   check(isCategory, `The category is not a whole number from 0 to ${round.size - 1}.`, "Give the place of the value.");
   const reports = drawEvent(unitsOf(stratumOf(round, stratum).rate), bytes);
-  const payload = await randomise(round, category, bytes);
+  const payload = randomise(round, category, bytes);
   return reports ? payload : null;
 }
 
-async function randomise(round: Round, value: number, bytes: Bytes): Promise<Payload> {
+function randomise(round: Round, value: number, bytes: Bytes): Payload {
   const { oracle, size } = round;
   switch (oracle.name) {
     case "krr":
@@ -47,7 +47,7 @@ async function randomise(round: Round, value: number, bytes: Bytes): Promise<Pay
     }
     case "olh": {
       const seed = bytes(SEED_BYTES).slice();
-      const hashes = await hashesOf(seed, size, oracle.g);
+      const hashes = hashesOf(seed, size, oracle.g);
       const symbol = respond(hashes[value] ?? 0, oracle.g, oracle.replacement, bytes);
       return { seed: hexOf(seed), symbol: digits(symbol) };
     }
@@ -89,7 +89,7 @@ export function encode(token: string, stratum: string, payload: Payload): string
  * @param body - the message
  * @throws Refusal - no node of the round could have sent it
  */
-export async function supportOf(round: Round, body: string): Promise<number[]> {
+export function supportOf(round: Round, body: string): number[] {
   const message = fields(parse(body), ["token", "stratum", "report"], "The report");
   const { token, stratum, report } = message;
   check(typeof token === "string" && /^[0-9a-f]{32}$/.test(token), "The token is not 32 hexadecimal digits.");
@@ -110,7 +110,7 @@ export async function supportOf(round: Round, body: string): Promise<number[]> {
       const facts = fields(report, ["seed", "symbol"], "The report");
       const seed = bytesOf(facts["seed"], SEED_BYTES);
       const symbol = symbolOf(facts["symbol"], oracle.g);
-      const hashes = await hashesOf(seed, size, oracle.g);
+      const hashes = hashesOf(seed, size, oracle.g);
       return places.filter((place) => hashes[place] === symbol);
     }
     case "ss": {

@@ -111,11 +111,11 @@ function manyBytes() {
 }
 
 /** Draw many reports of category 1, and count them by what they say. */
-async function counted(round, draws, key) {
+function counted(round, draws, key) {
   const bytes = manyBytes();
   const counts = new Map();
   for (let number = 0; number < draws; number += 1) {
-    const payload = await decide(round, "everyone", 1, bytes);
+    const payload = decide(round, "everyone", 1, bytes);
     const cell = payload === null ? "silent" : key(payload);
     counts.set(cell, (counts.get(cell) ?? 0) + 1);
   }
@@ -124,14 +124,14 @@ async function counted(round, draws, key) {
 
 const hex = (bytes) => bytes.map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
-test("krr has its law, and the coin its rate", async () => {
-  const counts = await counted(roundOf("krr", 5, { replacement: share(0.4) }, "0.6"), DRAWS, ({ category }) => category);
+test("krr has its law, and the coin its rate", () => {
+  const counts = counted(roundOf("krr", 5, { replacement: share(0.4) }, "0.6"), DRAWS, ({ category }) => category);
   const law = [0, 1, 2, 3, 4].map((symbol) => [hex([0, 0, 0, symbol]), 0.6 * (symbol === 1 ? 0.68 : 0.08)]);
   assertLaw(counts, new Map([...law, ["silent", 0.4]]));
 });
 
-test("oue has its law", async () => {
-  const counts = await counted(roundOf("oue", 3, { q64: share(0.2) }), DRAWS, ({ bits }) => bits);
+test("oue has its law", () => {
+  const counts = counted(roundOf("oue", 3, { q64: share(0.2) }), DRAWS, ({ bits }) => bits);
   const law = new Map();
   for (let pattern = 0; pattern < 8; pattern += 1) {
     law.set(hex([pattern]), [0, 2].reduce((product, place) => product * ((pattern >> place) & 1 ? 0.2 : 0.8), 0.5));
@@ -139,8 +139,8 @@ test("oue has its law", async () => {
   assertLaw(counts, law);
 });
 
-test("ss has its law", async () => {
-  const counts = await counted(roundOf("ss", 5, { w: "2", p64: share(0.7) }), DRAWS, ({ subset }) => subset);
+test("ss has its law", () => {
+  const counts = counted(roundOf("ss", 5, { w: "2", p64: share(0.7) }), DRAWS, ({ subset }) => subset);
   const law = new Map();
   for (let a = 0; a < 5; a += 1) {
     for (let b = a + 1; b < 5; b += 1) law.set(hex([a, b]), [a, b].includes(1) ? 0.7 / 4 : 0.3 / 6);
@@ -148,13 +148,13 @@ test("ss has its law", async () => {
   assertLaw(counts, law);
 });
 
-test("olh has its law: its response is that of krr, its hashes are uniform", async () => {
+test("olh has its law: its response is that of krr, its hashes are uniform", () => {
   const round = roundOf("olh", 2, { g: "3", replacement: share(0.3) });
   const bytes = manyBytes();
   const counts = new Map();
   for (let number = 0; number < DRAWS / 50; number += 1) {
-    const payload = await decide(round, "everyone", 1, bytes);
-    const cell = String(await supportOf(round, encode("0".repeat(32), "everyone", payload)));
+    const payload = decide(round, "everyone", 1, bytes);
+    const cell = String(supportOf(round, encode("0".repeat(32), "everyone", payload)));
     counts.set(cell, (counts.get(cell) ?? 0) + 1);
   }
   const own = 0.7 + 0.1;

@@ -27,7 +27,7 @@ def draw_events(count: int, units: int, source: ByteSource, *, label: int) -> ND
         (count,) whether each happened.
     """
     words = np.empty(count, "<u8")
-    source.fill(words.view(np.uint8), label=label, chunk=0)
+    source.fill(words.view(np.uint8).data, label=label, chunk=0)
     return np.less(words, np.uint64(units))
 
 
@@ -43,9 +43,9 @@ def draw_symbol(size: int, source: ByteSource, *, label: int) -> int:
 
 def draw_word(size: int, source: ByteSource, *, label: int) -> int:
     """Draw one uniform word of `size` bytes."""
-    word = np.empty(size, np.uint8)
-    source.fill(word, label=label, chunk=0)
-    return int.from_bytes(word.tobytes(), "little")
+    word = bytearray(size)
+    source.fill(memoryview(word), label=label, chunk=0)
+    return int.from_bytes(word, "little")
 
 
 def draw_distinct(size: int, count: int, source: ByteSource, *, label: int) -> NDArray[np.int64]:

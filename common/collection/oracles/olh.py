@@ -1,6 +1,5 @@
 """Optimised local hashing: hash the value to few symbols with a fresh public function, then randomise the symbol."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -8,6 +7,7 @@ from math import isqrt
 from typing import ClassVar, Self, cast
 
 import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms
 from numpy.typing import NDArray
 
 from veiltab.common.collection.oracles.draws import draw_word
@@ -16,12 +16,14 @@ from veiltab.common.collection.oracles.oracle import BYTE_ROWS, Oracle, check_un
 from veiltab.common.collection.oracles.reports import Hashed, Report
 from veiltab.common.core.domain import MAX_CATEGORIES, Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.core.randomness import ByteSource, CipherStream
+from veiltab.common.core.randomness import KEY_BYTES, ZEROS, ByteSource
 from veiltab.common.core.symbols import CHUNK, fill_parts
 from veiltab.common.errors import InvalidInputError
 
-SEED_BYTES = 16
-"""Length of the seed of a hash function, in bytes: long enough that no two nodes draw the same one."""
+SEED_BYTES = 8
+"""Length of the seed of a hash function, in bytes: two of a million nodes draw the same one with probability 3e-8."""
+
+_KEY = b"veiltab olh".ljust(KEY_BYTES, b"\0")
 
 # Labels of the source; the noise of the response takes label 1.
 _RESPONSE, _SEED = 0, 3
@@ -34,7 +36,7 @@ class OptimisedLocalHashing(Oracle):
     p = 1 - r + r/g,    q = 1/g,    epsilon = ln(1 + g (1 - r)/r),    r = replacement / 2^64
 
     Each report draws a fresh hash, which is public: privacy rests on the response alone, whatever the hash. That
-    q = 1/g exactly takes uniform, independent hashes of all values; ChaCha20 under the seed stands for them.
+    q = 1/g exactly takes uniform, independent hashes of all values; ChaCha20 with the seed stands for them.
 
     Args:
         size: number of values d, 2 to 65536.
@@ -118,14 +120,24 @@ class OptimisedLocalHashing(Oracle):
 
 
 def hashes(seeds: Sequence[bytes], size: int, g: int) -> Symbols:
-    """Return the hashes of the values 0..size-1 under each seed, shape (seeds, size).
-
-    They are uniform symbols 0..g-1 under the key SHA-256("veiltab olh" | seed).
-    """
+    """Return the hashes of the values 0..size-1 under each seed, shape (seeds, size): uniform symbols 0..g-1."""
     out: Symbols = np.empty((len(seeds), size), symbol_dtype(g))
-    streams = [CipherStream(hashlib.sha256(b"veiltab olh" + seed).digest()) for seed in seeds]
-    fill_parts(out.reshape(-1), g, streams, label=0, chunk=0)
+    cipher = Cipher(algorithms.ChaCha20(_KEY, bytes(16)), mode=None).encryptor()
+    fill_parts(out.reshape(-1), g, [_SeedStream(cipher, seed) for seed in seeds], label=0, chunk=0)
     return out
+
+
+class _SeedStream:
+    """ChaCha20 key stream with the nonce label | seed under a public key; all seeds share what the key prepares."""
+
+    __slots__ = ("_cipher", "_seed")
+
+    def __init__(self, cipher: CipherContext, seed: bytes) -> None:
+        self._cipher, self._seed = cipher, seed
+
+    def fill(self, out: memoryview, *, label: int, chunk: int) -> None:  # noqa: ARG002 - the protocol's names
+        self._cipher.reset_nonce(bytes(4) + label.to_bytes(4, "little") + self._seed)
+        self._cipher.update_into(ZEROS[: len(out)], out)
 
 
 def best_g(size: int, gamma: Fraction) -> int:

@@ -126,6 +126,6 @@ def rounded(positions: NDArray[np.unsignedinteger], size: int, source: ByteSourc
     for chunk, rows in enumerate(row_slices(len(positions))):
         here = positions[rows]
         coins = np.empty(len(here), "<u2")
-        source.fill(coins.view(np.uint8), label=_LABEL, chunk=chunk)
+        source.fill(coins.view(np.uint8).data, label=_LABEL, chunk=chunk)
         symbols: Symbols = (here // PARTS + (coins < here % PARTS)).astype(symbol_dtype(size))  # type: ignore[assignment]
         yield symbols

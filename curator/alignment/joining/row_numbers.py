@@ -27,7 +27,7 @@ def own_numbers(key: bytes, rows: int) -> Numbers:
     """Return the numbers of the hub's rows, a permutation of 0 to rows - 1 that nobody else chooses or knows."""
     words = np.empty(8 * rows, np.uint8)
     for chunk, start in enumerate(range(0, len(words), MAX_FILL)):
-        CipherStream(key).fill(words[start : start + MAX_FILL], label=0, chunk=chunk)
+        CipherStream(key).fill(words[start : start + MAX_FILL].data, label=0, chunk=chunk)
     return np.argsort(words.view("<u8"), kind="stable").astype(np.int64, copy=False)
 
 

@@ -119,10 +119,10 @@ BAD_PAYLOADS: dict[str, dict[str, Report]] = {
         "a bit beyond the values": Bits(bits=bytes([0, 0, 1 << 4])),
     },
     "olh": {
-        "a short seed": Hashed(seed=bytes(15), symbol=0),
-        "a long seed": Hashed(seed=bytes(17), symbol=0),
+        "a short seed": Hashed(seed=bytes(7), symbol=0),
+        "a long seed": Hashed(seed=bytes(9), symbol=0),
         "no seed": Hashed(seed=b"", symbol=0),
-        "a symbol too large": Hashed(seed=bytes(16), symbol=4),
+        "a symbol too large": Hashed(seed=bytes(8), symbol=4),
     },
     "ss": {
         "too few": Subset(values=bytes([1, 2, 3, 4])),
@@ -138,7 +138,7 @@ BAD_PAYLOADS: dict[str, dict[str, Report]] = {
 GOOD_PAYLOADS: dict[str, Report] = {
     "krr": Category(symbol=7),
     "oue": Bits(bits=bytes([0x81, 0, 1])),
-    "olh": Hashed(seed=bytes(16), symbol=1),
+    "olh": Hashed(seed=bytes(8), symbol=1),
     "ss": Subset(values=bytes([0, 1, 2, 3, 19])),
 }
 """Oracle -> a report that a node could have sent."""

@@ -91,7 +91,7 @@ def test_ranking(size: int, epsilon: Decimal, rate: float) -> None:
     ("size", "among", "reason"),
     [
         (3, ORACLE_NAMES, "krr is the simplest that sends least, 1 byte a report, among krr, ss, {tied}."),
-        (65536, ORACLE_NAMES, "olh sends least, 17 bytes a report, among olh, oue, ss, {tied}."),
+        (65536, ORACLE_NAMES, "olh sends least, 9 bytes a report, among olh, oue, ss, {tied}."),
         (10, ORACLE_NAMES, "ss has the least variance, 0.77 of that of the next best, oue."),
         (10, ("oue",), "oue is the only oracle considered."),
     ],

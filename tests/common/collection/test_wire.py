@@ -118,7 +118,7 @@ def edges(oracle: Oracle) -> list[Report]:
         return [Bits(bits=bytes(length)), Bits(bits=full)]
     if oracle.name == "olh":
         last = oracle.parameters["g"] - 1
-        return [Hashed(seed=seed * 16, symbol=symbol) for seed in (b"\0", b"\xff") for symbol in (0, 1, last)]
+        return [Hashed(seed=seed * 8, symbol=symbol) for seed in (b"\0", b"\xff") for symbol in (0, 1, last)]
     values = [np.arange(oracle.parameters["w"]), np.arange(oracle.size - oracle.parameters["w"], oracle.size)]
     width = "u1" if oracle.size <= 256 else "<u2"
     return [Subset(values=some.astype(width).tobytes()) for some in values]

@@ -18,9 +18,9 @@ class Scripted:
     def __init__(self, scripts: Mapping[int, NDArray[np.uint8]]) -> None:
         self.scripts = scripts
 
-    def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
+    def fill(self, out: memoryview, *, label: int, chunk: int) -> None:
         assert chunk == 0
-        out[:] = np.resize(self.scripts[label], out.size)
+        out[:] = np.resize(self.scripts[label], len(out)).tobytes()
 
 
 class Spy:
@@ -31,8 +31,8 @@ class Spy:
         self.places: list[tuple[int, int]] = []
         self.fills: list[bytes] = []
 
-    def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
+    def fill(self, out: memoryview, *, label: int, chunk: int) -> None:
         self.source.fill(out, label=label, chunk=chunk)
-        if out.size:
+        if len(out):
             self.places.append((label, chunk))
-            self.fills.append(out.tobytes())
+            self.fills.append(bytes(out))

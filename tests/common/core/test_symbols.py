@@ -19,9 +19,9 @@ KEY = bytes(range(32))
 class Stuck:
     """A source of ones only, which every size that is no power of two rejects."""
 
-    def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
+    def fill(self, out: memoryview, *, label: int, chunk: int) -> None:
         del label, chunk
-        out[:] = 255
+        out[:] = b"\xff" * len(out)
 
 
 def uniform(length: int, size: int, source: ByteSource, *, label: int = 0, chunk: int = 0) -> Symbols:

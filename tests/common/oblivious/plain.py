@@ -23,7 +23,7 @@ def stream(number: int) -> CipherStream:
 
 def uniform(*shape: int, seed: int = 0) -> Bits:
     made = np.empty(shape, np.uint8)
-    stream(seed).fill(made, label=99, chunk=0)
+    stream(seed).fill(made.reshape(-1).data, label=99, chunk=0)
     return made
 
 

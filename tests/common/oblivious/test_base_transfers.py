@@ -93,7 +93,7 @@ def test_a_hub_that_makes_a_product_the_identity_is_answered_like_any_other() ->
 
 def test_seeds_are_those_of_the_definition() -> None:
     uniform_y = np.empty(64, np.uint8)
-    stream(2).fill(uniform_y, label=3, chunk=0)
+    stream(2).fill(uniform_y.data, label=3, chunk=0)
     y = ristretto.scalar(uniform_y.tobytes())
     assert ristretto.multiple(y) == ANSWER
     for i, bit in ((0, 0), (0, 1), (300, 1), (511, 0)):

@@ -4,9 +4,7 @@ import json
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tests import report_vectors
 from tests.common.collection.rounds import report_to_json
@@ -27,10 +25,10 @@ class Played:
     def __init__(self, data: bytes) -> None:
         self.left = data
 
-    def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
+    def fill(self, out: memoryview, *, label: int, chunk: int) -> None:
         del label, chunk
-        out[:] = np.frombuffer(self.left[: out.size], np.uint8)
-        self.left = self.left[out.size :]
+        out[:] = self.left[: len(out)]
+        self.left = self.left[len(out) :]
 
 
 def round_of(answer: dict[str, Any]) -> Round:

@@ -30,7 +30,7 @@ from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.numbers.rounding import exp_below
 
 EPSILONS = tuple(map(Decimal, ("0.1", "0.693147180559", "1", "2.5", "4")))
-SEEDS = tuple(bytes([number]) * 16 for number in range(12))
+SEEDS = tuple(bytes([number]) * 8 for number in range(12))
 
 Law = dict[Report, Fraction]
 Draws = dict[int, NDArray[np.uint8]]

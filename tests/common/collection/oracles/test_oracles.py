@@ -166,12 +166,12 @@ def subset(*values: int, dtype: str = "<u1") -> Subset:
         (SMALL["oue"], Bits(bits=b"\x00\x08")),
         (SMALL["oue"], Bits(bits="ab")),  # type: ignore[arg-type]
         (SMALL["oue"], Bits(bits=NOTHING)),
-        (SMALL["olh"], Hashed(seed=bytes(15), symbol=1)),
-        (SMALL["olh"], Hashed(seed=bytes(17), symbol=1)),
-        (SMALL["olh"], Hashed(seed="a" * 16, symbol=1)),  # type: ignore[arg-type]
-        (SMALL["olh"], Hashed(seed=bytes(16), symbol=4)),
-        (SMALL["olh"], Hashed(seed=bytes(16), symbol=-1)),
-        (SMALL["olh"], Hashed(seed=bytes(16), symbol=NOTHING)),
+        (SMALL["olh"], Hashed(seed=bytes(7), symbol=1)),
+        (SMALL["olh"], Hashed(seed=bytes(9), symbol=1)),
+        (SMALL["olh"], Hashed(seed="a" * 8, symbol=1)),  # type: ignore[arg-type]
+        (SMALL["olh"], Hashed(seed=bytes(8), symbol=4)),
+        (SMALL["olh"], Hashed(seed=bytes(8), symbol=-1)),
+        (SMALL["olh"], Hashed(seed=bytes(8), symbol=NOTHING)),
         (SMALL["ss"], subset()),
         (SMALL["ss"], subset(1, 2)),
         (SMALL["ss"], subset(1, 2, 3, 4)),
