@@ -1,6 +1,7 @@
 """The check: sums by plain integers, what an honest spoke passes and another one does not, and what it shows."""
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import product
 from math import comb
 
@@ -160,8 +161,13 @@ def test_the_extra_rows_mask_all_that_a_sum_shows() -> None:
     assert rank(sums(np.pad(one_bit[:100], ((0, 0), (0, 32))))) == 100
 
 
-COINS = (np.arange(2**19) >> np.arange(19)[:, None] & 1).astype(np.uint8)
 PAIRS = tuple(product(range(2), repeat=2))
+
+
+@cache
+def coins() -> Bits:
+    """Return all 2^19 throws of 19 coins: a row a coin."""
+    return np.stack([np.arange(2**19, dtype=np.uint32) >> coin & 1 for coin in range(19)]).astype(np.uint8)
 
 
 def toy_law(
@@ -172,8 +178,8 @@ def toy_law(
     A toy has one extra row and two slots of one bit each, a code that repeats it in three columns, and ideal streams.
     Coins are the bit of the extra row and both streams of each column, of which the hub has the one that it chose.
     """
-    words = np.concatenate([COINS[:1], np.repeat(np.array(table, np.uint8), 2**19).reshape(2, -1)])
-    streams = COINS[1:].reshape(3, 2, 3, -1)
+    words = np.concatenate([coins()[:1], np.repeat(np.array(table, np.uint8), 2**19).reshape(2, -1)])
+    streams = coins()[1:].reshape(3, 2, 3, -1)
     view = [streams[:, 0] ^ streams[:, 1] ^ words, streams[range(3), s]]
     for challenge in challenges:
         weighted = np.concatenate([words[None], streams[:, 0]]) * np.array([extra, *challenge], np.uint8)[:, None]
