@@ -19,6 +19,8 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from veiltab.common.command.cli import run
 from veiltab.common.privacy.description import ReleaseDescription
@@ -92,18 +94,42 @@ settings.load_profile(os.environ.get("VEILTAB_EXAMPLES", "steady"))
 WAITING = {"hostile", "play", "protocol"}
 """Folders of tests of real processes, which mostly wait for one another."""
 
+SHARING = {
+    f"tests/protocol/test_{name}.py"
+    for name in (
+        *("absent_parties", "analysts", "callers", "certificates", "decisions", "desk", "http_api", "kills"),
+        *("linked_release", "releases", "repeats"),
+    )
+}
+"""Files whose tests share the parties of tests/protocol/conftest.py, which take seconds of a processor to start."""
+
+
+class Scheduling(LoadFileScheduling):  # type: ignore[misc] # ships no types
+    """Give each file to one worker, and all files of SHARING to the same one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        scope = super()._split_scope(nodeid)
+        return "tests/protocol" if scope in SHARING else scope
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
+    return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
+
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Spread the files that wait among those that compute: beside a worker that waits another one computes.
 
-    Those that look at the whole tree take long and come first, so that nobody waits for them at the end.
+    Those that look at the whole tree and those that share parties take long and come first, so that nobody waits for
+    them at the end.
     """
+    here = Path(__file__).parent
     files = dict.fromkeys(item.path for item in items)
     places = dict[Path, float]()
     for waits in (True, False):
         some = [path for path in files if (path.parent.name in WAITING) is waits]
-        some.sort(key=lambda path: path.parent != Path(__file__).parent)
+        some.sort(key=lambda path: (path.parent != here, str(path.relative_to(here.parent)) not in SHARING))
         places |= {path: place / len(some) for place, path in enumerate(some)}
     items.sort(key=lambda item: places[item.path])
     gc.freeze()  # what was imported and collected lives to the end: no collection looks at it again

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.js_client import built
-from tests.protocol.served import Served, served_over_http
+from tests.protocol.served import Served, http_beside
 from tests.protocol.test_numbers import NUMBERS
 from tests.protocol.village import Rules
 from tests.protocol.world import made_world
@@ -20,10 +20,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         first, *lines = path.read_text("utf-8").splitlines()
         numbered = [f"{line},{number % 80}" for number, line in enumerate(lines)]
         path.write_text("\n".join([f"{first},{name}", *numbered, ""]), "utf-8")
-    with served_over_http(made) as found:
+    with made.local:
+        made.local.start_all()
         with made.client() as client:
             client.request(["region", "hours"], epsilon="4", delta="1e-6", label="r-table").wait(120)
-        yield found
+        with http_beside(made) as found:
+            yield found
 
 
 @pytest.fixture(scope="package")

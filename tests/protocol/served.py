@@ -52,15 +52,6 @@ class Served:
 
 
 @contextmanager
-def served_over_http(world: World) -> Iterator[Served]:
-    """Start the parties of a study, and the service over HTTP."""
-    with world.local:
-        world.local.start_all()
-        with http_beside(world) as served:
-            yield served
-
-
-@contextmanager
 def http_beside(world: World) -> Iterator[Served]:
     """Start the service over HTTP of a study whose parties run."""
     folder = world.local.folder

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.protocol.served import Served, served_over_http
-from tests.protocol.world import made_world
+from tests.protocol.served import Served, http_beside
+from tests.protocol.world import World
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served_over_http(made_world(tmp_path_factory.mktemp("http-api"))) as found:
+def served(village: World) -> Iterator[Served]:
+    with http_beside(village) as found:
         yield found
 
 

@@ -41,19 +41,21 @@ def test_the_file_is_what_the_product_makes() -> None:
     assert report_vectors.PATH.read_text("utf-8") == report_vectors.vectors(), "run python -m tests.report_vectors"
 
 
-@pytest.mark.parametrize("one", VECTORS["reports"], ids=lambda one: one["name"])
-def test_the_bytes_of_a_vector_give_its_report(one: dict[str, Any]) -> None:
-    spec, source = round_of(one["answer"]), Played(bytes.fromhex(one["random"]))
-    report = decide(spec, spec.stratum(one["stratum"]), one["category"], source)
-    assert source.left == b""
-    assert (report is None) == (one["body"] is None)
-    if report is not None:
-        token = bytes.fromhex(one["token"])
-        assert report_to_json(token, one["stratum"], report).decode() == one["body"]
-        assert report_to_proto(spec.round_id, token, one["stratum"], report).SerializeToString().hex() == one["grpc"]
-        came = report_from_json(one["body"].encode())
-        sent = collection_pb2.ReportRequest.FromString(bytes.fromhex(one["grpc"]))
-        assert spec.randomiser.check(came.report) == report == report_from_proto(sent)
+def test_the_bytes_of_a_vector_give_its_report() -> None:
+    for one in VECTORS["reports"]:
+        spec, source = round_of(one["answer"]), Played(bytes.fromhex(one["random"]))
+        report = decide(spec, spec.stratum(one["stratum"]), one["category"], source)
+        assert source.left == b""
+        assert (report is None) == (one["body"] is None)
+        if report is not None:
+            token = bytes.fromhex(one["token"])
+            assert report_to_json(token, one["stratum"], report).decode() == one["body"]
+            assert (
+                report_to_proto(spec.round_id, token, one["stratum"], report).SerializeToString().hex() == one["grpc"]
+            )
+            came = report_from_json(one["body"].encode())
+            sent = collection_pb2.ReportRequest.FromString(bytes.fromhex(one["grpc"]))
+            assert spec.randomiser.check(came.report) == report == report_from_proto(sent)
 
 
 def test_vectors_lie_on_both_sides_of_every_threshold() -> None:
@@ -64,17 +66,17 @@ def test_vectors_lie_on_both_sides_of_every_threshold() -> None:
         assert bodies[f"{kind} at threshold - 1"] != bodies[f"{kind} at threshold"], kind
 
 
-@pytest.mark.parametrize("one", VECTORS["refused_reports"], ids=lambda one: one["name"])
-def test_a_corrupted_report_is_refused(one: dict[str, Any]) -> None:
-    randomiser = round_of(one["answer"]).randomiser
-    with pytest.raises(InvalidInputError):
-        randomiser.check(report_from_json(one["body"].encode()).report)
+def test_a_corrupted_report_is_refused() -> None:
+    for one in VECTORS["refused_reports"]:
+        randomiser = round_of(one["answer"]).randomiser
+        with pytest.raises(InvalidInputError):
+            randomiser.check(report_from_json(one["body"].encode()).report)
 
 
-@pytest.mark.parametrize("one", VECTORS["refused_rounds"], ids=lambda one: one["name"])
-def test_a_corrupted_round_is_refused(one: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInputError):
-        round_of(one["answer"])
+def test_a_corrupted_round_is_refused() -> None:
+    for one in VECTORS["refused_rounds"]:
+        with pytest.raises(InvalidInputError):
+            round_of(one["answer"])
 
 
 def test_a_round_that_costs_what_it_says_is_taken() -> None:
@@ -83,6 +85,6 @@ def test_a_round_that_costs_what_it_says_is_taken() -> None:
         assert spec.randomiser.epsilon == spec.epsilon >= Decimal("0.09")
 
 
-@pytest.mark.parametrize("one", VECTORS["hashes"], ids=lambda one: f"{one['size']}-{one['g']}")
-def test_hashes_are_those_of_the_file(one: dict[str, Any]) -> None:
-    assert hashes([bytes.fromhex(one["seed"])], one["size"], one["g"])[0].tolist() == one["symbols"]
+def test_hashes_are_those_of_the_file() -> None:
+    for one in VECTORS["hashes"]:
+        assert hashes([bytes.fromhex(one["seed"])], one["size"], one["g"])[0].tolist() == one["symbols"]
