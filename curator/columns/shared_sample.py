@@ -26,7 +26,7 @@ from veiltab.common.storage.files import written_whole
 from veiltab.curator.columns.noise_and_canaries import CuratorsNoise, canary_key, coin_key, curators_noise
 from veiltab.curator.columns.sample_rows import SampleRows, are_different, gathering_on, grouping_on
 from veiltab.curator.peers.calls import Peers
-from veiltab.curator.peers.coins import NONE_SHOWN, Coins, release_coin
+from veiltab.curator.peers.coins import NO_COMMITMENTS, Coins, release_coin
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.table.execution import Execution, is_small
 
@@ -98,13 +98,13 @@ class Sampler:
         table: "AlignedTable",
         peers: Peers,
         stage: Stage | None = None,
-        shown: Mapping[str, bytes] = NONE_SHOWN,
+        commitments: Mapping[str, bytes] = NO_COMMITMENTS,
     ) -> SharedSample:
         """Draw the sample of a release, its coins and its canaries, again if need be.
 
         Args:
             stage: says how far the draw is, if anybody asks.
-            shown: as in `Coins.toss`.
+            commitments: as in `Coins.toss`.
 
         Raises:
             VeiltabError: as `Coins.toss`; after NotReadyError try again.
@@ -113,7 +113,7 @@ class Sampler:
         """
         stage = stage or Stage()
         with step("toss", release_id=spec.release_id):
-            seed = await self._coins.toss(release_coin(spec.release_id), peers, shown)
+            seed = await self._coins.toss(release_coin(spec.release_id), peers, commitments)
         with step("draw", release_id=spec.release_id), stage.of("drawing the sample", None):
             # Whether there are indices comes before the work: it may have to wait for them.
             pieces: Iterable[Rows] = await self._indices(spec, peers) if spec.sampling is Sampling.INDICES else ()

@@ -26,7 +26,7 @@ from veiltab.common.rpc.waiting.changes import Followed, offered_seconds
 from veiltab.curator.peers.calls import SAID
 from veiltab.curator.peers.subscriptions import MOST_ASKED, MOST_FOLLOWED, pace
 from veiltab.curator.progress.release_record import ColumnDigests, Progress
-from veiltab.curator.release.parts import Parts
+from veiltab.curator.release.curator import Curator
 from veiltab.curator.release.rpc_answers import RpcAnswers, TestedRelease
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, curator_peer_pb2, curator_peer_pb2_grpc
 
@@ -42,14 +42,14 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
     """Answers the other curators."""
 
     def __init__(self, answers: RpcAnswers) -> None:
-        self._own, self._parts = answers, answers.parts
+        self._own, self._curator = answers, answers.curator
 
     async def Hello(self, request: curator_peer_pb2.HelloRequest, context: Context) -> curator_peer_pb2.HelloResponse:
         ledger = (request.ledger_length, request.ledger_head)
         length, head = self._own.greet(caller(context).name, request.study_digest, ledger)
         return curator_peer_pb2.HelloResponse(
-            study_digest=self._parts.study.digest,
-            table_version=self._parts.alignment.table_version or None,
+            study_digest=self._curator.study.digest,
+            table_version=self._curator.alignment.table_version or None,
             witnessed_length=length,
             witnessed_head=head,
         )
@@ -58,21 +58,21 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
         self, request: curator_peer_pb2.CommitRequest, context: Context
     ) -> curator_peer_pb2.CommitResponse:
         peer = caller(context).name
-        mine = self._parts.coins.exchange_commitments(request.coin_id, peer, request.commitment)
+        mine = self._curator.coins.exchange_commitments(request.coin_id, peer, request.commitment)
         return curator_peer_pb2.CommitResponse(commitment=mine)
 
     async def Reveal(
         self, request: curator_peer_pb2.RevealRequest, context: Context
     ) -> curator_peer_pb2.RevealResponse:
         peer = caller(context).name
-        share = self._parts.coins.open_share(request.coin_id, peer, request.transcript, request.commitment)
+        share = self._curator.coins.open_share(request.coin_id, peer, request.transcript, request.commitment)
         return curator_peer_pb2.RevealResponse(share=share)
 
     async def FetchTokens(
         self, request: curator_peer_pb2.FetchTokensRequest, context: Context
     ) -> AsyncIterator[curator_peer_pb2.FetchTokensResponse]:
         caller(context)
-        path = self._parts.alignment.shared_tokens(request.alignment_id)
+        path = self._curator.alignment.shared_tokens(request.alignment_id)
         chunks = file_chunks(path, request.offset, has_digests=False)
         async for total, chunk in streamed(chunks, path.stat().st_size, request.offset):
             yield curator_peer_pb2.FetchTokensResponse(total=total, chunk=chunk)
@@ -119,12 +119,12 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
     async def FollowProgress(
         self, requests: AsyncIterator[curator_peer_pb2.FollowProgressRequest], context: Context
     ) -> AsyncIterator[curator_peer_pb2.FollowProgressResponse]:
-        with self._parts.changes.followed(caller(context)) as followed:
+        with self._curator.changes.followed(caller(context)) as followed:
             taking = asyncio.create_task(_follow(requests, followed))
             ending = asyncio.get_running_loop().call_later(_FOLLOWED_SECONDS, followed.end)
             try:
                 while (names := await followed.news(MOST_ASKED)) is not None:
-                    yield self._told(names, followed)
+                    yield self._news(names, followed)
                     if len(followed) > 1:
                         await asyncio.sleep(pace(len(followed)))
                 if taking.done():
@@ -133,7 +133,7 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
                 ending.cancel()
                 taking.cancel()
 
-    def _told(self, names: Iterable[str], followed: Followed) -> curator_peer_pb2.FollowProgressResponse:
+    def _news(self, names: Iterable[str], followed: Followed) -> curator_peer_pb2.FollowProgressResponse:
         """Return how far this curator is with some releases; those that are over are followed no more."""
         own_progress = dict(self._own.progress_of(names))
         for name, progress in own_progress.items():
@@ -170,7 +170,7 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
     """Answers researchers."""
 
     def __init__(self, answers: RpcAnswers) -> None:
-        self._own, self._parts = answers, answers.parts
+        self._own, self._curator = answers, answers.curator
 
     async def ProposeRelease(
         self, request: curator_pb2.ProposeReleaseRequest, context: Context
@@ -284,9 +284,9 @@ def _progress_to_proto(release_id: str, progress: Progress) -> curator_peer_pb2.
     )
 
 
-def services_of(parts: Parts) -> tuple[partial[None], ...]:
+def services_of(curator: Curator) -> tuple[partial[None], ...]:
     """Return what puts a curator's RPCs on a server: those of its peers, and those of researchers."""
-    answers = RpcAnswers(parts)
+    answers = RpcAnswers(curator)
     return (
         partial(curator_peer_pb2_grpc.add_CuratorPeerServiceServicer_to_server, CuratorPeerServicer(answers)),
         partial(curator_pb2_grpc.add_CuratorServiceServicer_to_server, CuratorServicer(answers)),

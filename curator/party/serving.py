@@ -22,8 +22,8 @@ from veiltab.curator.party.served_table import load_served
 from veiltab.curator.party.service import services_of
 from veiltab.curator.party.status import observe
 from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.release.curator import Curator
 from veiltab.curator.release.driver import CuratorDriver
-from veiltab.curator.release.parts import Parts
 
 if TYPE_CHECKING:
     from veiltab.curator.notify.notifier import Notifier
@@ -57,9 +57,9 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
         store.audit.verify_against(ledger.chain.audit_heads)
         store.served.set_served_study(study)
         store.served.set_served_policy(policy_path, len(policy.rules), policy.budget, policy.persons, policy.digest)
-        parts = Parts(identity, study, folder.path, store, ledger, policy, execution)
-        driver = CuratorDriver(parts)
-        seen = partial(observe, parts)
+        curator = Curator(identity, study, folder.path, store, ledger, policy, execution)
+        driver = CuratorDriver(curator)
+        seen = partial(observe, curator)
         with observing(identity, seen, metrics=options.metrics) as status:
             loaded = load_served(table, study, options.name, store, execution.run)
             note(f"policy: {policy_source(policy_path, len(policy.rules))}")
@@ -68,12 +68,12 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
             if policy.notify is not None:
                 from veiltab.curator.notify.notifier import notifier_of  # noqa: PLC0415 - not where nobody wants notices
 
-                held = lambda: parts.asks_a_person  # noqa: E731 - it changes
+                held = lambda: curator.asks_a_person  # noqa: E731 - it changes
                 notifier = notifier_of(policy.notify, study.id, identity, store, ledger, held)
             driving = partial(_work, partial(driver.run, loaded), notifier, execution.engine.close)
-            own = services_of(parts)
+            own = services_of(curator)
             serve_party(
-                options, study, identity, callers, [status, *own], endpoint, driving, check_files, parts.changes
+                options, study, identity, callers, [status, *own], endpoint, driving, check_files, curator.changes
             )
 
 

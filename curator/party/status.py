@@ -6,21 +6,21 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.progress.release_record import CuratorRelease
-from veiltab.curator.release.parts import Parts
+from veiltab.curator.release.curator import Curator
 
 
-def observe(parts: Parts) -> Observation:
+def observe(curator: Curator) -> Observation:
     """Return a curator's current work and what it waits for; composing the remaining budget may take a while."""
-    states = parts.store.releases.counts()
+    states = curator.store.releases.counts()
     counts = {state: states.get(state.value, 0) for state in ReleaseState}
     return Observation(
-        work=(_alignment(parts), *map(_work, parts.store.releases.latest(SHOWN))),
+        work=(_alignment(curator), *map(_work, curator.store.releases.latest(SHOWN))),
         counts={("release", state.value): number for state, number in counts.items()},
         queues={
             "releases": sum(number for state, number in counts.items() if not state.finished),
-            "held requests": parts.store.decisions.count_waiting_requests(),
+            "held requests": curator.store.decisions.count_waiting_requests(),
         },
-        budgets=(_budget(parts.ledger),),
+        budgets=(_budget(curator.ledger),),
     )
 
 
@@ -31,17 +31,17 @@ def _budget(ledger: Ledger) -> Budget:
     )
 
 
-def _alignment(parts: Parts) -> Activity:
+def _alignment(curator: Curator) -> Activity:
     """Return the state of the alignment with the other curators."""
     try:
-        population, _ = parts.alignment.result()
+        population, _ = curator.alignment.result()
     except VeiltabError as error:
-        about = parts.alignment.progress
+        about = curator.alignment.progress
         waiting_for = "" if about else str(error)
         return Activity(kind="alignment", id="", about=about, state="aligning", waiting_for=waiting_for, since=0)
-    matched = None if parts.name == parts.study.hub else parts.store.alignments.matched()
-    sentence = "" if matched is None else matched_sentence(parts.study, matched, parts.alignment.rows)
-    about = "; ".join(filter(None, (f"{population} rows", sentence, parts.alignment.left_out)))
+    matched = None if curator.name == curator.study.hub else curator.store.alignments.matched()
+    sentence = "" if matched is None else matched_sentence(curator.study, matched, curator.alignment.rows)
+    about = "; ".join(filter(None, (f"{population} rows", sentence, curator.alignment.left_out)))
     return Activity(
         kind="alignment", id="", about=about, state="aligned", waiting_for="", since=0, n=population, matched=matched
     )

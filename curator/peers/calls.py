@@ -118,12 +118,12 @@ class Peers:
         return answer.share
 
     async def follow(
-        self, curator: str, asked: AsyncIterator[tuple[str, ...]]
+        self, curator: str, release_ids: AsyncIterator[tuple[str, ...]]
     ) -> AsyncGenerator[dict[str, PeerAnswer], None]:
         """Yield what is new at one curator about releases, until it ends the call.
 
         Args:
-            asked: ids of at most MOST_ASKED releases at a time, to be followed from then on.
+            release_ids: ids of at most MOST_ASKED releases at a time, to be followed from then on.
 
         Raises:
             VeiltabError: it cannot be asked, or says amiss.
@@ -132,7 +132,7 @@ class Peers:
         own = frozenset(rule.name for rule in self._study.attributes_of(curator))
 
         async def requests() -> AsyncIterator[curator_peer_pb2.FollowProgressRequest]:
-            async for names in asked:
+            async for names in release_ids:
                 yield curator_peer_pb2.FollowProgressRequest(release_ids=names)
 
         pace = self._paces[curator]

@@ -31,7 +31,7 @@ from veiltab.curator.records.store import CuratorStore
 _ALIGNMENT, _RELEASE = "alignment", "release"
 _COMMITMENT_BYTES = 32
 
-NONE_SHOWN: Mapping[str, bytes] = MappingProxyType({})
+NO_COMMITMENTS: Mapping[str, bytes] = MappingProxyType({})
 """No commitment of another curator."""
 
 
@@ -74,11 +74,11 @@ class Coins:
         """Return this curator's commitment to its share of a release's coin; empty before there is one."""
         return self._store.coins.commitments(release_coin(release_id)).get(self._name, b"")
 
-    async def toss(self, coin_id: str, peers: Peers, shown: Mapping[str, bytes] = NONE_SHOWN) -> bytes:
+    async def toss(self, coin_id: str, peers: Peers, received: Mapping[str, bytes] = NO_COMMITMENTS) -> bytes:
         """Toss a coin with all others that have a share of it, or return its value if it was tossed.
 
         Args:
-            shown: commitments of other curators that they have shown; the rest of them are asked for theirs.
+            received: commitments of other curators that they have shown; the rest of them are asked for theirs.
 
         Raises:
             NotReadyError: its release is not charged, here or at another curator.
@@ -93,11 +93,11 @@ class Coins:
         with transaction(self._store.connection, is_synced=is_new):
             own = self.share(coin_id)
             mine = self._commit(coin_id, own)
-            for name, committed in shown.items():
+            for name, committed in received.items():
                 self._take(coin_id, name, committed)
         others = [name for name in peers.curators if name in self._tossers(coin_id)]
         for name in others:
-            if name not in shown:
+            if name not in received:
                 self._take(coin_id, name, await peers.commitment(name, coin_id, mine))
         commitments = self._store.coins.commitments(coin_id)
         shares = {self._name: own}

@@ -48,25 +48,27 @@ class FollowsPeers(Protocol):
     def curators(self) -> Collection[str]:
         """Their names."""
 
-    def follow(self, curator: str, asked: AsyncIterator[tuple[str, ...]]) -> AsyncIterator[Mapping[str, PeerAnswer]]:
+    def follow(
+        self, curator: str, release_ids: AsyncIterator[tuple[str, ...]]
+    ) -> AsyncIterator[Mapping[str, PeerAnswer]]:
         """Yield what is new at one of them about releases; see `Peers.follow`."""
 
 
 @dataclass(kw_only=True, eq=False)
-class _Look:
+class _Subscription:
     """A release under way: what each curator says of it, and anyone who waits for something else.
 
     Of those that are not `awaited`, what is not known does not count; None awaits all of them.
     """
 
     awaited: Collection[str] | None = None
-    said: dict[str, PeerAnswer] = field(default_factory=dict)
+    answers: dict[str, PeerAnswer] = field(default_factory=dict)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def is_over(self) -> bool:
         """Whether it ended without a result at any of them."""
-        return any(isinstance(answer, Progress) and answer.state.unsuccessful for answer in self.said.values())
+        return any(isinstance(answer, Progress) and answer.state.unsuccessful for answer in self.answers.values())
 
 
 class Subscriptions:
@@ -77,7 +79,7 @@ class Subscriptions:
 
     def __init__(self) -> None:
         self.wakes = 0
-        self._looks: dict[str, _Look] = {}
+        self._subscriptions: dict[str, _Subscription] = {}
         self._curators: tuple[str, ...] | None = None
         self._more: dict[str, asyncio.Event] = {}
 
@@ -89,17 +91,17 @@ class Subscriptions:
         Args:
             awaited: of whom it matters, here and to `news`, if they say nothing; None for everybody.
         """
-        look = self._look(release_id)
-        look.awaited = awaited
-        if (known := self._known(look)) is not None:
-            return known
+        subscription = self._subscription(release_id)
+        subscription.awaited = awaited
+        if (others_now := self._answers(subscription)) is not None:
+            return others_now
         with suppress(TimeoutError):
             async with asyncio.timeout(_SILENT_SECONDS):
-                while (others := self._known(look)) is None:
-                    look.changed.clear()
-                    await look.changed.wait()
+                while (others := self._answers(subscription)) is None:
+                    subscription.changed.clear()
+                    await subscription.changed.wait()
                 return others
-        silent = next((name for name in self._curators or () if self._is_missing(name, look)), "?")
+        silent = next((name for name in self._curators or () if self._is_missing(name, subscription)), "?")
         return UnavailableError("no answer about this release", where=f"curator {silent}", remedy="Ask again later.")
 
     async def news(  # noqa: PLR0913 - what a wait depends on
@@ -114,28 +116,28 @@ class Subscriptions:
             deadline: Unix seconds.
             is_refused: whether the others allow a step, and it was refused: it is tried again after a pause.
         """
-        look = self._look(release_id)
+        subscription = self._subscription(release_id)
         # At its deadline itself a release is not over yet.
         pause = PAUSES[min(attempt, len(PAUSES) - 1)] if is_refused else max(PAUSES[0], deadline - time.time())
         with suppress(TimeoutError):
             async with asyncio.timeout(pause):
-                while wakes == self.wakes and _same(self._known(look), seen):
-                    look.changed.clear()
-                    await look.changed.wait()
+                while wakes == self.wakes and _same(self._answers(subscription), seen):
+                    subscription.changed.clear()
+                    await subscription.changed.wait()
 
     def ended(self, release_ids: Iterable[str]) -> set[str]:
         """Return which of some releases are over at another curator, as far as is known."""
-        return {name for name in release_ids if name in self._looks and self._looks[name].is_over}
+        return {name for name in release_ids if name in self._subscriptions and self._subscriptions[name].is_over}
 
     def wake(self) -> None:
         """Let every release that waits go on, whatever the others say."""
         self.wakes += 1
-        for look in self._looks.values():
-            look.changed.set()
+        for subscription in self._subscriptions.values():
+            subscription.changed.set()
 
     def forget(self, release_id: str) -> None:
         """Ask no more about a release."""
-        self._looks.pop(release_id, None)
+        self._subscriptions.pop(release_id, None)
 
     async def run(self, peers: FollowsPeers) -> None:
         """Follow the others until cancelled."""
@@ -153,11 +155,11 @@ class Subscriptions:
             await self._any(curator)
             attempt += 1
             try:
-                async for news in peers.follow(curator, self._asked(curator)):
+                async for news in peers.follow(curator, self._release_ids(curator)):
                     self._take(curator, news)
                     attempt = 0
             except VeiltabError as error:
-                self._take(curator, dict.fromkeys(self._looks, error))
+                self._take(curator, dict.fromkeys(self._subscriptions, error))
                 attempt = max(attempt, 1)
             if attempt:  # the call failed, or brought nothing
                 with suppress(TimeoutError):
@@ -167,20 +169,20 @@ class Subscriptions:
         """Wait until any release is under way; from then on `_more` says that there are others."""
         more = self._more[curator]
         more.clear()
-        while not self._looks:
+        while not self._subscriptions:
             await more.wait()
             more.clear()
 
-    async def _asked(self, curator: str) -> AsyncIterator[tuple[str, ...]]:
+    async def _release_ids(self, curator: str) -> AsyncIterator[tuple[str, ...]]:
         """Yield the releases under way, and then those that come, some at a time, as many as a call can follow."""
-        more, asked, number = self._more[curator], dict[str, _Look](), 0
+        more, followed, number = self._more[curator], dict[str, _Subscription](), 0
         while True:
             more.clear()
-            new = [name for name, look in self._looks.items() if asked.get(name) is not look]
+            new = [name for name, subscription in self._subscriptions.items() if followed.get(name) is not subscription]
             number += len(new)
-            if asked and number > MOST_FOLLOWED:
+            if followed and number > MOST_FOLLOWED:
                 return
-            asked = dict(self._looks)
+            followed = dict(self._subscriptions)
             for start in range(0, len(new), MOST_ASKED):
                 yield tuple(new[start : start + MOST_ASKED])
             await more.wait()
@@ -188,44 +190,46 @@ class Subscriptions:
     def _take(self, curator: str, answers: Mapping[str, PeerAnswer]) -> None:
         """Take the answers of one curator, and wake the releases of which it says something new."""
         for name, answer in answers.items():
-            look = self._looks.get(name)
-            if look is None:
+            subscription = self._subscriptions.get(name)
+            if subscription is None:
                 continue
-            before, look.said[curator] = look.said.get(curator), answer
+            before, subscription.answers[curator] = subscription.answers.get(curator), answer
             if not _same(before, answer):
-                look.changed.set()
+                subscription.changed.set()
 
-    def _look(self, release_id: str) -> _Look:
-        look = self._looks.get(release_id)
-        if look is None:
-            look = self._looks[release_id] = _Look()
+    def _subscription(self, release_id: str) -> _Subscription:
+        subscription = self._subscriptions.get(release_id)
+        if subscription is None:
+            subscription = self._subscriptions[release_id] = _Subscription()
             for more in self._more.values():
                 more.set()
-        return look
+        return subscription
 
-    def _known(self, look: _Look) -> Others | None:
+    def _answers(self, subscription: _Subscription) -> Others | None:
         """Return what is known of a release; None before every curator that is awaited was asked.
 
         Where it has ended is enough to know, no matter who else says nothing.
         """
         if self._curators is None:
             return None
-        known = [(name, look.said.get(name)) for name in self._curators]
-        progress = tuple(answer for _, answer in known if isinstance(answer, Progress))
-        if look.is_over:
+        answers = [(name, subscription.answers.get(name)) for name in self._curators]
+        progress = tuple(answer for _, answer in answers if isinstance(answer, Progress))
+        if subscription.is_over:
             return progress
-        if any(self._is_missing(name, look) for name in self._curators):
+        if any(self._is_missing(name, subscription) for name in self._curators):
             return None
-        errors = (answer for name, answer in known if isinstance(answer, VeiltabError) and _is_awaited(name, look))
+        errors = (
+            answer for name, answer in answers if isinstance(answer, VeiltabError) and _is_awaited(name, subscription)
+        )
         return next(errors, progress)
 
     @staticmethod
-    def _is_missing(curator: str, look: _Look) -> bool:
-        return curator not in look.said and _is_awaited(curator, look)
+    def _is_missing(curator: str, subscription: _Subscription) -> bool:
+        return curator not in subscription.answers and _is_awaited(curator, subscription)
 
 
-def _is_awaited(curator: str, look: _Look) -> bool:
-    return look.awaited is None or curator in look.awaited
+def _is_awaited(curator: str, subscription: _Subscription) -> bool:
+    return subscription.awaited is None or curator in subscription.awaited
 
 
 def _same(one: Others | PeerAnswer | None, other: Others | PeerAnswer | None) -> bool:

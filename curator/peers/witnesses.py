@@ -80,8 +80,8 @@ def _has_another(connection: Database, curator: str, text: str, head: LedgerHead
     return value_of(connection, sql, curator, beginning, whole) is not None
 
 
-def _read(shown: bytes, where: str) -> SignedText:
+def _read(checkpoint: bytes, where: str) -> SignedText:
     try:
-        return read_canonical(SignedText, shown.decode())
+        return read_canonical(SignedText, checkpoint.decode())
     except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, VeiltabError):
         raise IntegrityError("shows no checkpoint of its ledger", where=where) from None

@@ -21,69 +21,73 @@ from veiltab.curator.planning.checks import check_asked_under
 from veiltab.curator.progress.progress import awaited, decides_alone, next_step, outcome_of
 from veiltab.curator.progress.release_record import CuratorRelease, End, Review, Step, Wait
 from veiltab.curator.progress.table_steps import next_step_of_tables
-from veiltab.curator.release.parts import Parts, for_researcher
-from veiltab.curator.release.steps import Steps
+from veiltab.curator.release.curator import Curator, for_researcher
+from veiltab.curator.release.step_executor import StepExecutor
 from veiltab.curator.release.upload import ServerLink
 from veiltab.curator.table.table import Table
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 1.0
 _FOLLOWED = frozenset({Step.PLAN, Step.ENCRYPT, Step.UPLOAD, Step.TEST})
-"""Steps that are said with the next one, which follows at once if nothing is in its way."""
+"""StepExecutor that are said with the next one, which follows at once if nothing is in its way."""
 
 
 class CuratorDriver:
     """What a curator does, behind its RPCs."""
 
-    def __init__(self, parts: Parts) -> None:
-        self.parts, self.store, self.name = parts, parts.store, parts.name
-        self.steps = Steps(parts)
+    def __init__(self, curator: Curator) -> None:
+        self.curator, self.store, self.name = curator, curator.store, curator.name
+        self.executor = StepExecutor(curator)
 
     async def run(self, table: Table) -> None:
         """Align the table and drive releases until cancelled."""
-        peers = Peers(self.parts.identity, self.parts.study)
-        server = ServerLink(self.parts.identity, self.parts.study, self.parts.ledger, self.store.tests.noise_digest)
+        peers = Peers(self.curator.identity, self.curator.study)
+        server = ServerLink(
+            self.curator.identity, self.curator.study, self.curator.ledger, self.store.tests.noise_digest
+        )
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self.parts.alignment.run(table, peers))
-                tasks.create_task(self.parts.looks.run(peers))
+                tasks.create_task(self.curator.alignment.run(table, peers))
+                tasks.create_task(self.curator.subscriptions.run(peers))
                 tasks.create_task(
                     every(_LOOK_AGAIN_SECONDS, self._erase_traces, _log, "the traces of seeds cannot be erased")
                 )
                 while True:
-                    self.parts.submitted.clear()
+                    self.curator.submitted.clear()
                     self._show_work()
                     for release_id in self._unfinished():
-                        run = self.parts.runs[release_id]
+                        run = self.curator.runs[release_id]
                         if not (run.is_driven or run.is_held):
                             run.is_driven = True
                             tasks.create_task(self._drive_or_log(release_id, peers, server))
                     with suppress(TimeoutError):
-                        await asyncio.wait_for(self.parts.submitted.wait(), _LOOK_AGAIN_SECONDS)
+                        await asyncio.wait_for(self.curator.submitted.wait(), _LOOK_AGAIN_SECONDS)
         finally:
-            await self.parts.planner.close()
+            await self.curator.planner.close()
             await peers.close()
             await server.close()
 
     def _unfinished(self) -> tuple[str, ...]:
         with failures_logged(_log, "the releases under way cannot be read"):
             if self.store.has_changed_elsewhere():
-                self.parts.looks.wake()
-                self.parts.changes.notify_all()
-            held = set(self.parts.asks_a_person)
-            decided = held - self.store.decisions.waiting_for_a_person(time.time())
-            for release_id in decided | self.parts.decisions.refused_of(held) | self.parts.looks.ended(held):
-                self.parts.runs[release_id].is_held = False
+                self.curator.subscriptions.wake()
+                self.curator.changes.notify_all()
+            waiting = set(self.curator.asks_a_person)
+            decided = waiting - self.store.decisions.waiting_for_a_person(time.time())
+            for release_id in (
+                decided | self.curator.decisions.refused_of(waiting) | self.curator.subscriptions.ended(waiting)
+            ):
+                self.curator.runs[release_id].is_held = False
             for release_id in decided:
-                self.parts.looks.forget(release_id)  # anyone who goes on with it looks anew
+                self.curator.subscriptions.forget(release_id)  # anyone who goes on with it looks anew
             return self.store.releases.unfinished()
         return ()
 
     def _show_work(self) -> None:
         """Let anyone who looks read what is done for a release, instead of what it waited for before."""
         with failures_logged(_log, "the work under way cannot be shown"):
-            for release_id, text in self.parts.stages.texts.items():
-                self.parts.runs[release_id].is_shown = True
+            for release_id, text in self.curator.stages.texts.items():
+                self.curator.runs[release_id].is_shown = True
                 self._say(self.store.releases.release(release_id), text)
 
     def _say(self, stored: CuratorRelease, text: str) -> None:
@@ -101,49 +105,49 @@ class CuratorDriver:
         """Drive a release; a failure on the way, such as a full disk, is tried again later."""
         with failures_logged(_log, "a release cannot go on", release=release_id):
             await self._drive(release_id, peers, server)
-        if release_id in self.parts.runs:
-            self.parts.runs[release_id].is_driven = False
+        if release_id in self.curator.runs:
+            self.curator.runs[release_id].is_driven = False
 
     async def _drive(self, release_id: str, peers: Peers, server: ServerLink) -> None:
         attempt, entered = 0, time.monotonic()
         stored = self.store.releases.release(release_id)
         while not stored.state.finished:
-            before, wakes = stored.state, self.parts.looks.wakes
+            before, wakes = stored.state, self.curator.subscriptions.wakes
             stored = await self._take_steps(stored, entered, peers, server)
             if stored.state is not before:
                 attempt, entered = 0, time.monotonic()
             elif await self._waits_for_a_person(stored):
-                self.parts.runs[release_id].is_held = True
+                self.curator.runs[release_id].is_held = True
                 return
             else:
                 attempt = await self._wait(stored, attempt, wakes)
                 stored = self.store.releases.release(release_id)
         if stored.part_of:
-            self.parts.look_after_tables()
+            self.curator.look_after_tables()
         if stored.state.unsuccessful:
-            self.parts.forget(release_id)  # a person ended it, or a process that did not come to the end of it
-        self.parts.decisions.forget(release_id)
-        self.parts.room.give_back(release_id)
+            self.curator.forget(release_id)  # a person ended it, or a process that did not come to the end of it
+        self.curator.decisions.forget(release_id)
+        self.curator.room.give_back(release_id)
         await self._tidy(release_id, stored.request.deadline)
         self._stop_looking(release_id)
 
     async def _waits_for_a_person(self, stored: CuratorRelease) -> bool:
         """Whether every other curator has considered a request, and a person here has not."""
-        others = self.parts.runs[stored.request.release_id].others
+        others = self.curator.runs[stored.request.release_id].others
         if others is None or isinstance(others, VeiltabError) or not all(peer.considered for peer in others):
             return False
-        return await self.parts.decisions.waits_for_a_person(stored)
+        return await self.curator.decisions.waits_for_a_person(stored)
 
     def _stop_looking(self, release_id: str) -> None:
-        self.parts.looks.forget(release_id)
-        self.parts.runs.pop(release_id, None)
+        self.curator.subscriptions.forget(release_id)
+        self.curator.runs.pop(release_id, None)
 
     async def _wait(self, stored: CuratorRelease, attempt: int, wakes: int) -> int:
         """Wait until a step is worth another attempt; return how many failed."""
         release_id, deadline = stored.request.release_id, stored.request.deadline
-        run = self.parts.runs[release_id]
+        run = self.curator.runs[release_id]
         is_refused, seen = run.is_refused, run.others
-        await self.parts.looks.news(
+        await self.curator.subscriptions.news(
             release_id, seen, attempt=attempt, wakes=wakes, deadline=deadline, is_refused=is_refused
         )
         return attempt + 1 if is_refused else 0
@@ -164,11 +168,11 @@ class CuratorDriver:
             match await self._step(stored, peers, server):
                 case Wait(reason):
                     self._say_what_was_left_unsaid(release_id)
-                    if reason != stored.waiting_for or stored.part_of or self.parts.runs[release_id].is_shown:
+                    if reason != stored.waiting_for or stored.part_of or self.curator.runs[release_id].is_shown:
                         self._say(stored, reason)
-                        self.parts.runs[release_id].is_shown = False
+                        self.curator.runs[release_id].is_shown = False
                     if before is ReleaseState.REQUESTED:
-                        self.parts.changes.notify(for_researcher(release_id))  # it hears that a person decides
+                        self.curator.changes.notify(for_researcher(release_id))  # it hears that a person decides
                     return stored
                 case End() as ended:
                     self._end(stored, ended, _left(stored, entered))
@@ -182,54 +186,54 @@ class CuratorDriver:
     def _changed(self, release_id: str, taken: Step | None = None) -> CuratorRelease:
         """Return a release that has changed, by a step that was taken or otherwise; wake those who wait for that."""
         stored = self.store.releases.release(release_id)
-        run = self.parts.runs[release_id]
+        run = self.curator.runs[release_id]
         run.is_unsaid = taken in _FOLLOWED
         if not run.is_unsaid:
-            self.parts.changes.notify(release_id)
-        if self.parts.is_worth_saying(stored):
-            self.parts.changes.notify(for_researcher(release_id))
+            self.curator.changes.notify(release_id)
+        if self.curator.is_worth_saying(stored):
+            self.curator.changes.notify(for_researcher(release_id))
         return stored
 
     def _say_what_was_left_unsaid(self, release_id: str) -> None:
         """Wake the other curators if a step was to be followed by another, which has to wait."""
-        run = self.parts.runs[release_id]
+        run = self.curator.runs[release_id]
         if run.is_unsaid:
             run.is_unsaid = False
-            self.parts.changes.notify(release_id)
+            self.curator.changes.notify(release_id)
 
     async def _step(self, stored: CuratorRelease, peers: Peers, server: ServerLink) -> Step | Wait | End:
         """Take the next step if there is one; return it, or the outcome that replaces it."""
         release_id = stored.request.release_id
         try:
-            run = self.parts.runs[release_id]
+            run = self.curator.runs[release_id]
             was_refused, run.is_refused = run.is_refused, True
             own = replace(
-                self.parts.decisions.review(stored),
+                self.curator.decisions.review(stored),
                 is_published=run.is_published,
-                is_tested=self.parts.is_tested(stored),
-                publication=self.parts.publication(stored),
+                is_tested=self.curator.is_tested(stored),
+                publication=self.curator.publication(stored),
                 is_present=run.others is not None,
             )
             if time.time() > stored.request.deadline:
-                own = self.parts.coins.with_debts(own, release_id)
+                own = self.curator.coins.with_debts(own, release_id)
             others: Others = ()
             # What is decided here alone waits for nobody, unless it was refused before.
             if was_refused or not decides_alone(stored, own):
-                others = run.others = await self.parts.looks.progress(release_id, awaited(stored))
+                others = run.others = await self.curator.subscriptions.progress(release_id, awaited(stored))
             outcome = self._next(stored, own, others)
             if isinstance(outcome, Step):
                 if not own.is_charged:
-                    check_asked_under(stored, self.parts.study)
-                await self.steps.take(
+                    check_asked_under(stored, self.curator.study)
+                await self.executor.take(
                     outcome, stored, () if isinstance(others, VeiltabError) else others, peers, server
                 )
             run.is_refused = False
         except (VeiltabError, OSError) as error:
-            return _outcome_of(error, stored, self.name, is_charged=self.parts.ledger.chain.is_charged(release_id))
+            return _outcome_of(error, stored, self.name, is_charged=self.curator.ledger.chain.is_charged(release_id))
         except Exception as error:  # noqa: BLE001 - also what a peer sent, and nobody foresaw, ends no more than a step
             refusal, logged = refusal_of(error)
             _log.error("a step failed: %s", logged, extra={"release": release_id})
-            return _outcome_of(refusal, stored, self.name, is_charged=self.parts.ledger.chain.is_charged(release_id))
+            return _outcome_of(refusal, stored, self.name, is_charged=self.curator.ledger.chain.is_charged(release_id))
         return outcome
 
     def _next(self, stored: CuratorRelease, own: Review, others: Others) -> Step | Wait | End:
@@ -248,17 +252,24 @@ class CuratorDriver:
             is_claim = party not in ended.by
             self.store.coins.add_aborted(stored.part_of or release_id, party, ended.reason, is_claim=is_claim)
         self.store.releases.end(release_id, ended.state, ended.reason, seconds=seconds)
-        self.parts.forget(release_id)
+        self.curator.forget(release_id)
 
     async def _tidy(self, release_id: str, deadline: int) -> None:
         """Forget the seed once every curator has encrypted, or the release is over everywhere."""
         # Whatever a peer answers, also that one's own certificate has expired, is no reason to end here.
-        while time.time() < deadline and not _needs_no_seed(others := await self.parts.looks.progress(release_id)):
-            await self.parts.looks.news(
-                release_id, others, attempt=0, wakes=self.parts.looks.wakes, deadline=deadline, is_refused=False
+        while time.time() < deadline and not _needs_no_seed(
+            others := await self.curator.subscriptions.progress(release_id)
+        ):
+            await self.curator.subscriptions.news(
+                release_id,
+                others,
+                attempt=0,
+                wakes=self.curator.subscriptions.wakes,
+                deadline=deadline,
+                is_refused=False,
             )
         self.store.coins.forget_coin(release_coin(release_id))
-        self.parts.sampler.indices_file(release_id).unlink(missing_ok=True)
+        self.curator.sampler.indices_file(release_id).unlink(missing_ok=True)
 
 
 def _outcome_of(error: VeiltabError | OSError, stored: CuratorRelease, name: str, *, is_charged: bool) -> Wait | End:

@@ -26,7 +26,7 @@ from veiltab.curator.progress.progress import (
 )
 from veiltab.curator.progress.release_record import ColumnDigests, CuratorRelease, Progress, PublicationDigests
 from veiltab.curator.progress.table_steps import check_choice
-from veiltab.curator.release.parts import Parts, for_researcher
+from veiltab.curator.release.curator import Curator, for_researcher
 from veiltab.curator.release.statements import signed_statement
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ class TestedRelease:
 class RpcAnswers:
     """What a curator answers its researchers and the other curators."""
 
-    def __init__(self, parts: Parts) -> None:
-        self.parts, self.store, self.name = parts, parts.store, parts.name
+    def __init__(self, curator: Curator) -> None:
+        self.curator, self.store, self.name = curator, curator.store, curator.name
 
     @property
     def sessions(self) -> "Sessions":
@@ -63,9 +63,9 @@ class RpcAnswers:
         Raises:
             DeniedError: the study joins by tokens.
         """
-        if self.parts.exchange.sessions is None:
+        if self.curator.exchange.sessions is None:
             raise DeniedError("the study joins by tokens", where=f"curator {self.name}")
-        return self.parts.exchange.sessions
+        return self.curator.exchange.sessions
 
     def greet(self, peer: str, study_digest: str, witness: tuple[int, bytes]) -> tuple[int, bytes]:
         """Take a peer's greeting.
@@ -79,7 +79,7 @@ class RpcAnswers:
         Raises:
             InvalidInputError: it has another study file, or shows a ledger that it cannot have.
         """
-        check_study_digest(self.parts.study, study_digest, f"curator {peer}")
+        check_study_digest(self.curator.study, study_digest, f"curator {peer}")
         check_shown_ledger(witness, peer, self.store.releases.planned())
         longest = self.store.alignments.witness(peer)
         self.store.alignments.set_witness(peer, *witness)
@@ -95,16 +95,16 @@ class RpcAnswers:
         Raises:
             IntegrityError: the ledger lacks entries of that.
         """
-        check_study_digest(self.parts.study, study_digest, f"researcher {request.researcher}")
+        check_study_digest(self.curator.study, study_digest, f"researcher {request.researcher}")
         now = int(time.time())
         if not self.store.releases.knows(request.release_id):
-            check_request(request, self.parts.study, now)
-            self.parts.ledger.chain.verify_against(witnessed, f"researcher {request.researcher}")
+            check_request(request, self.curator.study, now)
+            self.curator.ledger.chain.verify_against(witnessed, f"researcher {request.researcher}")
             check_open_requests(request.researcher, self.store.releases.open_requests())
             # The others hear of it with what is decided about it.
-            self.parts.runs[request.release_id].is_unsaid = True
+            self.curator.runs[request.release_id].is_unsaid = True
         stored = self.store.releases.add(request, now, study_digest)
-        self.parts.submitted.set()
+        self.curator.submitted.set()
         return stored
 
     async def proposal(self, release_id: str, asker: Party, seconds: float) -> tuple[CuratorRelease, Progress]:
@@ -114,9 +114,9 @@ class RpcAnswers:
         """
         stored = self.store.releases.release(release_id)
         check_asker(stored, asker.name)
-        if not self.parts.is_worth_saying(stored):
-            await self.parts.changes.until(
-                lambda: self.parts.is_worth_saying(self.store.releases.release(release_id)),
+        if not self.curator.is_worth_saying(stored):
+            await self.curator.changes.until(
+                lambda: self.curator.is_worth_saying(self.store.releases.release(release_id)),
                 [for_researcher(release_id)],
                 asker,
                 seconds,
@@ -124,12 +124,12 @@ class RpcAnswers:
             stored = self.store.releases.release(release_id)
         if stored.request.tables:
             stored = replace(stored, bytes_uploaded=self.store.tables.bytes_uploaded_of_tables(release_id))
-        return stored, self.parts.progress(stored)
+        return stored, self.curator.progress(stored)
 
     @property
     def stated_rows(self) -> int | None:
         """How many rows the rules for missing values left out, if the study has curators state that."""
-        return self.parts.alignment.rows_left_out if self.parts.study.left_out == "stated" else None
+        return self.curator.alignment.rows_left_out if self.curator.study.left_out == "stated" else None
 
     def choose(self, release_id: str, researcher: str, numbers: tuple[int, ...]) -> None:
         """Record which tables of a release run a second time; the same choice again changes nothing.
@@ -142,8 +142,8 @@ class RpcAnswers:
         check_asker(stored, researcher)
         if check_choice(stored, numbers):
             self.store.tables.choose_tables(release_id, numbers, int(time.time()))
-            self.parts.changes.notify(release_id)
-            self.parts.look_after_tables()
+            self.curator.changes.notify(release_id)
+            self.curator.look_after_tables()
 
     def receipt(self, release_id: str, researcher: str) -> TestedRelease:
         """Return what this curator's test of the server showed, to a researcher that may have one of its keys.
@@ -177,7 +177,7 @@ class RpcAnswers:
             raise DeniedError("this is for those who hold the column", where=f"curator {holder}")
         if not self.store.tests.published_digests(release_id):
             raise NotReadyError("has not heard what the server published yet", where=f"curator {self.name}")
-        path = self.parts.encryption(release_id).canaries(attribute)
+        path = self.curator.encryption(release_id).canaries(attribute)
         if not path.exists():
             raise NotFoundError("the ciphertext of the canaries is deleted", where=f"curator {self.name}")
         return path
@@ -193,9 +193,9 @@ class RpcAnswers:
         stored = self.store.releases.release(release_id)
         if stored.spec is not None and not stored.spec.columns_of(owner):
             raise DeniedError("this is for those with columns in the release", where=f"curator {owner}")
-        if not self.parts.is_tested(stored):
+        if not self.curator.is_tested(stored):
             raise NotReadyError("has not tested the server yet", where=f"curator {self.name}")
-        return self.parts.server_check.changes(stored.planned_spec)
+        return self.curator.server_check.changes(stored.planned_spec)
 
     def statement(self, release_id: str, researcher: str) -> SignedText:
         """Return what this curator states about a release of a researcher's that is ready here, signed now.
@@ -207,7 +207,7 @@ class RpcAnswers:
         """
         stored = self.store.releases.release(release_id)
         check_asker(stored, researcher)
-        return signed_statement(self.parts.identity, stored, self.store, self.parts.ledger)
+        return signed_statement(self.curator.identity, stored, self.store, self.curator.ledger)
 
     def pad_file(self, release_id: str, attribute: str, researcher: str, claimed: ColumnDigests) -> Path:
         """Return the file of the one-time pad of a column that the researcher may have now.
@@ -226,7 +226,7 @@ class RpcAnswers:
         if stored.request.pad is not Pad.OTP:
             raise InvalidInputError("the release has keys, and no pad", where=f"release {release_id}")
         self._given(stored, {attribute: claimed})
-        return self.parts.encryption(release_id).pad_file(attribute)
+        return self.curator.encryption(release_id).pad_file(attribute)
 
     def keys(self, release_id: str, researcher: str, claimed: Mapping[str, ColumnDigests]) -> dict[str, bytes]:
         """Return the keys of some columns, but for those of attributes that are not granted.
@@ -271,7 +271,7 @@ class RpcAnswers:
     def progress(self, release_id: str) -> Progress:
         """Return this curator's progress with a release, with what it signed of its ledger."""
         signed = own_checkpoint(self.store.connection, self.name, release_id)
-        return replace(self.parts.progress(self.store.releases.release(release_id)), checkpoint=signed)
+        return replace(self.curator.progress(self.store.releases.release(release_id)), checkpoint=signed)
 
     def progress_of(self, release_ids: Iterable[str]) -> Iterator[tuple[str, Progress]]:
         """Yield this curator's progress with some releases, of those that it knows."""
@@ -287,4 +287,4 @@ class RpcAnswers:
             NotReadyError: they are not drawn yet.
         """
         self.store.releases.release(release_id)
-        return self.parts.sampler.shared_indices(release_id)
+        return self.curator.sampler.shared_indices(release_id)

@@ -90,9 +90,9 @@ class World:
     """Bob as alice sees him, and the server."""
 
     def __init__(self, driver: CuratorDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.driver, self.parts, self.answers = driver, driver.parts, RpcAnswers(driver.parts)
+        self.driver, self.curator, self.answers = driver, driver.curator, RpcAnswers(driver.curator)
         self.patch = monkeypatch
-        self.store, self.ledger = driver.parts.store, driver.parts.ledger
+        self.store, self.ledger = driver.curator.store, driver.curator.ledger
         self.bob = shown(state=ReleaseState.REQUESTED, granted=frozenset({"salary"}))
         self.tosses: list[str] = []
         self.shown: dict[str, bytes] = {}
@@ -115,13 +115,13 @@ class World:
         self.drawn: bytes = b""
         self.tokens = np.random.default_rng(1).integers(0, 256, (1000, 16), dtype=np.uint8)
         tokens = self.tokens[np.lexsort(self.tokens.T[::-1])]
-        table = aligned(driver.parts.folder / "aligned", tokens, {"sex": (np.arange(1000) % 2).astype(np.uint8)})
-        monkeypatch.setattr(driver.parts.alignment, "result", lambda: (1000, "ab" * 16))
-        monkeypatch.setattr(driver.parts.decisions, "_aligned", lambda: driver.parts.alignment.result())  # noqa: PLW0108 - patched
-        monkeypatch.setattr(driver.parts.alignment, "table", lambda _: table)
-        monkeypatch.setattr(driver.parts.coins, "toss", self.toss)
-        monkeypatch.setattr(driver.parts.planner, "_ask", self.ask_the_worker)
-        monkeypatch.setattr(driver.parts, "looks", self)
+        table = aligned(driver.curator.folder / "aligned", tokens, {"sex": (np.arange(1000) % 2).astype(np.uint8)})
+        monkeypatch.setattr(driver.curator.alignment, "result", lambda: (1000, "ab" * 16))
+        monkeypatch.setattr(driver.curator.decisions, "_aligned", lambda: driver.curator.alignment.result())  # noqa: PLW0108 - patched
+        monkeypatch.setattr(driver.curator.alignment, "table", lambda _: table)
+        monkeypatch.setattr(driver.curator.coins, "toss", self.toss)
+        monkeypatch.setattr(driver.curator.planner, "_ask", self.ask_the_worker)
+        monkeypatch.setattr(driver.curator, "subscriptions", self)
 
     wakes = 0
 
@@ -265,13 +265,13 @@ def refuse_toss(world: World, error: Exception = UNREADY, *, asks: bool = True) 
     """Let bob commit, perhaps ask for alice's share, and refuse to open his own."""
 
     async def toss(coin: str, _: Peers, _shown: Mapping[str, bytes]) -> NoReturn:
-        coins = world.parts.coins
+        coins = world.curator.coins
         coins.exchange_commitments(coin, "bob", bytes(32))
         if asks:
             coins.open_share(coin, "bob", transcript(world.store.coins.commitments(coin)))
         raise error
 
-    world.patch.setattr(world.parts.coins, "toss", toss)
+    world.patch.setattr(world.curator.coins, "toss", toss)
 
 
 def carried_to(world: World, state: ReleaseState, request: ReleaseRequest = REQUEST) -> None:

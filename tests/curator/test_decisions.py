@@ -19,7 +19,7 @@ from veiltab.curator.planning.checks import agreed_columns, plan_question
 from veiltab.curator.planning.planner import Planner
 from veiltab.curator.planning.plans import ANSWERS
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
-from veiltab.curator.release.parts import Parts
+from veiltab.curator.release.curator import Curator
 
 ID = "0" * 31 + "1"
 APPROVE = '[[rule]]\nmaximum_pair_epsilon = "any"\nmaximum_row_epsilon = "any"\ntested = "not"\ndecision = "approve"\n'
@@ -27,35 +27,35 @@ CHEAP = '[[rule]]\nmaximum_charge = 0.05\ndecision = "approve"\n'
 
 
 @pytest.fixture
-def parts(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Parts]]:
+def parts(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Curator]]:
     async def answered_here(_: Planner, kind: str, text: str, _tables: int) -> str:
         return ANSWERS[kind](text)
 
     monkeypatch.setattr(Planner, "_ask", answered_here)
     made = curator_parts(tmp_path, study)
 
-    def begun(rules: str) -> Parts:
+    def begun(rules: str) -> Curator:
         (tmp_path / "policy.toml").write_text(rules)
         own = [rule.name for rule in study.attributes_of("alice")]
         names = [researcher.name for researcher in study.researchers]
         policy = load_policy(tmp_path / "policy.toml", researchers=names, attributes=own) if rules else Policy()
-        return Parts(made.identity, study, tmp_path, made.store, made.ledger, policy, made.execution)
+        return Curator(made.identity, study, tmp_path, made.store, made.ledger, policy, made.execution)
 
     yield begun
     made.store.close()
 
 
-def decided(parts: Parts, request: Any) -> dict[str, str]:  # noqa: ANN401 - a request
+def decided(parts: Curator, request: Any) -> dict[str, str]:  # noqa: ANN401 - a request
     parts.store.releases.add(request, 1)
     asyncio.run(parts.decisions.apply_policy(request))
     return {decision.attribute: decision.verdict for decision in parts.store.decisions.decisions(ID)}
 
 
-def is_considered(parts: Parts) -> bool:
+def is_considered(parts: Curator) -> bool:
     return parts.decisions.review(parts.store.releases.release(ID)).is_considered
 
 
-def align(parts: Parts) -> None:
+def align(parts: Curator) -> None:
     """Let the tables be aligned."""
     parts.decisions._aligned = lambda: (1000, "b" * 32)
 
@@ -67,7 +67,7 @@ def test_the_rest_of_a_request_is_approved_by_what_protects_the_rest(
     # They test the noise of twelve cells enough, and that of the six that alice has too little.
     request = request_with(attributes=names, partial=True, epsilon=Decimal("0.9"), canaries=1600)
 
-    def check_rest(curator: Parts, granted: tuple[str, ...], population: int = 1000) -> None:
+    def check_rest(curator: Curator, granted: tuple[str, ...], population: int = 1000) -> None:
         columns = agreed_columns(request, study, frozenset(granted), frozenset(names) - frozenset(granted))
         question = plan_question(request, columns, study, population=population, alignment="b" * 32)
         asyncio.run(curator.decisions.check_rest(request, asyncio.run(curator.planner.spec(question))))

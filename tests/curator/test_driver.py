@@ -49,55 +49,55 @@ def test_indices_that_are_no_such_sample_are_refused(tmp_path: Path, data: bytes
 
 def test_a_request_is_taken_once_even_after_its_deadline(driver: CuratorDriver) -> None:
     request = request_with(deadline=int(time.time()) + 2)
-    stored = RpcAnswers(driver.parts).propose(request, driver.parts.study.digest)
+    stored = RpcAnswers(driver.curator).propose(request, driver.curator.study.digest)
     late = request_with(release_id="f" * 32, deadline=int(time.time()) - 1)
     with pytest.raises(InvalidInputError, match="must lie ahead"):
-        RpcAnswers(driver.parts).propose(late, driver.parts.study.digest)
-    driver.parts.store.releases.add(late, 1)
-    assert RpcAnswers(driver.parts).propose(late, driver.parts.study.digest).request == late
-    assert RpcAnswers(driver.parts).propose(request, driver.parts.study.digest) == stored
+        RpcAnswers(driver.curator).propose(late, driver.curator.study.digest)
+    driver.curator.store.releases.add(late, 1)
+    assert RpcAnswers(driver.curator).propose(late, driver.curator.study.digest).request == late
+    assert RpcAnswers(driver.curator).propose(request, driver.curator.study.digest) == stored
     with pytest.raises(ConflictError):
-        RpcAnswers(driver.parts).propose(replace(request, purpose="another"), driver.parts.study.digest)
+        RpcAnswers(driver.curator).propose(replace(request, purpose="another"), driver.curator.study.digest)
 
 
 def test_progress_tells_own_decisions_only(driver: CuratorDriver) -> None:
-    driver.parts.store.releases.add(request_with(attributes=("sex", "age", "salary")), 1)
-    assert driver.parts.decisions.own_attributes == {"sex", "age"}
+    driver.curator.store.releases.add(request_with(attributes=("sex", "age", "salary")), 1)
+    assert driver.curator.decisions.own_attributes == {"sex", "age"}
 
     def own(release_id: str = ID) -> Progress:
-        return RpcAnswers(driver.parts).progress(release_id)
+        return RpcAnswers(driver.curator).progress(release_id)
 
     before = own()
     assert (before.curator, before.decided, before.granted, before.denied) == ("alice", False, frozenset(), frozenset())
     steps = [("sex", HELD, False), ("sex", APPROVED, False), ("age", DENIED, True)]
     for attribute, verdict, decided in steps:
-        decide(driver.parts.store, verdict, attribute)
+        decide(driver.curator.store, verdict, attribute)
         assert own().decided is decided
-    driver.parts.store.releases.set_sample_check(ID, b"check", has_columns=True)
-    driver.parts.store.releases.set_planned(release_of(spec_with()))
-    reserve(driver.parts.ledger, spec_with())
+    driver.curator.store.releases.set_sample_check(ID, b"check", has_columns=True)
+    driver.curator.store.releases.set_planned(release_of(spec_with()))
+    reserve(driver.curator.ledger, spec_with())
     now = own()
     assert (now.granted, now.denied, now.sample_check) == (frozenset({"sex"}), frozenset({"age"}), b"check")
     assert (now.spec_digest, now.reserved, now.charged) == (spec_with().digest(), True, False)
-    driver.parts.ledger.charge(ID)
+    driver.curator.ledger.charge(ID)
     assert (own().reserved, own().charged) == (False, True)
-    driver.parts.store.releases.add(request_with(release_id="f" * 32, attributes=("salary",)), 1)
+    driver.curator.store.releases.add(request_with(release_id="f" * 32, attributes=("salary",)), 1)
     assert own("f" * 32).decided, "who has no attributes in a request has nothing to decide"
 
 
 def test_a_seed_costs_its_epsilon_first(driver: CuratorDriver) -> None:
     with pytest.raises(NotReadyError, match="has not charged the release yet"):
-        driver.parts.coins.share(f"release/{ID}")
-    reserve(driver.parts.ledger, spec_with())
+        driver.curator.coins.share(f"release/{ID}")
+    reserve(driver.curator.ledger, spec_with())
     with pytest.raises(NotReadyError):
-        driver.parts.coins.share(f"release/{ID}")
-    driver.parts.ledger.charge(ID)
-    share = driver.parts.coins.share(f"release/{ID}")
+        driver.curator.coins.share(f"release/{ID}")
+    driver.curator.ledger.charge(ID)
+    share = driver.curator.coins.share(f"release/{ID}")
     assert len(share) == 32
-    assert driver.parts.coins.share(f"release/{ID}") == share
-    driver.parts.store.coins.forget_coin(f"release/{ID}")
+    assert driver.curator.coins.share(f"release/{ID}") == share
+    driver.curator.store.coins.forget_coin(f"release/{ID}")
     with pytest.raises(ConflictError, match="tossed and is forgotten"):
-        driver.parts.coins.share(f"release/{ID}")
+        driver.curator.coins.share(f"release/{ID}")
 
 
 @pytest.mark.parametrize("attributes", [("sex",), ("sex", "salary")])

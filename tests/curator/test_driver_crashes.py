@@ -64,7 +64,7 @@ def goes_on(world: World, later: World) -> None:
     assert known is not None
     assert known[1] == hashlib.sha256(later.sent["sex"]).digest()
     if later.stored.request.pad is Pad.OTP:
-        assert file_digest(later.parts.encryption(ID).pad_file("sex")) == known[0]
+        assert file_digest(later.curator.encryption(ID).pad_file("sex")) == known[0]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_charged_release_outlives_a_failing_power(world: World, tmp_path: Path
     left = power.content_after_failure(world.store.connection)
     world.store.close()
     (tmp_path / "curator.sqlite").write_bytes(left)
-    later = opened_world(tmp_path, world.parts.study, world.patch)
+    later = opened_world(tmp_path, world.curator.study, world.patch)
     with closing(later.store):
         goes_on(world, later)
 
@@ -91,7 +91,7 @@ def test_a_curator_without_columns_keeps_the_coin_through_a_failing_power_as_the
         world.store.coins.set_coin_value(coin, value)
         return value
 
-    world.patch.setattr(world.parts.coins, "toss", toss)
+    world.patch.setattr(world.curator.coins, "toss", toss)
     carried_to(world, ReleaseState.UPLOADING, request_with(sample=400, attributes=("salary",)))
     (tmp_path / "later.sqlite").write_bytes(power.content_after_failure(world.store.connection))
     with closing(CuratorStore(tmp_path / "later.sqlite")) as store:
@@ -149,15 +149,15 @@ def test_a_step_that_another_follows_is_said_with_it_or_when_it_has_to_wait(
     world.ask(request_with(sample=400))
     while world.state() is not state:
         world.follow()
-        before = world.parts.changes.version(ID)
+        before = world.curator.changes.version(ID)
         world.step()
-    assert world.parts.changes.version(ID) == before
+    assert world.curator.changes.version(ID) == before
     if is_refused:
         world.patch.setattr(world.ledger, "reserve", refused)
         world.refusal = NotReadyError("not now")
     for _ in range(2):  # what is uploaded is said with the test of the server
         world.step()
-    assert world.parts.changes.version(ID) != before
+    assert world.curator.changes.version(ID) != before
 
 
 @pytest.mark.parametrize("error", [TransferError("a file was altered", where="disk"), OSError(28, "No space left")])
@@ -178,7 +178,7 @@ def test_a_sample_whose_files_are_damaged_is_drawn_again(world: World, error: Ex
 
 def test_a_release_says_what_is_done_for_it_instead_of_what_it_waited_for(world: World) -> None:
     now = [100.0]
-    world.parts.stages = Stages(lambda: now[0])
+    world.curator.stages = Stages(lambda: now[0])
     carried_to(world, ReleaseState.CHARGED)
     said = list[str]()
 
@@ -249,6 +249,6 @@ def test_the_room_of_a_release_is_kept_until_its_columns_are_written(world: Worl
     size = 2**20
     disk.free = size + size // RESERVE_PART + LEAST_RESERVE
     with pytest.raises(UnavailableError):
-        world.parts.room.keep("another", size)
+        world.curator.room.keep("another", size)
     carried_to(world, ReleaseState.UPLOADING)
-    world.parts.room.keep("another", size)
+    world.curator.room.keep("another", size)

@@ -37,7 +37,7 @@ def test_another_sample_ends_the_release_before_anything_is_encrypted(world: Wor
     world.bob = replace(world.bob, sample_check=b"another")
     assert world.step()
     assert world.state() is ReleaseState.FAILED
-    assert not world.parts.encryption(ID).ciphertext("sex").exists()
+    assert not world.curator.encryption(ID).ciphertext("sex").exists()
     assert world.store.connection.execute("SELECT count(*) FROM spent_key").fetchone()[0] == 0
     assert world.ledger.budget.spent == Decimal("0.1")
 
@@ -49,7 +49,7 @@ def asked_under_another_file(world: World) -> None:
 
 @pytest.mark.parametrize("state", [ReleaseState.REQUESTED, ReleaseState.APPROVED, ReleaseState.PLANNED])
 def test_a_request_that_was_made_under_another_study_file_costs_nothing(world: World, state: ReleaseState) -> None:
-    world.ask(REQUEST, world.parts.study.digest)
+    world.ask(REQUEST, world.curator.study.digest)
     while world.state() is not state:
         world.step()
     asked_under_another_file(world)
@@ -61,7 +61,7 @@ def test_a_request_that_was_made_under_another_study_file_costs_nothing(world: W
 
 
 def test_what_is_charged_goes_on_whatever_study_file_it_was_asked_under(world: World) -> None:
-    world.ask(REQUEST, world.parts.study.digest)
+    world.ask(REQUEST, world.curator.study.digest)
     carried_to(world, ReleaseState.CHARGED)
     asked_under_another_file(world)
     carried_to(world, ReleaseState.READY)
@@ -72,7 +72,7 @@ def test_what_is_charged_goes_on_whatever_study_file_it_was_asked_under(world: W
 )
 def test_a_denial_elsewhere_denies_it_here(world: World, why: str, *, partial: bool) -> None:
     carried_to(world, ReleaseState.APPROVED, request_with(partial=partial))
-    world.parts.decisions.policy = Policy()
+    world.curator.decisions.policy = Policy()
     world.bob = replace(world.bob, granted=frozenset(), denied=frozenset({"salary"}))
     assert world.step()
     assert world.state() is ReleaseState.DENIED
@@ -82,7 +82,7 @@ def test_a_denial_elsewhere_denies_it_here(world: World, why: str, *, partial: b
 
 def held(world: World, *requests: Any) -> None:  # noqa: ANN401 - requests
     """Let alice hold some requests for a person."""
-    world.parts.decisions.policy = Policy()
+    world.curator.decisions.policy = Policy()
     for request in requests:
         world.ask(request)
         drive(world, request.release_id)
@@ -132,10 +132,10 @@ async def run_for(world: World, rounds: int) -> None:
         patch.setattr("veiltab.curator.release.driver.Peers", lambda *_: world)
         patch.setattr("veiltab.curator.release.driver.ServerLink", lambda *_: world)
         patch.setattr("veiltab.curator.release.driver._LOOK_AGAIN_SECONDS", 0.01)
-        patch.setattr(world.parts.alignment, "run", idle)
+        patch.setattr(world.curator.alignment, "run", idle)
         patch.setattr(world, "run", idle, raising=False)
         patch.setattr(world.driver, "_unfinished", counted)
-        patch.setattr(world.parts, "submitted", asyncio.Event())
+        patch.setattr(world.curator, "submitted", asyncio.Event())
         running = asyncio.create_task(world.driver.run(cast("Table", None)))
         async with asyncio.timeout(20):
             while looked < rounds:  # noqa: ASYNC110 - the looks are counted
@@ -182,7 +182,7 @@ def test_a_held_request_expires_and_ends_where_it_ended_elsewhere(world: World) 
     world.bob = replace(world.bob, state=ReleaseState.DENIED, failure="why")
     asyncio.run(run_for(world, 20))
     assert (world.state(), world.stored.failure) == (ReleaseState.DENIED, "curator bob: why")
-    assert ID not in world.parts.asks_a_person
+    assert ID not in world.curator.asks_a_person
     assert world.store.releases.release(other).state in {ReleaseState.DENIED, ReleaseState.EXPIRED}
 
 
@@ -207,20 +207,20 @@ def test_no_person_is_asked_before_the_alignment_shows_whether_the_budget_holds_
     def result() -> tuple[int, str]:
         raise NotReadyError("has not aligned its table yet")
 
-    world.parts.decisions.policy = Policy()
+    world.curator.decisions.policy = Policy()
     world.ask(request_with(epsilon=Decimal(2)))
     with world.patch.context() as early:
-        early.setattr(world.parts.alignment, "result", result)
+        early.setattr(world.curator.alignment, "result", result)
         assert not world.step()
     assert "not aligned" in world.stored.waiting_for
     assert world.step()
     assert world.state() is ReleaseState.DENIED  # the budget is 1
     assert not world.store.decisions.decisions(ID)
-    assert not world.parts.asks_a_person
+    assert not world.curator.asks_a_person
 
 
 def test_no_person_is_asked_before_every_curator_has_considered_the_request(world: World) -> None:
-    world.parts.decisions.policy = Policy()
+    world.curator.decisions.policy = Policy()
     world.ask(request_with())
     for bob in (replace(world.bob, considered=False), AWAY):
         world.is_bob_there = bob is not AWAY
@@ -229,7 +229,7 @@ def test_no_person_is_asked_before_every_curator_has_considered_the_request(worl
         assert not asyncio.run(world.driver._waits_for_a_person(world.stored))
     world.is_bob_there, world.bob = True, replace(world.bob, considered=True)
     drive(world)
-    assert world.parts.asks_a_person == {ID}
+    assert world.curator.asks_a_person == {ID}
 
 
 @pytest.mark.parametrize(("epsilon", "attributes"), [("0.5", None), ("1.1", None), ("1.1", ("salary",))])
@@ -246,7 +246,7 @@ def test_a_request_that_no_budget_holds_is_refused_at_once_whoever_decides_about
 def test_what_a_person_denies_in_another_process_ends_at_once(world: World) -> None:
     carried_to(world, ReleaseState.PLANNED)
     world.bob = replace(world.bob, state=ReleaseState.UPLOADING)
-    with closing(CuratorStore(world.parts.folder.parent / "curator.sqlite")) as elsewhere:
+    with closing(CuratorStore(world.curator.folder.parent / "curator.sqlite")) as elsewhere:
         assert world.store.has_changed_elsewhere()
         assert not world.store.has_changed_elsewhere()
         deny(elsewhere, ID)
@@ -257,20 +257,20 @@ def test_what_a_person_denies_in_another_process_ends_at_once(world: World) -> N
 
 
 def test_so_many_requests_of_a_researcher_are_open_and_so_many_in_all(driver: CuratorDriver) -> None:
-    digest, deadline = driver.parts.study.digest, int(time.time()) + 1000
+    digest, deadline = driver.curator.study.digest, int(time.time()) + 1000
 
     def request(number: int, researcher: str) -> Any:  # noqa: ANN401 - a request
         return request_with(release_id=f"{number:032x}", researcher=researcher, deadline=deadline)
 
     for number in range(32):
-        RpcAnswers(driver.parts).propose(request(number, "rosa"), digest)
+        RpcAnswers(driver.curator).propose(request(number, "rosa"), digest)
     with pytest.raises(DeniedError, match=r"32 requests of researcher rosa are open here.*Wait until some end"):
-        RpcAnswers(driver.parts).propose(request(99, "rosa"), digest)
-    RpcAnswers(driver.parts).propose(request(0, "rosa"), digest)  # it is known
-    RpcAnswers(driver.parts).propose(request(1000, "rita"), digest)
-    driver.parts.store.releases.set_state(f"{7:032x}", ReleaseState.EXPIRED)
-    RpcAnswers(driver.parts).propose(request(99, "rosa"), digest)
+        RpcAnswers(driver.curator).propose(request(99, "rosa"), digest)
+    RpcAnswers(driver.curator).propose(request(0, "rosa"), digest)  # it is known
+    RpcAnswers(driver.curator).propose(request(1000, "rita"), digest)
+    driver.curator.store.releases.set_state(f"{7:032x}", ReleaseState.EXPIRED)
+    RpcAnswers(driver.curator).propose(request(99, "rosa"), digest)
     for number in range(256 - 33):
-        driver.parts.store.releases.add(request(2000 + number, f"r{number}"), 1)
+        driver.curator.store.releases.add(request(2000 + number, f"r{number}"), 1)
     with pytest.raises(DeniedError, match=r"256 requests are open here.*Ask again later"):
-        RpcAnswers(driver.parts).propose(request(98, "rita"), digest)
+        RpcAnswers(driver.curator).propose(request(98, "rita"), digest)

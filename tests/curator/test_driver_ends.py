@@ -39,7 +39,7 @@ def test_after_its_deadline_a_release_expires_and_gives_back_what_it_kept(world:
 @pytest.mark.parametrize("pad", Pad)
 def test_what_ends_a_release_takes_its_keys_and_ciphertexts(world: World, pad: Pad) -> None:
     carried_to(world, ReleaseState.UPLOADING, request_with(sample=400, pad=pad))
-    encryption = world.parts.encryption(ID)
+    encryption = world.curator.encryption(ID)
     assert encryption.ciphertext("sex").exists()
     assert encryption.pad_file("sex").exists() is (pad is Pad.OTP)
     world.bob = replace(world.bob, state=ReleaseState.FAILED, failure="why")
@@ -80,7 +80,7 @@ def drawn_before_a_crash(world: World, request: Any) -> None:  # noqa: ANN401 - 
     carried_to(world, ReleaseState.CHARGED, request)
     world.follow()
     assert not world.step()
-    world.parts.runs.clear()
+    world.curator.runs.clear()
 
 
 @pytest.mark.parametrize("sampling", Sampling)
@@ -100,7 +100,7 @@ def test_another_sample_than_before_the_crash_is_not_encrypted(world: World) -> 
     assert world.step()
     assert world.state() is ReleaseState.FAILED
     assert "drew another sample than before" in world.stored.failure
-    assert not world.parts.encryption(ID).ciphertext("sex").exists()
+    assert not world.curator.encryption(ID).ciphertext("sex").exists()
 
 
 @pytest.mark.parametrize("pad", Pad)
@@ -110,22 +110,22 @@ def test_a_look_at_a_release_that_is_over_takes_nothing_from_it(world: World, pa
     world.bob = replace(world.bob, state=ReleaseState.FAILED, failure="why")
     assert world.step()
     assert (world.state(), world.store.keys.pad(ID, "sex")) == (ReleaseState.READY, before)
-    assert world.parts.encryption(ID).pad_file("sex").exists() is (pad is Pad.OTP)
+    assert world.curator.encryption(ID).pad_file("sex").exists() is (pad is Pad.OTP)
 
 
 def test_explicit_indices_are_drawn_once_by_the_first_owner(world: World) -> None:
     carried_to(world, ReleaseState.CHARGED, request_with(sample=400, sampling=Sampling.INDICES))
     world.follow()
     world.step()
-    drawn = world.parts.sampler.indices_file(ID).read_bytes()
+    drawn = world.curator.sampler.indices_file(ID).read_bytes()
     spec = spec_with(sample=400, sampling=Sampling.INDICES)
-    rows = checked_indices(world.parts.sampler._folder, drawn, spec)
+    rows = checked_indices(world.curator.sampler._folder, drawn, spec)
     assert own_indices(world, spec) == rows.tolist()
-    assert world.parts.sampler.indices_file(ID).read_bytes() == drawn
+    assert world.curator.sampler.indices_file(ID).read_bytes() == drawn
 
 
 def own_indices(world: World, spec: TableSpec) -> list[int]:
-    pieces = asyncio.run(world.parts.sampler._indices(spec, cast("Peers", world)))
+    pieces = asyncio.run(world.curator.sampler._indices(spec, cast("Peers", world)))
     return [row for piece in pieces for row in piece.tolist()]
 
 
@@ -135,7 +135,7 @@ def test_explicit_indices_of_another_are_checked(world: World) -> None:
     world.drawn = as_bytes([1, 1])
     with pytest.raises(IntegrityError, match="not a sample without replacement"):
         own_indices(world, spec)
-    world.parts.sampler.indices_file(ID).unlink()
+    world.curator.sampler.indices_file(ID).unlink()
     world.drawn = as_bytes([1, 7])
     assert own_indices(world, spec) == [1, 7]
 
@@ -143,19 +143,19 @@ def test_explicit_indices_of_another_are_checked(world: World) -> None:
 def test_the_seed_is_forgotten_when_nobody_needs_it(world: World) -> None:
     carried_to(world, ReleaseState.READY, request_with(sample=400, sampling=Sampling.INDICES))
     coin = f"release/{ID}"
-    world.parts.coins.share(coin)
+    world.curator.coins.share(coin)
     world.store.coins.set_coin_value(coin, bytes(32))
     world.bob = replace(world.bob, state=ReleaseState.UPLOADING)
-    assert world.parts.sampler.indices_file(ID).exists()
+    assert world.curator.sampler.indices_file(ID).exists()
     asyncio.run(world.driver._tidy(ID, 2**31))
     assert world.store.coins.own_share(coin, b"") == b""
     assert world.store.coins.coin_value(coin) is None
-    assert not world.parts.sampler.indices_file(ID).exists()
+    assert not world.curator.sampler.indices_file(ID).exists()
 
 
 def test_the_seed_is_kept_while_another_may_still_need_it(world: World) -> None:
     carried_to(world, ReleaseState.READY)
-    share = world.parts.coins.share(f"release/{ID}")
+    share = world.curator.coins.share(f"release/{ID}")
     world.bob = replace(world.bob, state=ReleaseState.CHARGED)
 
     async def briefly() -> None:

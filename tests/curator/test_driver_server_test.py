@@ -28,7 +28,7 @@ NOISY = {"sample": 400, "noise_split": Decimal("0.5"), "canaries": 1000, "epsilo
 
 def test_the_server_is_tested_once_it_has_published(world: World) -> None:
     carried_to(world, ReleaseState.PERTURBING, request_with(**NOISY))
-    encryption, store = world.parts.encryption(ID), world.store
+    encryption, store = world.curator.encryption(ID), world.store
     world.follow()
     world.is_published = False
     assert not world.step()
@@ -83,7 +83,7 @@ def test_what_is_not_recorded_as_published_is_asked_for_before_the_test(world: W
             raise OSError(28, "No space left on device")
 
     with world.patch.context() as patched:
-        patched.setattr("veiltab.curator.release.steps.transaction", full)
+        patched.setattr("veiltab.curator.release.step_executor.transaction", full)
         assert not world.step()
     assert not world.store.tests.published_digests(ID)
     world.tells_at_once = False
@@ -96,7 +96,7 @@ def test_what_is_not_recorded_as_published_is_asked_for_before_the_test(world: W
 
 def test_one_s_own_decision_waits_for_no_other_curator(world: World) -> None:
     driver = world.driver
-    driver.parts.store.releases.add(request_with(sample=400), 1)
+    driver.curator.store.releases.add(request_with(sample=400), 1)
     world.is_bob_there = False
     assert not world.step()
     assert world.answers.progress(ID).decided
@@ -117,7 +117,7 @@ def test_without_room_for_what_it_sends_the_server_is_not_asked_for_canaries(wor
     assert not world.step()
     assert world.answers.progress(ID).tested
     disk.free = LEAST_RESERVE
-    world.parts.room.keep("another", 0)
+    world.curator.room.keep("another", 0)
 
 
 def check_no_key(world: World) -> None:
@@ -138,7 +138,7 @@ def test_a_server_without_noise_ends_the_release_and_gets_no_key_out(world: Worl
         "server cloud: it did not add the noise of the release: alice's columns fail: amount (all columns): 0 canaries"
     )
     assert stored.failure.endswith("; no key leaves")
-    encryption = world.parts.encryption(ID)
+    encryption = world.curator.encryption(ID)
     assert not encryption.canaries("sex").exists()
     assert not encryption.pad_file("sex").exists()
     check_no_key(world)
@@ -215,7 +215,7 @@ def test_what_a_crash_leaves_of_the_test_of_all_columns_is_gone_on_with(world: W
         with pytest.raises(KeyboardInterrupt):
             world.step()
     assert world.state() is ReleaseState.PERTURBING
-    world.patch.setattr(world.parts, "server_check", ServerCheck("alice", world.store))
+    world.patch.setattr(world.curator, "server_check", ServerCheck("alice", world.store))
     assert world.step()
     assert [one.tester for one in world.store.tests.receipts(ID)] == ["alice", ""]
     assert world.state() is ReleaseState.READY
@@ -228,12 +228,12 @@ def test_the_list_of_changed_canaries_is_for_owners_once_the_server_has_passed(w
         world.answers.changes_of_canaries(ID, "bob")
     world.follow()
     assert not world.step()
-    assert world.answers.changes_of_canaries(ID, "bob") == driver.parts.store.tests.canary_changes(ID)["alice"]
+    assert world.answers.changes_of_canaries(ID, "bob") == driver.curator.store.tests.canary_changes(ID)["alice"]
     with pytest.raises(DeniedError, match="this is for those with columns in the release"):
         world.answers.changes_of_canaries(ID, "carol")
     world.follow()
     world.step()
-    assert world.answers.changes_of_canaries(ID, "bob") == driver.parts.store.tests.canary_changes(ID)["alice"]
+    assert world.answers.changes_of_canaries(ID, "bob") == driver.curator.store.tests.canary_changes(ID)["alice"]
 
 
 def crash(*_: object, **__: object) -> NoReturn:
@@ -258,7 +258,7 @@ def test_a_test_that_a_crash_cut_off_is_made_again_with_the_same_result(world: W
     assert world.step()
     assert world.state() is (ReleaseState.READY if noise else ReleaseState.FAILED)
     assert len(set(world.keys)) == 1
-    assert not world.parts.encryption(ID).canaries("sex").exists()
+    assert not world.curator.encryption(ID).canaries("sex").exists()
 
 
 def drive_to_the_end(world: World) -> None:
@@ -271,7 +271,7 @@ def drive_to_the_end(world: World) -> None:
 @pytest.mark.parametrize("state", [ReleaseState.UPLOADING, ReleaseState.PERTURBING])
 def test_what_a_crash_left_of_an_ended_release_is_erased_later(world: World, state: ReleaseState, pad: Pad) -> None:
     carried_to(world, state, request_with(**NOISY, pad=pad))
-    encryption = world.parts.encryption(ID)
+    encryption = world.curator.encryption(ID)
     assert encryption.canaries("sex").exists()
     world.store.releases.end(ID, ReleaseState.FAILED, "why")  # and here the process was killed
     assert world.store.releases.unfinished() == (ID,)

@@ -34,14 +34,14 @@ def test_a_charge_and_the_commitment_to_a_share_of_the_coin_are_one_record(world
         def crash(*_: object) -> NoReturn:
             raise KeyboardInterrupt
 
-        broken.setattr(driver.parts.store.coins, "commit", crash)
+        broken.setattr(driver.curator.store.coins, "commit", crash)
         with pytest.raises(KeyboardInterrupt):
             world.step()
-    assert not driver.parts.ledger.chain.is_charged(ID)
-    assert driver.parts.store.coins.own_share(coin, b"") == b""  # none was kept
+    assert not driver.curator.ledger.chain.is_charged(ID)
+    assert driver.curator.store.coins.own_share(coin, b"") == b""  # none was kept
     assert not world.answers.progress(ID).commitment
     assert world.step()
-    share = driver.parts.store.coins.own_share(coin, b"")
+    share = driver.curator.store.coins.own_share(coin, b"")
     assert world.answers.progress(ID).commitment == commitment(coin, "alice", share)
 
 
@@ -87,8 +87,8 @@ def test_a_draw_that_waits_for_something_else_than_its_toss_is_not_logged_as_one
         raise UnavailableError("the Dask scheduler has no worker", where="tls://scheduler:8786")
 
     world.store.coins.set_opening_received(f"release/{ID}", "bob")
-    world.patch.setattr(world.parts.coins, "awaited", lambda _coin: frozenset[str]())
-    world.patch.setattr(world.parts.sampler, "draw", no_worker)
+    world.patch.setattr(world.curator.coins, "awaited", lambda _coin: frozenset[str]())
+    world.patch.setattr(world.curator.sampler, "draw", no_worker)
     world.store.connection.execute("UPDATE release SET since = since - 61")
     assert not world.step()
     assert "has no worker" in world.stored.waiting_for
@@ -98,13 +98,13 @@ def test_a_draw_that_waits_for_something_else_than_its_toss_is_not_logged_as_one
 def test_a_toss_that_comes_to_its_end_is_not_counted(world: World) -> None:
     carried_to(world, ReleaseState.CHARGED)
     world.follow()
-    toss = world.parts.coins.toss
+    toss = world.curator.coins.toss
     refuse_toss(world)
     assert not world.step()
-    world.patch.setattr(world.parts.coins, "toss", toss)
+    world.patch.setattr(world.curator.coins, "toss", toss)
     world.store.coins.set_opening_received(f"release/{ID}", "bob")  # as a toss does at its end
     carried_to(world, ReleaseState.UPLOADING)
-    assert not world.parts.coins.withheld(f"release/{ID}")
+    assert not world.curator.coins.withheld(f"release/{ID}")
 
 
 def test_another_process_counts_the_toss_that_a_curator_aborted(world: World) -> None:
@@ -112,7 +112,7 @@ def test_another_process_counts_the_toss_that_a_curator_aborted(world: World) ->
     world.follow()
     refuse_toss(world)
     assert not world.step()
-    world.parts.runs.clear()
+    world.curator.runs.clear()
     world.patch.setattr("veiltab.curator.release.driver.time.time", lambda: 2_000_000_001)
     assert world.step()
     assert world.store.coins.aborted() == {"curator bob": 1}
@@ -139,11 +139,11 @@ def test_nothing_is_paid_for_with_a_curator_that_aborts_tosses_until_a_person_cl
     spec = planned_release(
         plan_question(
             another,
-            requested_columns(another, world.parts.study),
-            world.parts.study,
+            requested_columns(another, world.curator.study),
+            world.curator.study,
             population=1000,
             alignment="ab" * 16,
         )
     )
-    asyncio.run(world.driver.steps._reserve(spec))
+    asyncio.run(world.driver.executor._reserve(spec))
     assert world.ledger.chain.is_reserved("f" * 32)

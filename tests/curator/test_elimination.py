@@ -188,7 +188,7 @@ def test_a_server_without_noise_is_counted_and_no_curator(world: World) -> None:
 
 def test_nobody_is_counted_where_this_curator_was_away_itself(world: World) -> None:
     after_the_upload(world, request_with(**NOISY))
-    world.parts.runs.clear()  # as in another process
+    world.curator.runs.clear()  # as in another process
     world.patch.setattr("veiltab.curator.release.driver.time.time", lambda: LATE)
     world.step()
     assert world.state() is ReleaseState.EXPIRED

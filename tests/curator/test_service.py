@@ -60,15 +60,15 @@ def answers(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> It
 
 @pytest.fixture
 def store(answers: RpcAnswers) -> CuratorStore:
-    return answers.parts.store
+    return answers.curator.store
 
 
 def ready(answers: RpcAnswers, pad: Pad = Pad.CHACHA20, attributes: tuple[str, ...] = ("sex", "salary")) -> None:
     """Bring a release to where its keys are given out for one second more."""
-    store, spec = answers.parts.store, spec_with(pad=pad)
+    store, spec = answers.curator.store, spec_with(pad=pad)
     store.releases.add(request_with(pad=pad, attributes=attributes), 1)
     store.releases.set_planned(release_of(spec))
-    answers.parts.encryption(ID).encrypt("sex", np.zeros(400, np.uint8), 2, pad, noise_with())
+    answers.curator.encryption(ID).encrypt("sex", np.zeros(400, np.uint8), 2, pad, noise_with())
     for attribute, verdict in (("sex", APPROVED), ("age", DENIED)):
         store.decisions.decide(ID, (decision(attribute, verdict, expires=NOW + 1),))
     columns = {"sex": PUBLISHED, "salary": bytes(32)}
@@ -110,7 +110,7 @@ def piece(
 
 def fetch(answers: RpcAnswers, attribute: str = "sex", researcher: str = "rosa", published: bytes = PUBLISHED) -> bytes:
     """Ask for the key of a column, or for its one-time pad, as a desk does."""
-    if answers.parts.store.releases.release(ID).request.pad is Pad.CHACHA20:
+    if answers.curator.store.releases.release(ID).request.pad is Pad.CHACHA20:
         return keys(answers, attribute, researcher=researcher, published=published)[attribute]
     return piece(answers, attribute, researcher, published=published).chunk.data
 
@@ -120,7 +120,7 @@ def test_a_key_is_given_to_who_asked_for_the_release_and_for_the_column_that_was
     answers: RpcAnswers, store: CuratorStore, pad: Pad
 ) -> None:
     ready(answers, pad)
-    own, file = store.keys.pad(ID, "sex"), answers.parts.encryption(ID).pad_file("sex")
+    own, file = store.keys.pad(ID, "sex"), answers.curator.encryption(ID).pad_file("sex")
     assert own is not None
     assert fetch(answers) == (own[0] if pad is Pad.CHACHA20 else file.read_bytes())
     for researcher in ("rita", "alice"):
@@ -143,7 +143,7 @@ def test_a_key_is_given_to_who_asked_for_the_release_and_for_the_column_that_was
 
 def test_a_one_time_pad_is_streamed_from_any_byte(answers: RpcAnswers) -> None:
     ready(answers, Pad.OTP)
-    pad = answers.parts.encryption(ID).pad_file("sex").read_bytes()
+    pad = answers.curator.encryption(ID).pad_file("sex").read_bytes()
     for offset in (0, 5, len(pad) - 1):
         answer = piece(answers, offset=offset)
         assert (answer.chunk.offset, answer.chunk.data, answer.total) == (offset, pad[offset:], len(pad))
@@ -281,7 +281,7 @@ def propose(
     answers: RpcAnswers, researcher: str = "rosa", digest: str = "", wait: int = 0
 ) -> curator_pb2.ProposeReleaseResponse:
     message = curator_pb2.ProposeReleaseRequest(
-        study_digest=digest or answers.parts.study.digest,
+        study_digest=digest or answers.curator.study.digest,
         request=request_to_proto(request_with(deadline=NOW + 1000)),
         wait_milliseconds=wait,
     )
@@ -325,7 +325,7 @@ async def test_a_researcher_that_waits_hears_what_there_is_to_do(
     store.releases.add(request_with(), 1)
 
     async def is_answered() -> bool:
-        CuratorDriver(answers.parts)._changed(ID)
+        CuratorDriver(answers.curator)._changed(ID)
         for _ in range(5):
             await asyncio.sleep(0)
         return waiting.done()
@@ -346,8 +346,8 @@ async def test_a_researcher_that_waits_hears_what_there_is_to_do(
 
 def test_rows_left_out_are_stated_if_the_study_says_so(answers: RpcAnswers, store: CuratorStore) -> None:
     store.releases.add(request_with(), 1)
-    own, stating = answers.parts.study, replace(answers.parts.study, left_out="stated")
+    own, stating = answers.curator.study, replace(answers.curator.study, left_out="stated")
     for study, rows, stated in ((own, 7, None), (stating, None, None), (stating, 0, 0), (stating, 7, 7)):
-        answers.parts.study, answers.parts.alignment.rows_left_out = study, rows
+        answers.curator.study, answers.curator.alignment.rows_left_out = study, rows
         answer = ask(answers)
         assert (answer.left_out if answer.HasField("left_out") else None) == stated

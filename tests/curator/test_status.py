@@ -16,13 +16,13 @@ from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.party.status import observe
-from veiltab.curator.release.parts import Parts
+from veiltab.curator.release.curator import Curator
 
 IDS = [f"{number:032x}" for number in range(1, 40)]
 
 
 @pytest.fixture
-def parts(tmp_path: Path, study: Study) -> Iterator[Parts]:
+def parts(tmp_path: Path, study: Study) -> Iterator[Curator]:
     made = curator_parts(tmp_path, study, budget=Decimal("2.5"))
     yield made
     made.store.close()
@@ -33,11 +33,11 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return lambda now: monkeypatch.setattr("veiltab.curator.records.releases.time.time", lambda: float(now))
 
 
-def releases(parts: Parts) -> list[Activity]:
+def releases(parts: Curator) -> list[Activity]:
     return [work for work in observe(parts).work if work.kind == "release"]
 
 
-def test_an_idle_curator_has_its_whole_budget(parts: Parts) -> None:
+def test_an_idle_curator_has_its_whole_budget(parts: Curator) -> None:
     seen = observe(parts)
     (alignment,) = seen.work
     assert (alignment.kind, alignment.state) == ("alignment", "aligning")
@@ -55,7 +55,7 @@ def test_an_idle_curator_has_its_whole_budget(parts: Parts) -> None:
     assert sum(seen.counts.values()) == 0
 
 
-def test_a_hub_says_how_many_rows_there_are_and_knows_nothing_of_matches(parts: Parts) -> None:
+def test_a_hub_says_how_many_rows_there_are_and_knows_nothing_of_matches(parts: Curator) -> None:
     parts.store.alignments.set_alignment("", 45_222, "ab" * 16, 45_222)
     (alignment,) = observe(parts).work
     assert (alignment.state, alignment.about) == ("aligned", "45222 rows")
@@ -84,7 +84,7 @@ def test_a_spoke_says_to_itself_how_many_of_its_own_people_the_hub_has(
         assert (alignment.about == said) is (matched == 6000)
 
 
-def test_a_release_says_since_when_it_waits_and_for_what(parts: Parts, clock: Callable[[int], None]) -> None:
+def test_a_release_says_since_when_it_waits_and_for_what(parts: Curator, clock: Callable[[int], None]) -> None:
     parts.store.releases.add(request_with(), 1000)
     parts.store.releases.set_waiting(IDS[0], "a person")
     (work,) = releases(parts)
@@ -103,13 +103,13 @@ def test_a_release_says_since_when_it_waits_and_for_what(parts: Parts, clock: Ca
     assert (work.state, work.waiting_for, work.since) == ("failed", "the disk", 1700)
 
 
-def test_what_is_reserved_is_not_left(parts: Parts) -> None:
+def test_what_is_reserved_is_not_left(parts: Curator) -> None:
     spec = spec_with()
     reserve(parts.ledger, spec)
     assert observe(parts).budgets[0].left == Decimal("2.5") - guaranteed_epsilon(spec)
 
 
-def test_requests_that_wait_for_a_person_are_counted(parts: Parts) -> None:
+def test_requests_that_wait_for_a_person_are_counted(parts: Curator) -> None:
     for release_id in IDS[:3]:
         hold(parts.store, request_with(release_id=release_id), "sex", "age")
     parts.store.releases.set_state(IDS[0], ReleaseState.EXPIRED)
@@ -119,7 +119,7 @@ def test_requests_that_wait_for_a_person_are_counted(parts: Parts) -> None:
     assert seen.counts["release", "expired"] == 1
 
 
-def test_all_that_is_under_way_is_shown_and_the_last_that_ended(parts: Parts, clock: Callable[[int], None]) -> None:
+def test_all_that_is_under_way_is_shown_and_the_last_that_ended(parts: Curator, clock: Callable[[int], None]) -> None:
     for place, release_id in enumerate(IDS):
         parts.store.releases.add(request_with(release_id=release_id), place)
     for place, release_id in enumerate(IDS[:30]):

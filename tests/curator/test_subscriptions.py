@@ -240,9 +240,9 @@ async def test_of_whom_nothing_is_awaited_only_what_it_says_counts(monkeypatch: 
 async def test_nobody_s_silence_hides_that_a_release_ended_elsewhere(carol: PeerAnswer | None) -> None:
     looks, bob = Subscriptions(), progress(state=ReleaseState.DENIED)
     looks._curators = ("bob", "carol")
-    look = looks._look("1")
-    look.said = {"bob": progress(), **({} if carol is None else {"carol": carol})}
-    known = looks._known(look)
+    look = looks._subscription("1")
+    look.answers = {"bob": progress(), **({} if carol is None else {"carol": carol})}
+    known = looks._answers(look)
     assert known == (carol if carol in {None, AWAY} else (progress(), carol))
     waits = asyncio.create_task(looks.news("1", known or AWAY, attempt=0, wakes=0, deadline=AHEAD, is_refused=False))
     await turns()

@@ -20,9 +20,9 @@ from veiltab.common.rpc.peer import Peer
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.party.service import CuratorPeerServicer
 from veiltab.curator.peers.calls import Pace, Peers
-from veiltab.curator.peers.coins import NONE_SHOWN
+from veiltab.curator.peers.coins import NO_COMMITMENTS
 from veiltab.curator.peers.subscriptions import PeerAnswer
-from veiltab.curator.release.parts import Parts
+from veiltab.curator.release.curator import Curator
 from veiltab.curator.release.rpc_answers import RpcAnswers
 
 CAROL = b'[[curator]]\nname = "carol"\nendpoint = "localhost:7403"\nid_columns = ["id"]\n'
@@ -48,7 +48,7 @@ class Village:
 
     study: Study
     folder: Path
-    parts: dict[str, Parts] = field(default_factory=dict)
+    parts: dict[str, Curator] = field(default_factory=dict)
     twist: dict[tuple[str, str], Callable[[Any], Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -89,7 +89,7 @@ class Village:
         unary = {rpc: method(rpc) for rpc in ("Hello", "Commit", "Reveal")}
         return SimpleNamespace(**unary, FollowProgress=follow)
 
-    async def tossed(self, name: str, coin: str, shown: Mapping[str, bytes] = NONE_SHOWN) -> bytes:
+    async def tossed(self, name: str, coin: str, shown: Mapping[str, bytes] = NO_COMMITMENTS) -> bytes:
         """Let one curator toss once."""
         return await self.parts[name].coins.toss(coin, self.peers(name), shown)
 

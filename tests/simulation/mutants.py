@@ -18,7 +18,7 @@ from veiltab.curator.columns.shared_sample import SharedSample
 from veiltab.curator.progress import progress
 from veiltab.curator.progress.release_record import End
 from veiltab.curator.release import driver
-from veiltab.curator.release.steps import Steps
+from veiltab.curator.release.step_executor import StepExecutor
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release import perturbation
 
@@ -68,14 +68,14 @@ def a_lost_reply_ends_a_release() -> Iterator[None]:
 @contextmanager
 def rows_in_another_order() -> Iterator[None]:
     """Encrypt one curator's rows beside other people's."""
-    known = Steps._encrypt_columns
+    known = StepExecutor._encrypt_columns
 
-    def turned(steps: Steps, spec: Any, sample: SharedSample, *rest: Any) -> None:  # noqa: ANN401 - its own
-        parts = steps.parts
+    def turned(steps: StepExecutor, spec: Any, sample: SharedSample, *rest: Any) -> None:  # noqa: ANN401 - its own
+        parts = steps.curator
         rows = SampleRows([np.roll(sample.rows[:], 1)], parts.folder) if parts.name == "bob" else sample.rows
         known(steps, spec, replace(sample, rows=rows), *rest)
 
-    with patch.object(Steps, "_encrypt_columns", turned):
+    with patch.object(StepExecutor, "_encrypt_columns", turned):
         yield
 
 

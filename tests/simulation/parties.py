@@ -28,8 +28,8 @@ from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.officer.policy import load_policy
 from veiltab.curator.party.service import CuratorPeerServicer, CuratorServicer
 from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.release.curator import Curator
 from veiltab.curator.release.driver import CuratorDriver
-from veiltab.curator.release.parts import Parts
 from veiltab.curator.release.rpc_answers import RpcAnswers
 from veiltab.curator.table.table_reading import load_table
 from veiltab.deploy.pki.certificates import init_pki
@@ -146,7 +146,7 @@ class Process:
     """A party's process: what it runs, and the machine it runs on."""
 
     machine: Machine
-    driver: Parts | ResearcherDriver | Releases
+    driver: Curator | ResearcherDriver | Releases
     store: CuratorStore | ResearcherStore | ServerStore
     working: "asyncio.Task[None]"
 
@@ -184,9 +184,9 @@ class PartyHost:
         return self.party.name
 
     @property
-    def curator(self) -> Parts:
+    def curator(self) -> Curator:
         assert self.process is not None
-        return cast("Parts", self.process.driver)
+        return cast("Curator", self.process.driver)
 
     @property
     def researcher(self) -> ResearcherDriver:
@@ -272,7 +272,7 @@ class PartyHost:
                 rules = self.village.folder / f"{self.name}.toml"
                 policy = load_policy(rules, researchers=RESEARCHERS, attributes=own)
                 ledger = Ledger(store.connection, study.budget_epsilon, study.budget_delta)
-                parts = Parts(identity, study, self.disk, store, ledger, policy, execution(self.disk))
+                parts = Curator(identity, study, self.disk, store, ledger, policy, execution(self.disk))
                 add_CuratorPeerServiceServicer_to_server(CuratorPeerServicer(RpcAnswers(parts)), registered)
                 add_CuratorServiceServicer_to_server(CuratorServicer(RpcAnswers(parts)), registered)
                 table = load_table(self.village.folder / f"{self.name}.csv", study, self.name)

@@ -12,7 +12,7 @@ from veiltab.common.study.file import Study
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.officer.policy import Policy
 from veiltab.curator.records.store import CuratorStore
-from veiltab.curator.release.parts import Parts
+from veiltab.curator.release.curator import Curator
 
 
 def curator_state(folder: Path, party: Party = ALICE) -> CuratorStore:
@@ -31,9 +31,9 @@ def curator_parts(
     *,
     identity: Identity | Party = ALICE,
     budget: Decimal = Decimal(1),
-) -> Parts:
+) -> Curator:
     """Return the parts of a curator that performs its tasks in this process; the test closes the store."""
     store = CuratorStore(folder / "curator.sqlite")
     one = identity if isinstance(identity, Identity) else cast("Identity", SimpleNamespace(party=identity))
     ledger = Ledger(store.connection, budget)
-    return Parts(one, study, folder, store, ledger, policy or Policy(), execution(folder))
+    return Curator(one, study, folder, store, ledger, policy or Policy(), execution(folder))

@@ -1,7 +1,7 @@
 """What a curator consists of while it works at releases, and what it knows of each.
 
-Three objects work with it: the answers to RPCs (rpc_answers.py), the steps of a release (steps.py), and the driver that
-chooses the steps (driver.py).
+Three objects work with it: the answers to RPCs (rpc_answers.py), the driver that chooses the steps of a release
+(driver.py), and what takes them (step_executor.py).
 """
 
 import asyncio
@@ -61,7 +61,7 @@ class Run:
     is_published: bool = False
 
 
-class Parts:
+class Curator:
     """What a curator consists of.
 
     Args:
@@ -107,7 +107,7 @@ class Parts:
         self.sampler = Sampler(self.name, self.folder, self.coins, store, execution)
         self.planner = Planner(store)
         self.decisions = Decider(self.name, study, store, ledger, self.planner, policy, self.alignment.result)
-        self.looks = Subscriptions()
+        self.subscriptions = Subscriptions()
         self.changes = Changes()
         self.identity = identity
         self.submitted = asyncio.Event()
@@ -178,7 +178,7 @@ class Parts:
 
     def look_after_tables(self) -> None:
         """Take up tables that may run now, and let the release that they are part of go on."""
-        self.looks.wake()
+        self.subscriptions.wake()
         self.submitted.set()
 
 

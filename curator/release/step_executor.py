@@ -22,7 +22,7 @@ from veiltab.curator.peers.coins import release_coin
 from veiltab.curator.peers.witnesses import keep_checkpoints, note_seen, sign_charge
 from veiltab.curator.planning.checks import agreed_columns, check_aborted, joint_decision, plan_question
 from veiltab.curator.progress.release_record import CuratorRelease, Progress, Step
-from veiltab.curator.release.parts import Parts
+from veiltab.curator.release.curator import Curator
 from veiltab.curator.release.server_check import canary_width
 from veiltab.curator.release.upload import ServerLink
 
@@ -30,11 +30,11 @@ _log = logging.getLogger(__name__)
 _HANGS_AFTER_SECONDS = 60.0
 
 
-class Steps:
+class StepExecutor:
     """The steps that `curator/progress` names, taken."""
 
-    def __init__(self, parts: Parts) -> None:
-        self.parts, self.store, self.name = parts, parts.store, parts.name
+    def __init__(self, curator: Curator) -> None:
+        self.curator, self.store, self.name = curator, curator.store, curator.name
 
     async def take(
         self, chosen: Step, stored: CuratorRelease, others: tuple[Progress, ...], peers: Peers, server: ServerLink
@@ -42,7 +42,7 @@ class Steps:
         """Take a step; what is refused is raised."""
         match chosen:
             case Step.DECIDE:
-                await self.parts.decisions.apply_policy(stored.request)
+                await self.curator.decisions.apply_policy(stored.request)
             case Step.APPROVE:
                 pass
             case Step.PLAN:
@@ -55,7 +55,7 @@ class Steps:
                 self._witness(stored, others)
                 self._open_tables(stored)
             case Step.DRAW | Step.ENCRYPT | Step.UPLOAD | Step.TEST | Step.FINISH:
-                with self.parts.stages.stage(stored.request.release_id) as stage:
+                with self.curator.stages.stage(stored.request.release_id) as stage:
                     await self._take_charged(chosen, stored, others, stage, peers, server)
             case _:
                 assert_never(chosen)
@@ -72,8 +72,8 @@ class Steps:
         match chosen:
             case Step.DRAW:
                 self._witness(stored, others)
-                shown = {peer.curator: peer.commitment for peer in others if peer.commitment}
-                await self._draw(stored.planned_spec, shown, stage, peers)
+                commitments = {peer.curator: peer.commitment for peer in others if peer.commitment}
+                await self._draw(stored.planned_spec, commitments, stage, peers)
             case Step.ENCRYPT:
                 await self._encrypt(stored, stage, peers)
             case Step.UPLOAD:
@@ -82,7 +82,7 @@ class Steps:
                 await self._test(stored, stage, peers, server)
             case Step.FINISH:
                 # A crash may have come between the receipt and this.
-                self.parts.encryption(stored.request.release_id).forget_canaries()
+                self.curator.encryption(stored.request.release_id).forget_canaries()
                 if stored.spec is not None:  # of several tables, each has been tested
                     await self._test_together(stored.spec, peers, server)
             case _:
@@ -90,35 +90,37 @@ class Steps:
 
     async def _plan(self, stored: CuratorRelease, others: tuple[Progress, ...]) -> None:
         release_id = stored.request.release_id
-        everyone = (self.parts.progress(stored), *others)
-        granted, denied = joint_decision(everyone, self.parts.study)
-        columns = agreed_columns(stored.request, self.parts.study, granted, denied)
-        population, digest = self.parts.alignment.result()
-        stages = self.parts.stages
+        everyone = (self.curator.progress(stored), *others)
+        granted, denied = joint_decision(everyone, self.curator.study)
+        columns = agreed_columns(stored.request, self.curator.study, granted, denied)
+        population, digest = self.curator.alignment.result()
+        stages = self.curator.stages
         with step("plan", release_id=release_id), stages.stage(release_id) as stage, stage.of("planning", None):
-            question = plan_question(stored.request, columns, self.parts.study, population=population, alignment=digest)
-            planned = await self.parts.planner.spec(question)
-        await self.parts.decisions.check_rest(stored.request, planned)
+            question = plan_question(
+                stored.request, columns, self.curator.study, population=population, alignment=digest
+            )
+            planned = await self.curator.planner.spec(question)
+        await self.curator.decisions.check_rest(stored.request, planned)
         # Before any curator reserves anything.
         self._keep_room(planned)
         self.store.releases.set_planned(planned)
 
     def _keep_room(self, planned: ReleaseSpec) -> None:
         """Keep room for what a release writes here."""
-        size = release_bytes(planned, self.name, copies=self.parts.execution.is_remote)
-        self.parts.room.keep(planned.release_id, size)
+        size = release_bytes(planned, self.name, copies=self.curator.execution.is_remote)
+        self.curator.room.keep(planned.release_id, size)
 
     async def _reserve(self, spec: ReleaseSpec) -> None:
         check_aborted(self.store.coins)
         with step("reserve", release_id=spec.release_id):
-            with self.parts.stages.stage(spec.release_id) as stage, stage.of("computing the charge", None):
-                charge = await self.parts.planner.charge(spec, self.parts.ledger.budget.allowance)
-            self.parts.decisions.check_shares(spec, charge)
+            with self.curator.stages.stage(spec.release_id) as stage, stage.of("computing the charge", None):
+                charge = await self.curator.planner.charge(spec, self.curator.ledger.budget.allowance)
+            self.curator.decisions.check_shares(spec, charge)
             note_seen(self.store.connection, spec.release_id)
             try:
-                self.parts.ledger.reserve(spec, charge)
+                self.curator.ledger.reserve(spec, charge)
             except BudgetExceededError:
-                if not self.parts.ledger.budget.fits_what_is_charged(spec.release_id, charge):
+                if not self.curator.ledger.budget.fits_what_is_charged(spec.release_id, charge):
                     raise
                 raise NotReadyError(
                     "the rest of the budget is reserved for other releases", where=f"curator {self.name}"
@@ -135,31 +137,33 @@ class Steps:
             with step("announce", release_id=own.release_id):
                 announced = await server.announce(own)
         with step("charge", release_id=planned.release_id), transaction(self.store.connection):
-            self.parts.ledger.charge(planned.release_id)
-            sign_charge(self.store.connection, self.parts.identity, planned.release_id, self.parts.ledger.chain.head)
+            self.curator.ledger.charge(planned.release_id)
+            sign_charge(
+                self.store.connection, self.curator.identity, planned.release_id, self.curator.ledger.chain.head
+            )
             if own is not None:
                 self.store.tests.record_noise_digest(own.release_id, announced.noise_digest)
             if not planned.several:
-                self.parts.coins.commit(planned.release_id)
+                self.curator.coins.commit(planned.release_id)
 
     def _witness(self, stored: CuratorRelease, others: tuple[Progress, ...]) -> None:
         """Keep what the others signed of their ledgers with the charge, before anything else is done for it."""
         if not stored.part_of:
-            keep_checkpoints(self.store.connection, self.parts.identity, stored.request.release_id, others)
+            keep_checkpoints(self.store.connection, self.curator.identity, stored.request.release_id, others)
 
     def _open_tables(self, stored: CuratorRelease) -> None:
         numbers = range(len(stored.planned_release.tables))
         self.store.tables.open_tables(stored.request.release_id, numbers, int(time.time()))
-        self.parts.submitted.set()
+        self.curator.submitted.set()
 
-    async def _draw(self, spec: TableSpec, shown: Mapping[str, bytes], stage: Stage, peers: Peers) -> None:
-        table = self.parts.alignment.table(spec.alignment)
+    async def _draw(self, spec: TableSpec, commitments: Mapping[str, bytes], stage: Stage, peers: Peers) -> None:
+        table = self.curator.alignment.table(spec.alignment)
         try:
-            sample = await self.parts.sampler.draw(spec, table, peers, stage, shown)
+            sample = await self.curator.sampler.draw(spec, table, peers, stage, commitments)
         except (NotReadyError, UnavailableError):
             self._log_hanging(spec.release_id)
             raise
-        run = self.parts.runs[spec.release_id]
+        run = self.curator.runs[spec.release_id]
         run.is_hanging, run.sample = False, sample
         self.store.releases.set_sample_check(
             spec.release_id, sample.check, has_columns=bool(spec.columns_of(self.name))
@@ -168,33 +172,33 @@ class Steps:
     def _log_hanging(self, release_id: str) -> None:
         """Log a toss that hangs although every curator has charged the release, once a process."""
         since = self.store.releases.release(release_id).since
-        if self.parts.runs[release_id].is_hanging or time.time() - since <= _HANGS_AFTER_SECONDS:
+        if self.curator.runs[release_id].is_hanging or time.time() - since <= _HANGS_AFTER_SECONDS:
             return
-        if missing := ", ".join(sorted(self.parts.coins.awaited(release_coin(release_id)))):
-            self.parts.runs[release_id].is_hanging = True
+        if missing := ", ".join(sorted(self.curator.coins.awaited(release_coin(release_id)))):
+            self.curator.runs[release_id].is_hanging = True
             _log.warning("a toss of a charged release hangs", extra={"release": release_id, "curator": missing})
 
     async def _encrypt(self, stored: CuratorRelease, stage: Stage, peers: Peers) -> None:
         spec = stored.planned_spec
-        sample = self.parts.runs[spec.release_id].sample
+        sample = self.curator.runs[spec.release_id].sample
         if sample is None:  # an earlier process drew it
-            table = self.parts.alignment.table(spec.alignment)
-            sample = await self.parts.sampler.draw(spec, table, peers, stage)
+            table = self.curator.alignment.table(spec.alignment)
+            sample = await self.curator.sampler.draw(spec, table, peers, stage)
             if sample.check != stored.sample_check:
                 raise IntegrityError("drew another sample than before", where=f"curator {self.name}")
         with step("toss in pairs", release_id=spec.release_id):
-            shares = await self.parts.coins.shares_of_zero(spec, peers)
+            shares = await self.curator.coins.shares_of_zero(spec, peers)
         try:
             await asyncio.to_thread(self._encrypt_columns, spec, sample, shares, stage)
         finally:
             # After a failure, too: its files may be damaged or gone, and the next attempt draws the same again.
-            self.parts.runs[spec.release_id].sample = None
-        self.parts.room.give_back(spec.release_id)
+            self.curator.runs[spec.release_id].sample = None
+        self.curator.room.give_back(spec.release_id)
 
     def _encrypt_columns(
         self, spec: TableSpec, sample: SharedSample, shares: Mapping[str, ZeroShare], stage: Stage
     ) -> None:
-        columns, encryption = spec.columns_of(self.name), self.parts.encryption(spec.release_id)
+        columns, encryption = spec.columns_of(self.name), self.curator.encryption(spec.release_id)
         with stage.of("encrypting columns", len(columns) * spec.uploaded_rows) as progress:
             plain = [
                 PlainColumn(
@@ -211,7 +215,7 @@ class Steps:
                 encryption.encrypt_together(some, spec.pad, sample.noise, progress.advance)
 
     async def _upload(self, spec: TableSpec, stage: Stage, server: ServerLink) -> None:
-        encryption = self.parts.encryption(spec.release_id)
+        encryption = self.curator.encryption(spec.release_id)
         columns = {
             c.attribute: (
                 encryption.ciphertext(c.attribute),
@@ -230,21 +234,21 @@ class Steps:
                 if published is not None:
                     self.store.tests.record_publication(spec.release_id, published)
             if published is not None:  # and not before it is durable
-                self.parts.runs[spec.release_id].is_published = True
+                self.curator.runs[spec.release_id].is_published = True
         encryption.forget_ciphertext()
 
     async def _test(self, stored: CuratorRelease, stage: Stage, peers: Peers, server: ServerLink) -> None:
         spec, own = stored.planned_spec, stored.planned_spec.columns_of(self.name)
         if own:
             # For what the server and other holders send, until it is compared, and for the places.
-            parts = sum(column.byte_length(1) * (len(column.holders) - 1) for column in own)
-            width = canary_width(spec, self.name) + PLACE_BYTES + parts
-            self.parts.room.keep(spec.release_id, spec.canaries * width)
+            curator = sum(column.byte_length(1) * (len(column.holders) - 1) for column in own)
+            width = canary_width(spec, self.name) + PLACE_BYTES + curator
+            self.curator.room.keep(spec.release_id, spec.canaries * width)
         with step("test server", release_id=spec.release_id):
-            encryption = self.parts.encryption(spec.release_id)
-            is_published = self.parts.runs[spec.release_id].is_published
-            await self.parts.server_check.run(spec, server, encryption, peers, stage, is_published=is_published)
-        self.parts.room.give_back(spec.release_id)
+            encryption = self.curator.encryption(spec.release_id)
+            is_published = self.curator.runs[spec.release_id].is_published
+            await self.curator.server_check.run(spec, server, encryption, peers, stage, is_published=is_published)
+        self.curator.room.give_back(spec.release_id)
 
     async def _test_together(self, spec: TableSpec, peers: Peers, server: ServerLink) -> None:
         """Test all columns together, on the lists of changed canaries of every owner."""
@@ -253,4 +257,4 @@ class Steps:
         owners = spec.owners - {self.name}
         with step("test server together", release_id=spec.release_id):
             lists = {owner: await peers.changes(owner, spec.release_id) for owner in sorted(owners)}
-            await self.parts.server_check.run_together(spec, server, lists, self.parts.folder)
+            await self.curator.server_check.run_together(spec, server, lists, self.curator.folder)
