@@ -77,9 +77,11 @@ def report(
     from veiltab.node.answers.token_line import token_line
     from veiltab.node.reporters.device import Node
 
+    # What a shell reads from a file may begin with its byte order mark.
+    value, token = (text.removeprefix("\ufeff").strip() for text in (value, token))
     line = token_line(token, round_id)
     node_here = Node(study_path, identity=identity_folder, state=state_folder)
-    answer = node_here.answer(round_id, value=value.strip(), token=line.token, stratum=line.stratum, within=timeout)
+    answer = node_here.answer(round_id, value=value, token=line.token, stratum=line.stratum, within=timeout)
     state = answer.state.value
     text = {"counted": "The report was counted.", "silent": "The coin said not to report; nothing was sent."}[state]
     if answer.before:

@@ -104,8 +104,8 @@ def test_the_stratum_of_a_tokens_line_is_the_nodes(
 def test_the_environment_holds_what_no_list_of_processes_shows(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("VEILTAB_TOKEN", TOKENS[3])
-    monkeypatch.setenv("VEILTAB_VALUE", "7\r\n")
+    monkeypatch.setenv("VEILTAB_TOKEN", f"\ufeff{TOKENS[3]}\r\n")
+    monkeypatch.setenv("VEILTAB_VALUE", "\ufeff7\r\n")
     assert terminal.json("report")[1]["state"] == "counted"
 
 
