@@ -17,13 +17,13 @@ class ViewPrices:
 
     def __init__(self, connection: Database) -> None:
         self._connection = connection
-        self._known = dict[tuple[ReleaseDescription, Decimal], Price]()
+        self._prices = dict[tuple[ReleaseDescription, Decimal], Price]()
 
     def __call__(self, view: ReleaseDescription, slack: Decimal) -> Price:
         """Return the price of a view at a slack."""
-        found = self._known.get((view, slack)) or self._kept(view, slack)
-        self._known[view, slack] = found
-        return found
+        price = self._prices.get((view, slack)) or self._kept(view, slack)
+        self._prices[view, slack] = price
+        return price
 
     def _kept(self, view: ReleaseDescription, slack: Decimal) -> Price:
         key = json.dumps([view.as_dict(), str(slack)], sort_keys=True)

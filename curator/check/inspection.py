@@ -189,12 +189,12 @@ def inspect_table(table: TableAddress | Path, study: Study, curator_name: str) -
 def _problems(reading: Reading) -> list[str]:
     """Return what is wrong with a table, with the values that the study does not know."""
     columns = [column for column in reading.columns if column.unknown_rows]
-    shown = {
+    lines = {
         str(unknown_values(error.where, column)): str(unknown_values(error.where, column, is_shown=True))
         for error in reading.errors
         for column in columns
     }
-    return [shown.get(str(error), str(error)) for error in reading.errors]
+    return [lines.get(str(error), str(error)) for error in reading.errors]
 
 
 def _normal_forms(

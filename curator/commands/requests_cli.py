@@ -85,10 +85,10 @@ def approve(
         )
         emit(_outcome_data(outcome), _approval_text(outcome))
         return
-    held = sorted(own_state.store.decisions.waiting_for_a_person(now))
-    waiting = [one for one in held if waits_for(own_state, one, who)]
+    waiting_ids = sorted(own_state.store.decisions.waiting_for_a_person(now))
+    waiting = [one for one in waiting_ids if waits_for(own_state, one, who)]
     if not waiting:
-        raise _nothing_waits(who, held)
+        raise _nothing_waits(who, waiting_ids)
     outcomes = [approve_request(own_state, one, person=who, reason=reason, expires=expires) for one in waiting]
     lines = [f"{one.release_id}  {_approval_text(one)}" for one in outcomes]
     emit({"releases": [_outcome_data(one) for one in outcomes]}, "\n".join(lines))
@@ -112,9 +112,9 @@ def deny(own_state: OpenedState, prefix: str, attributes: tuple[str, ...], perso
     emit({"release": release_id, "denied": list(outcome.denied)}, f"Denied: {denied}")
 
 
-def _nothing_waits(who: str, held: Sequence[str]) -> NotReadyError:
+def _nothing_waits(who: str, waiting: Sequence[str]) -> NotReadyError:
     """Return why `approve --all` finds nothing: nothing is held, or this person has approved all that is."""
-    if held:
+    if waiting:
         return NotReadyError(f"{who} has approved all that waits", remedy="Another person must approve it as well.")
     return NotReadyError(
         "no request waits for a person",

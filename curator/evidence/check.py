@@ -234,14 +234,14 @@ class _Check:
 
     def _asked_under(self, digest: str) -> str:
         """Compare the study file with the one that was served last, or that the newest request was made under."""
-        asked = [(one["created"], one["study_digest"]) for one in map(json.loads, read_lines(self.archive, RELEASES))]
-        text = asked_under_text((one for _, one in asked), digest)
+        rows = [(one["created"], one["study_digest"]) for one in map(json.loads, read_lines(self.archive, RELEASES))]
+        text = asked_under_text((one for _, one in rows), digest)
         if self.replay.study:
             if self.replay.study != digest:
                 raise IntegrityError(f"the curator served another version of the study file last; {text}")
             return text
-        known = [(created, one) for created, one in asked if one and created >= (self.index.since or 0)]
-        if known and (max(known)[0], digest) not in known:
+        digests = [(created, one) for created, one in rows if one and created >= (self.index.since or 0)]
+        if digests and (max(digests)[0], digest) not in digests:
             raise IntegrityError(f"the newest request was made under another version of the study file; {text}")
         return text
 

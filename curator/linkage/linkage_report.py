@@ -142,15 +142,15 @@ class LinkageReport:
         if not self.links:
             return None
         shares = float(sum(Fraction(one.matches, self.hub_rows) for one in self.passes if one.runs))
-        found = self.links + self.incomplete
+        linked = self.links + self.incomplete
         own, hub = self.rows, self.hub_rows
-        counts = Links(links=found, spoke_rows=own, hub_rows=hub, self_match=shares, crowd=self.crowd[0])
+        counts = Links(links=linked, spoke_rows=own, hub_rows=hub, self_match=shares, crowd=self.crowd[0])
         people = None
         if self.agreed is not None:
             dated = self.dated[0] / self.rows * self.dated[1] / self.hub_rows
             people = common_people(Agreement(**dict(zip(_AGREED, self.agreed, strict=True)), dated=dated))
             if people is not None:
-                scale = (found + self.tied) / self.pairs
+                scale = (linked + self.tied) / self.pairs
                 people = Estimate(value=people.value * scale, sd=people.sd * scale)
         wrong = wrong_links(counts, people, self.placebo)
         return wrong, recall(counts, wrong, people)

@@ -92,7 +92,7 @@ def linkage_json(
 ) -> dict[str, object]:
     """Return it for programs; see `linkage_text`."""
     quality = report.quality
-    wrong, found = (None, None) if quality is None else quality
+    wrong, recall = (None, None) if quality is None else quality
     return {
         "role": "hub" if report.is_hub else "spoke",
         **same_fields(report, ("rows", "hub_rows", "links", "incomplete", "placebo_rows")),
@@ -106,7 +106,7 @@ def linkage_json(
             for one in report.passes
         ],
         "precision_estimated": None if wrong is None else _estimate(wrong.precision),
-        "recall_estimated": None if found is None else _estimate(found),
+        "recall_estimated": None if recall is None else _estimate(recall),
         "precision_by_number": None if unlike or report.written_otherwise else tested_json(*report.by_number),
         "number_written_otherwise": [asdict(one) for one in report.written_otherwise],
         "links_by_dominating_values": report.crowd[0],
@@ -188,7 +188,7 @@ def quality_lines(report: LinkageReport, unlike: Sequence[str] = ()) -> Iterator
             f"The key {swapped!r}, which swaps names, or day and month, links more rows than all of whole dates:"
             " compare given, family and date_order in the study file with the tables of both curators."
         )
-    wrong, found = quality
+    wrong, recall = quality
     yield from _precision_lines(report, wrong.precision, unlike)
     chance = f"{wrong.by_chance:.1f} of the links are taken as wrong by chance"
     if not report.placebo_rows:
@@ -202,12 +202,12 @@ def quality_lines(report: LinkageReport, unlike: Sequence[str] = ()) -> Iterator
             f"Of {names_and_date:,} linked pairs whose names and birth date agree {all_four:,} agree on the postcode:"
             " compare how both tables write it, such as 1234 here and AB 1234 there. Keys with it link hardly anybody."
         )
-    if found is None and report.agreed:
+    if recall is None and report.agreed:
         yield "estimated recall: unknown; no linked pair agrees on all of given name, family name, date and postcode."
-    elif found is None:
+    elif recall is None:
         yield "estimated recall: unknown; it takes given name, family name, birth date and postcode at both curators."
     else:
-        yield f"estimated recall: {found.value:.3f} (standard deviation {found.sd:.3f}). {INDEPENDENT}"
+        yield f"estimated recall: {recall.value:.3f} (standard deviation {recall.sd:.3f}). {INDEPENDENT}"
 
 
 def _precision_lines(report: LinkageReport, precision: Estimate, unlike: Sequence[str]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from veiltab.curator.table.table_reading import load_table
 
 
 def write_sample(  # noqa: PLR0913, PLR0917 - where to, which rows, of which table
-    path: Path, sample: LinkedSample, asked: int | Path, table: TableAddress, study: Study, name: str
+    path: Path, sample: LinkedSample, wish: int | Path, table: TableAddress, study: Study, name: str
 ) -> int:
     """Write the identity fields of some linked rows as CSV: pair, the number of the hub's row, and the fields.
 
@@ -27,14 +27,14 @@ def write_sample(  # noqa: PLR0913, PLR0917 - where to, which rows, of which tab
     Args:
         path: the file, which nobody else may read; it must not be there.
         sample: which rows there are.
-        asked: how many a spoke wants; at the hub, which learns no link, the file of a spoke, of which it reads `pair`.
+        wish: how many a spoke wants; at the hub, which learns no link, the file of a spoke, of which it reads `pair`.
         table: where the table is that was linked.
 
     Raises:
         InvalidInputError: fewer people are linked, the table is another one, the hub has no such rows, or the file is
             there.
     """
-    chosen = _chosen(sample, asked)
+    chosen = _chosen(sample, wish)
     if path.exists():
         raise _is_there(path)
     loaded = load_table(table, study, name)
@@ -66,18 +66,18 @@ def write_sample(  # noqa: PLR0913, PLR0917 - where to, which rows, of which tab
     return len(rows)
 
 
-def _chosen(sample: LinkedSample, asked: int | Path) -> NDArray[np.int64]:
+def _chosen(sample: LinkedSample, wish: int | Path) -> NDArray[np.int64]:
     """Return the places of the wanted rows in a sample."""
-    if isinstance(asked, int):
-        if asked > len(sample.rows):
+    if isinstance(wish, int):
+        if wish > len(sample.rows):
             raise InvalidInputError(
-                f"{asked:,} people are asked for, and a sample has {len(sample.rows):,} at most",
+                f"{wish:,} people are asked for, and a sample has {len(sample.rows):,} at most",
                 where="--sample",
                 remedy="Take fewer: the rows of the hub that may be in a sample are drawn once a linkage.",
             )
-        return np.arange(asked)
+        return np.arange(wish)
     try:
-        with asked.open(encoding="utf-8", newline="") as file:
+        with wish.open(encoding="utf-8", newline="") as file:
             numbers = [int(row["pair"]) for row in csv.DictReader(file)]
         if min(numbers) >= 0 and max(numbers) < len(sample.rows):  # at the hub number j stands at place j
             return np.array(numbers)
@@ -85,7 +85,7 @@ def _chosen(sample: LinkedSample, asked: int | Path) -> NDArray[np.int64]:
         pass
     raise InvalidInputError(
         "this is no sample of a spoke for the latest linkage",
-        where=str(asked),
+        where=str(wish),
         remedy="Ask a spoke for its file, or for the column `pair` of it, and give that by --sample.",
     )
 

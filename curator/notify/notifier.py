@@ -77,7 +77,7 @@ def notifier_of(  # noqa: PLR0913, PLR0917 - what may happen, and who wants to k
     identity: Identity,
     store: CuratorStore,
     ledger: Ledger,
-    held: Callable[[], AbstractSet[str]],
+    waiting: Callable[[], AbstractSet[str]],
 ) -> Notifier:
     """Return what sends a curator's notices. The arguments are those of `EventSource`."""
-    return Notifier(EventSource(study, identity, store, ledger, settings, held), Outbox(store.connection))
+    return Notifier(EventSource(study, identity, store, ledger, settings, waiting), Outbox(store.connection))

@@ -93,12 +93,12 @@ class Decider:
                 is_charged=self._ledger.chain.is_charged(release_id),
             )
         verdicts = {d.attribute: d.verdict for d in self._store.decisions.decisions(release_id)}
-        held = tuple(sorted(name for name, verdict in verdicts.items() if verdict == HELD))
+        waiting = tuple(sorted(name for name, verdict in verdicts.items() if verdict == HELD))
         return Review(
             curator=self._name,
             # What an earlier process held may be decided by the policy of this one.
             is_considered=release_id in self._decided,
-            waiting_attributes=held,
+            waiting_attributes=waiting,
             denied=frozenset(name for name, verdict in verdicts.items() if verdict == DENIED),
             refusal=self._refusals.get(release_id, ""),
         )
@@ -183,7 +183,7 @@ class Decider:
         await self._planner.make_card(await self._foreseen_spec(stored.request))
         return True
 
-    def refused_of(self, held: Iterable[str]) -> set[str]:
+    def refused_of(self, release_ids: Iterable[str]) -> set[str]:
         """Refuse requests that wait for a person once the budget, as it is charged now, does not hold them any more.
 
         Returns:
@@ -193,7 +193,7 @@ class Decider:
         if self._seen_head == (head := self._ledger.chain.head):
             return refused
         self._seen_head = head
-        for release_id in self._charges.keys() & set(held):
+        for release_id in self._charges.keys() & set(release_ids):
             if refusal := self._budget_refusal(release_id):
                 self._refusals[release_id] = str(refusal)
                 refused.add(release_id)

@@ -288,8 +288,8 @@ def load_policy(
         return Policy(delta=delta)
     content = read_file(path, "policy file", is_own=True)
     root = Fields(parsed_toml_text(content, str(path)), str(path))
-    known = (frozenset(researchers), frozenset(attributes))
-    rules = tuple(_rule(fields, *known) for fields in (root.tables("rule") if root.holds("rule", object) else ()))
+    names = (frozenset(researchers), frozenset(attributes))
+    rules = tuple(_rule(fields, *names) for fields in (root.tables("rule") if root.holds("rule", object) else ()))
     budget, persons = _epsilon(root, "budget"), root.integer("persons", 1)
     if not 1 <= persons <= _MOST_PERSONS:
         raise InvalidInputError(f"persons must be a whole number from 1 to {_MOST_PERSONS}", where=root.where)

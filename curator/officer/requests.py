@@ -95,10 +95,10 @@ class Outlook:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON: what is known."""
-        known = {one.name: getattr(self, one.name) for one in fields(self)}
-        left = known.pop("left_after")
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        left = values.pop("left_after")
         return (
-            {name: value for name, value in known.items() if value is not None}
+            {name: value for name, value in values.items() if value is not None}
             | ({} if left is None else left.as_dict("remaining_after"))
             | {"card": [bound.as_dict() for bound in self.card]}
         )
@@ -166,8 +166,8 @@ def attribute_statuses(stored: CuratorRelease, own_state: OpenedState) -> tuple[
 
 def plain_request(request: ReleaseRequest) -> dict[str, Any]:
     """Return every field of a request by its name; the id is what commands call the release."""
-    asked = {field.name: getattr(request, field.name) for field in fields(request)}
-    plain = {name: value.value if isinstance(value, Enum) else value for name, value in asked.items()}
+    values = {field.name: getattr(request, field.name) for field in fields(request)}
+    plain = {name: value.value if isinstance(value, Enum) else value for name, value in values.items()}
     return (
         {"release": plain.pop("release_id")}
         | plain

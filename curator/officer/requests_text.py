@@ -65,7 +65,7 @@ def _lines(view: RequestView) -> list[str]:
     request, outlook, plain = view.request, view.outlook, view.as_dict()
     lines = [_headline(view.stored), *(f"  unusual: {one}" for one in outlook.unusual)]
     lines += [f"  budget: {outlook.budget_note}"] if outlook.budget_note else []
-    lines += [f"  {label}: {_shown(plain[key])}" for key, label in _LABELS.items() if plain.get(key)]
+    lines += [f"  {label}: {_fact_text(plain[key])}" for key, label in _LABELS.items() if plain.get(key)]
     if request.tables:
         named = "; ".join(" x ".join(table) for table in request.tables[:_SHOWN])
         more = ", for example" if len(request.tables) > _SHOWN else ":"
@@ -101,7 +101,7 @@ def _approved(approval: Approval) -> str:
     return f"{approval.person} ({approval.reason})" if approval.reason else approval.person
 
 
-def _shown(fact: object) -> str:
+def _fact_text(fact: object) -> str:
     """Return a fact for people: an error with three digits, and whether something is so in words."""
     match fact:
         case bool():

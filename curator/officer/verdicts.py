@@ -60,10 +60,10 @@ def approve(  # noqa: PLR0913 - what a person says, one by one
     """
     name, why, now, store = person_name(person), reason_text(reason), int(time.time()), own_state.store
     with transaction(store.connection):
-        held = held_attributes(store, release_id, now)
+        waiting = held_attributes(store, release_id, now)
         earlier = approvals_by_attribute(store, release_id)
-        mine = {attribute for attribute in held if has_approved(name, earlier.get(attribute, ()))}
-        chosen = _chosen(store, release_id, attributes, held, now) or [one for one in held if one not in mine]
+        mine = {attribute for attribute in waiting if has_approved(name, earlier.get(attribute, ()))}
+        chosen = _chosen(store, release_id, attributes, waiting, now) or [one for one in waiting if one not in mine]
         if not chosen or mine.intersection(chosen):
             raise ConflictError(
                 f"{name} has approved {', '.join(sorted(mine))} before",
@@ -110,8 +110,8 @@ def deny(
         if not named and not any(one.verdict == HELD for one in store.decisions.decisions(release_id)):
             store.releases.record_denial(release_id, "a person denied the request", person=name, reason=why)
             return Outcome(release_id=release_id, is_whole=True)
-        held = held_attributes(store, release_id, now)
-        chosen = _chosen(store, release_id, named, held, now) or held
+        waiting = held_attributes(store, release_id, now)
+        chosen = _chosen(store, release_id, named, waiting, now) or waiting
         decisions = [
             GrantDecision(
                 attribute=one, verdict=DENIED, expires=None, decided_by="person", time=now, person=name, reason=why
@@ -134,9 +134,9 @@ def approvals_by_attribute(store: CuratorStore, release_id: str) -> dict[str, tu
 
 def waits_for(own_state: OpenedState, release_id: str, person: str) -> bool:
     """Whether a request that is held has attributes that this person has not approved."""
-    held = held_attributes(own_state.store, release_id, int(time.time()))
+    waiting = held_attributes(own_state.store, release_id, int(time.time()))
     earlier = approvals_by_attribute(own_state.store, release_id)
-    return any(not has_approved(person, earlier.get(attribute, ())) for attribute in held)
+    return any(not has_approved(person, earlier.get(attribute, ())) for attribute in waiting)
 
 
 def has_approved(person: str, approvals: Iterable[Approval]) -> bool:
@@ -156,14 +156,14 @@ def held_attributes(store: CuratorStore, release_id: str, now: int) -> list[str]
     return [one.attribute for one in store.decisions.decisions(release_id) if one.verdict == HELD]
 
 
-def _chosen(store: CuratorStore, release_id: str, attributes: Iterable[str], held: list[str], now: int) -> list[str]:
+def _chosen(store: CuratorStore, release_id: str, attributes: Iterable[str], waiting: list[str], now: int) -> list[str]:
     """Return the attributes that were named, each once.
 
     Raises:
         InvalidInputError: one of them is not held, or nothing at all is.
     """
     chosen = list(dict.fromkeys(attributes))
-    if held and set(chosen) <= set(held):
+    if waiting and set(chosen) <= set(waiting):
         return chosen
     over = now > store.releases.release(release_id).request.deadline
     decided = {one.attribute: one.verdict for one in store.decisions.decisions(release_id) if one.verdict != HELD}
@@ -171,7 +171,7 @@ def _chosen(store: CuratorStore, release_id: str, attributes: Iterable[str], hel
     raise InvalidInputError(
         "these attributes are not held" + (f" ({each})" if each else "") + ("; the deadline passed" if over else ""),
         where=f"release {release_id}",
-        remedy=f"Held: {', '.join(held) or 'none'}. `veiltab curator requests` shows what waits.",
+        remedy=f"Held: {', '.join(waiting) or 'none'}. `veiltab curator requests` shows what waits.",
     )
 
 

@@ -68,8 +68,8 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
             if policy.notify is not None:
                 from veiltab.curator.notify.notifier import notifier_of  # noqa: PLC0415 - not where nobody wants notices
 
-                held = lambda: curator.asks_a_person  # noqa: E731 - it changes
-                notifier = notifier_of(policy.notify, study.id, identity, store, ledger, held)
+                waiting = lambda: curator.asks_a_person  # noqa: E731 - it changes
+                notifier = notifier_of(policy.notify, study.id, identity, store, ledger, waiting)
             driving = partial(_work, partial(driver.run, loaded), notifier, execution.engine.close)
             own = services_of(curator)
             serve_party(

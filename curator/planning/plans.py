@@ -236,8 +236,8 @@ def answer_card(spec: str) -> str:
 
 def answer_charge(question: str) -> str:
     """Return the canonical text of the charge that answers a question's."""
-    asked = read_canonical(ChargeQuestion, question)
-    return canonical_text(charge_of(asked.spec, Allowance(epsilon=asked.epsilon, delta=asked.delta)))
+    charge = read_canonical(ChargeQuestion, question)
+    return canonical_text(charge_of(charge.spec, Allowance(epsilon=charge.epsilon, delta=charge.delta)))
 
 
 ANSWERS = {"plan": answer_plan, "card": answer_card, "charge": answer_charge}

@@ -73,7 +73,7 @@ def next_step(
         return replace(outcome, by=frozenset())
     from veiltab.curator.progress.elimination import counted  # noqa: PLC0415 - not for a release with a result
 
-    return counted(outcome, stored, own, peers, lambda known: _step_of(stored, own, known), now)
+    return counted(outcome, stored, own, peers, lambda progress: _step_of(stored, own, progress), now)
 
 
 def _outcome(

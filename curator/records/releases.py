@@ -71,9 +71,9 @@ class Releases:
     def _keep_ids(self, request: ReleaseRequest) -> None:
         """Keep the ids that the tables of a request will have for them; refuse one for which an id is not free."""
         ids = table_ids(request)
-        known = f"SELECT id FROM release WHERE id IN ({', '.join('?' * len(ids))})"  # noqa: S608 - the program's own words
+        query = f"SELECT id FROM release WHERE id IN ({', '.join('?' * len(ids))})"  # noqa: S608 - the program's own words
         kept = "SELECT 1 FROM id_of_table WHERE id = ?"
-        if value_of(self._connection, kept, request.release_id) or value_of(self._connection, known, *ids):
+        if value_of(self._connection, kept, request.release_id) or value_of(self._connection, query, *ids):
             raise ConflictError(
                 "another release has this id, or that of one of its tables",
                 where=f"release {request.release_id}",

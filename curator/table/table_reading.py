@@ -141,7 +141,7 @@ def _whose(table: TableAddress | Path, study: Study, curator_name: str) -> str:
         columns = {one.name: {rule.column for rule in study.attributes_of(one.name)} for one in study.curators}
         wanted = {one.name: {*one.id_columns} | columns[one.name] for one in study.curators if columns[one.name]}
         if not wanted.get(curator_name, set()) <= header:
-            return next((name for name, known in wanted.items() if known <= header), "")
+            return next((name for name, own_columns in wanted.items() if own_columns <= header), "")
     return ""
 
 

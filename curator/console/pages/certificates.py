@@ -14,7 +14,7 @@ SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class EndpointCertificate:
     """What a party showed.
 
     Args:
@@ -31,7 +31,7 @@ class Shown:
         return None if self.ends is None else (self.ends - utc_now()).days
 
 
-def shown_by(identity: Identity, parties: dict[Party, str]) -> dict[Party, Shown]:
+def endpoint_certificates(identity: Identity, parties: dict[Party, str]) -> dict[Party, EndpointCertificate]:
     """Ask parties for their certificates, all at once.
 
     Args:
@@ -39,7 +39,7 @@ def shown_by(identity: Identity, parties: dict[Party, str]) -> dict[Party, Shown
     """
     context = tls_context(identity, "h2", is_server=False)
     with ThreadPoolExecutor(max_workers=16) as threads:
-        results = threads.map(lambda item: _shown(identity, context, *item), parties.items())
+        results = threads.map(lambda item: _certificate(identity, context, *item), parties.items())
         return dict(zip(parties, results, strict=True))
 
 
@@ -54,7 +54,7 @@ def _opened(target: str) -> socket.socket:
     return plain
 
 
-def _shown(identity: Identity, context: ssl.SSLContext, party: Party, endpoint: str) -> Shown:
+def _certificate(identity: Identity, context: ssl.SSLContext, party: Party, endpoint: str) -> EndpointCertificate:
     try:
         with (
             _opened(identity.way.target(party, endpoint) if identity.way else endpoint) as plain,
@@ -62,11 +62,11 @@ def _shown(identity: Identity, context: ssl.SSLContext, party: Party, endpoint: 
         ):
             certificate = connection.getpeercert(binary_form=True)
         if certificate is None:
-            return Shown(problem="it shows no certificate")
-        return Shown(ends=party_of_certificate(ssl.DER_cert_to_PEM_cert(certificate).encode()).not_after)
+            return EndpointCertificate(problem="it shows no certificate")
+        return EndpointCertificate(ends=party_of_certificate(ssl.DER_cert_to_PEM_cert(certificate).encode()).not_after)
     except ssl.SSLCertVerificationError as error:
-        return Shown(problem=f"its certificate is not accepted: {error.verify_message}")
+        return EndpointCertificate(problem=f"its certificate is not accepted: {error.verify_message}")
     except OSError as error:
-        return Shown(problem=f"it does not answer ({error.strerror or type(error).__name__})")
+        return EndpointCertificate(problem=f"it does not answer ({error.strerror or type(error).__name__})")
     except VeiltabError as error:
-        return Shown(problem=error.problem)
+        return EndpointCertificate(problem=error.problem)

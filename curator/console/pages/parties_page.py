@@ -7,7 +7,7 @@ from starlette.responses import Response
 from veiltab.common.command.parties import serving_parties
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.web.pages import Page, Visit
-from veiltab.curator.console.pages.certificates import Shown, shown_by
+from veiltab.curator.console.pages.certificates import EndpointCertificate, endpoint_certificates
 from veiltab.curator.console.state_reader import StateReader
 
 SOON_DAYS = 30
@@ -23,11 +23,11 @@ def _show(books: StateReader, identity: Identity | None, visit: Visit) -> Respon
     own = Party(study=own_state.study.id, role=Role.CURATOR, name=own_state.name)
     parties = serving_parties(own_state.study)
     is_asked = identity is not None and visit.query.text("ask") == "yes"
-    ends: dict[Party, Shown] = {}
+    ends: dict[Party, EndpointCertificate] = {}
     if identity is not None:
         if is_asked and identity.folder is not None:
-            ends = shown_by(identity, {party: at for party, at in parties.items() if party != own})
-        ends[own] = Shown(ends=identity.certificate_facts.not_after)
+            ends = endpoint_certificates(identity, {party: at for party, at in parties.items() if party != own})
+        ends[own] = EndpointCertificate(ends=identity.certificate_facts.not_after)
     others = [party.name for party in parties if party.role is Role.CURATOR and party != own]
     charges = {name: own_state.store.alignments.witness(name)[0] for name in others}
     lines = [

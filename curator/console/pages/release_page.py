@@ -36,9 +36,9 @@ def release_page(books: StateReader) -> Page:
 def _list(books: StateReader, visit: Visit) -> Response:
     store = books.own_state.store
     span = span_of(sum(store.releases.counts().values()), PER_PAGE, read_page(visit.query))
-    shown = store.releases.releases_between(span.start, span.stop)
+    releases = store.releases.releases_between(span.start, span.stop)
     return visit.render(
-        "releases.html", lines=lines_of(shown, store.decisions.waiting_for_a_person(books.now)), span=span
+        "releases.html", lines=lines_of(releases, store.decisions.waiting_for_a_person(books.now)), span=span
     )
 
 
@@ -48,20 +48,20 @@ def _show(books: StateReader, visit: Visit, problem: str = "") -> Response:
     stored = own_state.store.releases.release(visit.parameters["release"])
     release_id = stored.request.release_id
     view, entry = view_of(stored, own_state), books.entry_of(stored.part_of or release_id)
-    held = held_attributes(own_state.store, release_id, books.now)
+    waiting = held_attributes(own_state.store, release_id, books.now)
     approved = {one.decision.attribute: has_approved(visit.person, one.approvals) for one in view.own}
-    choices = {name: is_approved for name, is_approved in approved.items() if name in held}
+    choices = {name: is_approved for name, is_approved in approved.items() if name in waiting}
     return visit.render(
         "release.html",
         status=400 if problem else 200,
         view=view,
         problem=problem,
         form=visit.form,
-        badge=badge_of_state(stored.state, is_held=bool(held)),
+        badge=badge_of_state(stored.state, is_held=bool(waiting)),
         choices=choices,
         is_mine=visit.decides and not all(choices.values()),
-        may_be_stopped=visit.decides and not held and entry is None and not stored.state.finished,
-        events=timeline_of(own_state, stored, entry, is_held=bool(held)),
+        may_be_stopped=visit.decides and not waiting and entry is None and not stored.state.finished,
+        events=timeline_of(own_state, stored, entry, is_held=bool(waiting)),
         tables=own_state.store.tables.tables(release_id),
         ledger=own_state.ledger,
         persons=own_state.persons,
@@ -75,7 +75,7 @@ def _decide(books: StateReader, visit: Visit) -> Response:
         outcome = _outcome(books, visit)
     except InvalidInputError as error:
         return _show(books, visit, str(error))
-    return visit.go_to(f"/releases/{outcome.release_id}", _said(outcome))
+    return visit.go_to(f"/releases/{outcome.release_id}", _outcome_text(outcome))
 
 
 def _outcome(books: StateReader, visit: Visit) -> Outcome:
@@ -111,7 +111,7 @@ def _expires(form: Form, now: int) -> int | None:
     return expiry(now, days)
 
 
-def _said(outcome: Outcome) -> str:
+def _outcome_text(outcome: Outcome) -> str:
     """Return what a decision led to, in words."""
     if outcome.is_whole:
         return "Refused: the whole request. Nothing is charged for it."

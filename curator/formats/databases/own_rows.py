@@ -45,7 +45,7 @@ def check_plan(where: str, query: str, plan: object) -> None:
             table is read twice; or it changes a table.
     """
     parsed, aggregates = _parsed(query)
-    shown = _Query(parsed, (), aggregates)
+    query_plan = _Query(parsed, (), aggregates)
     steps = [node for node in _nodes(plan) if "Node Type" in node]
     kinds = {step["Node Type"] for step in steps}
     if "ModifyTable" in kinds:
@@ -53,11 +53,11 @@ def check_plan(where: str, query: str, plan: object) -> None:
     tables = [f"{step['Schema']}.{step['Relation Name']}" for step in steps if "Relation Name" in step]
     hidden = [
         *(kinds & {"Limit", "Sample Scan"}),
-        *(() if shown.has("WINDOW") else kinds & {"WindowAgg"}),
-        *(() if shown.has_groups() else kinds & {"Aggregate", "Group", "Unique", "SetOp"}),
+        *(() if query_plan.has("WINDOW") else kinds & {"WindowAgg"}),
+        *(() if query_plan.has_groups() else kinds & {"Aggregate", "Group", "Unique", "SetOp"}),
         *(
             ()
-            if shown.has("JOIN", "SET_OPERATION_NODE")
+            if query_plan.has("JOIN", "SET_OPERATION_NODE")
             else {f"two readings of {one}" for one in tables if tables.count(one) > 1}
         ),
     ]

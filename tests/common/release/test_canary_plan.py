@@ -141,7 +141,7 @@ def test_no_share_that_is_left_out_passes_often_enough_to_reach_delta(release: t
     server = plan.mechanism.server
     canaries = planned_canaries(server, sizes, plan.sample)
     shown = shown_by(server, sizes, canaries).shown
-    card = card_of(plan.release, delta=Decimal(delta), shown=shown).bounds[0].if_omitted
+    card = card_of(plan.release, delta=Decimal(delta), least_noise=shown).bounds[0].if_omitted
     assert card is not None
     p = float((1 - server.retention) * (1 - Fraction(1, prod(sizes))))
     low = binom.ppf(float(AMOUNT * JOINT / 2), canaries, p)
