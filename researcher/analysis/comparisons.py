@@ -227,14 +227,14 @@ def doubts(table: Table) -> tuple[str, ...]:
 
 def doubts_about(tables: Sequence[Table]) -> tuple[str, ...]:
     """Return what one must know of several tables; whom they are of, once for the same curators."""
-    said, spokes = dict[str, None](), set[tuple[str, ...]]()
+    remarks_once, spokes = dict[str, None](), set[tuple[str, ...]]()
     for table in tables:
         remarks = doubts(table)
         if isinstance(table, PresentEstimate):
             remarks = remarks[: -1 if table.spokes in spokes else None]
             spokes.add(table.spokes)
-        said |= dict.fromkeys(remarks)
-    return tuple(said)
+        remarks_once |= dict.fromkeys(remarks)
+    return tuple(remarks_once)
 
 
 def _contrast_analysis(  # noqa: PLR0913 - one argument a quantity

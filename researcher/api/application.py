@@ -77,10 +77,10 @@ class Api(Application):
         self._shares = defaultdict[str, Places](lambda: Places(MOST_OF_A_TOKEN))
         self._turns = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(1))
 
-    async def answer(self, request: Request, held: ExitStack) -> Response:
+    async def answer(self, request: Request, resources: ExitStack) -> Response:
         """Answer a request, with the ETag of what it is answered; 304 without a body if the caller has it already."""
-        held.enter_context(self._places)
-        answer = await self._asked(request, held)
+        resources.enter_context(self._places)
+        answer = await self._asked(request, resources)
         if answer.status_code != 200 or isinstance(answer, StreamingResponse):
             return answer
         tags = {one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")}
@@ -104,7 +104,7 @@ class Api(Application):
         }
         return answered(json.dumps(problem), PROBLEM, refusal.status)
 
-    async def _asked(self, request: Request, held: ExitStack) -> Response:
+    async def _asked(self, request: Request, resources: ExitStack) -> Response:
         path, method = request.scope["path"], "GET" if request.method == "HEAD" else request.method
         if method == "GET" and PAGE_PATH.fullmatch(path):  # a link in a page elsewhere may lead here
             return link_page()
@@ -120,20 +120,20 @@ class Api(Application):
             problem = problem or "the token is good for one release alone, by its whole id"
         if problem:
             raise DeniedError(problem, where="Authorization", remedy="Ask for another token.")
-        held.enter_context(self._shares[caller.id])
+        resources.enter_context(self._shares[caller.id])
         given = await _given(resource, request)
         _check_accepted(request, MEDIA_TYPES[given["format"].value] if "format" in given else resource.media_types[0])
         level = logging.INFO if resource.scope is Scope.READ else logging.WARNING  # it spends, or takes rows or counts
         _log.log(level, "token %s: %s", caller.label, resource.name)
         work = partial(resource.handle, *names, **given)
         if resource.scope is Scope.MICRODATA:
-            held.enter_context(self._files)
+            resources.enter_context(self._files)
         if resource.is_computed:
             return await unless_left(request, self._computed(self._turns[caller.id], work))
         if given.get("wait") and self._waiting.is_full:
             work = partial(work, wait=0)
         elif given.get("wait"):
-            held.enter_context(self._waiting)
+            resources.enter_context(self._waiting)
         return await run_in_threadpool(work)
 
     async def _computed(self, turn: asyncio.Semaphore, work: Callable[[], Response]) -> Response:

@@ -126,9 +126,9 @@ class Handlers:
         return answer
 
     @resource_at("/v1/releases", "Release", scope=Scope.REQUEST, takes=parameters_of(Client.request), is_computed=False)
-    def ask_for_release(self, **asked: Any) -> Response:  # noqa: ANN401 - arguments of Client.request
+    def ask_for_release(self, **arguments: Any) -> Response:  # noqa: ANN401 - arguments of Client.request
         """Ask the curators for a release, or continue the unfinished one that asks for the same."""
-        release = self._client.request(**asked)
+        release = self._client.request(**arguments)
         status = release.status()
         facts = status_dict(status) | {"continued": release.continued}
         return json_answer(facts, 202, Location=f"/v1/releases/{status.release_id}")
@@ -164,10 +164,10 @@ class Handlers:
             absent: people of the hub who are absent from another curator's table: left out, or shown as a category.
             format: of the answer.
         """
-        known = self._release(release)
-        self._check_cells(known, attributes)
+        one = self._release(release)
+        self._check_cells(one, attributes)
         level = _confidence(confidence)
-        table = known.table(attributes, confidence=level, linkage_error=linkage_error, absent=absent)
+        table = one.table(attributes, confidence=level, linkage_error=linkage_error, absent=absent)
         if not isinstance(table, TableEstimate):
             raise InvalidInputError(
                 "no table of the release has these attributes, and what a model says of them has no intervals",
@@ -175,8 +175,8 @@ class Handlers:
                 remedy="Ask for an analysis of them, or for fewer attributes.",
             )
         if format is TableFormat.JSON:
-            return json_answer(table_dict(self._client.study, known.status(), table, known.respondents()))
-        return answered(table_file(table, format, known.id), MEDIA_TYPES[format.value])
+            return json_answer(table_dict(self._client.study, one.status(), table, one.respondents()))
+        return answered(table_file(table, format, one.id), MEDIA_TYPES[format.value])
 
     @resource_at(f"{_ONE}/analysis", "Analysis")
     def get_analysis(
@@ -195,14 +195,14 @@ class Handlers:
             linkage_error: wrong links to undo: their share, 0.02:0.005 with its standard deviation, 0.02:0 up to it.
             absent: people of the hub who are absent from another curator's table: left out, or shown as a category.
         """
-        known = self._release(release)
-        asked = parse_question(question, known.domain(absent=absent))
-        if not asked.is_of_all_tables:
-            self._check_cells(known, asked.attributes)
+        one = self._release(release)
+        parsed = parse_question(question, one.domain(absent=absent))
+        if not parsed.is_of_all_tables:
+            self._check_cells(one, parsed.attributes)
         level = _confidence(confidence)
-        result = known.ask(question, confidence=level, linkage_error=linkage_error, absent=absent)
+        result = one.ask(question, confidence=level, linkage_error=linkage_error, absent=absent)
         return json_answer(
-            {"release": status_dict(known.status())["release"], **analysis_dict(self._client.study, result)}
+            {"release": status_dict(one.status())["release"], **analysis_dict(self._client.study, result)}
         )
 
     @resource_at(f"{_ONE}/codebook", "Codebook")
@@ -213,20 +213,20 @@ class Handlers:
     @resource_at(f"{_ONE}/report", "", "text/html")
     def get_report(self, release: str) -> Response:
         """Send a page with pictures, the card and every number; it is made once, as a release does not change."""
-        known = self._release(release)
-        page = self._reports.pop(known.id, "") or self._page_of(known)
-        self._reports[known.id] = page
+        one = self._release(release)
+        page = self._reports.pop(one.id, "") or self._page_of(one)
+        self._reports[one.id] = page
         for earlier in list(self._reports)[:-MOST_REPORTS]:
             self._reports.pop(earlier, None)
         return answered(page, "text/html")
 
-    def _page_of(self, known: Release) -> str:
+    def _page_of(self, one: Release) -> str:
         from veiltab.researcher.report.microdata_page import render  # noqa: PLC0415 - not for results in text
 
-        status = known.status()
+        status = one.status()
         if status.tables:
-            return render(microdata_report(self._client.study, known.synthesise(seed="report"), card_of(status)))
-        return report_page(self._client.study, status, known.estimate())
+            return render(microdata_report(self._client.study, one.synthesise(seed="report"), card_of(status)))
+        return report_page(self._client.study, status, one.estimate())
 
     @resource_at(
         f"{_ONE}/microdata",

@@ -153,8 +153,8 @@ class Client(Connection):
             release_status_from_proto(researcher_pb2.GetResultResponse(summary=one)) for one in answer.releases
         )
 
-    def _split(self, asked: Parameter | None) -> Decimal:
+    def _split(self, parameter: Parameter | None) -> Decimal:
         """Return the curators' part of the noise: as asked, else as the study says."""
-        if asked is not None:
-            return parse_split(asked)
+        if parameter is not None:
+            return parse_split(parameter)
         return DEFAULT_SPLIT if self.study.noise_split is None else self.study.noise_split

@@ -136,13 +136,13 @@ class ReleasedTables:
         """Return from whose tables people of the hub may be absent, of who has some attributes."""
         return set(spokes_of(self.study.domain(names), self.study))
 
-    def present(self, found: TableEstimate, linkage_error: Linkage, absent: str) -> TableEstimate:
+    def present(self, estimate: TableEstimate, linkage_error: Linkage, absent: str) -> TableEstimate:
         """Return a table of the people who are present, unless "absent" is shown, with its wrong links undone."""
         is_of_present = not is_shown(absent)
-        table = among_present(found, self.study) if is_of_present else found
+        table = among_present(estimate, self.study) if is_of_present else estimate
         if linkage_error is None:
             return table
-        if not is_of_present and self._spokes(found.domain.names):
+        if not is_of_present and self._spokes(estimate.domain.names):
             raise InvalidInputError(
                 "wrong links are undone among the people who have one",
                 where="linkage error",

@@ -82,20 +82,20 @@ def allocate(first: Tally, *, budget: Fraction | int, objective: Objective = Obj
     design, shares, budget = first.design, stratum_shares(first), Fraction(budget)
     _check(first, budget)
     costs, nodes = node_costs(shares, design), np.array(design.populations, np.float64)
-    held = nodes @ shares
+    with_value = nodes @ shares
     match objective:
         case Objective.SUM:
             solution = neyman_rates(costs.sum(axis=1), nodes, float(budget), float(LEAST_RATE))
         case Objective.LARGEST:
-            solution = minimax_rates(costs, held, nodes, float(budget), float(LEAST_RATE))
+            solution = minimax_rates(costs, with_value, nodes, float(budget), float(LEAST_RATE))
         case _:
             assert_never(objective)
     rates = _rounded(solution, design.populations, budget)
     return Allocation(
         rates=rates,
         expected_reports=_reports(rates, design.populations),
-        variances=(1 / np.array([float(rate) for rate in rates])) @ costs - held,
-        equal_rate_variances=costs.sum(axis=0) * (design.population / float(budget)) - held,
+        variances=(1 / np.array([float(rate) for rate in rates])) @ costs - with_value,
+        equal_rate_variances=costs.sum(axis=0) * (design.population / float(budget)) - with_value,
     )
 
 
@@ -147,7 +147,7 @@ def neyman_rates(costs: Floats, nodes: Floats, budget: float, least: float) -> F
     return rates
 
 
-def minimax_rates(costs: Floats, held: Floats, nodes: Floats, budget: float, least: float) -> Floats:
+def minimax_rates(costs: Floats, with_value: Floats, nodes: Floats, budget: float, least: float) -> Floats:
     """Return the rates in [least, 1] with the least max_i (sum_s costs_si/pi_s - held_i) at sum_s n_s pi_s = budget.
 
     By duality it is the largest, over weights of the values that sum to 1, of the least weighted sum, which
@@ -156,14 +156,14 @@ def minimax_rates(costs: Floats, held: Floats, nodes: Floats, budget: float, lea
 
     Args:
         costs: shape (strata, d).
-        held: shape (d,).
+        with_value: shape (d,).
         nodes: n_s, shape (strata,).
         budget: expected reports, from least sum(n_s) to sum(n_s).
     """
     rates = neyman_rates(costs.sum(axis=1), nodes, budget, least)
     active: list[int] = []
     while True:
-        variances = (1 / rates) @ costs - held
+        variances = (1 / rates) @ costs - with_value
         worst = int(np.argmax(variances))
         if active and (worst in active or variances[worst] <= variances[active].max() * (1 + _TOLERANCE)):
             return rates
@@ -173,19 +173,19 @@ def minimax_rates(costs: Floats, held: Floats, nodes: Floats, budget: float, lea
         def least_sum(multipliers: Floats, some: Floats = some) -> Floats:
             return neyman_rates(some @ multipliers, nodes, budget, least)
 
-        rates = least_sum(_multipliers(some, held[active], least_sum))
+        rates = least_sum(_multipliers(some, with_value[active], least_sum))
 
 
-def _multipliers(costs: Floats, held: Floats, least_sum: Callable[[Floats], Floats]) -> Floats:
+def _multipliers(costs: Floats, with_value: Floats, least_sum: Callable[[Floats], Floats]) -> Floats:
     """Return the weights, summing to 1, whose least weighted sum of variances is largest; a smooth concave problem."""
     with importing("adapt", "making the largest variance least"):
         from scipy.optimize import LinearConstraint, minimize  # noqa: PLC0415 - not where the extra is missing
 
     count = costs.shape[1]
-    scale = float(np.abs((1 / least_sum(np.full(count, 1 / count))) @ costs - held).max()) or 1.0
+    scale = float(np.abs((1 / least_sum(np.full(count, 1 / count))) @ costs - with_value).max()) or 1.0
 
     def loss(multipliers: Floats) -> tuple[float, Floats]:
-        variances = ((1 / least_sum(multipliers)) @ costs - held) / scale
+        variances = ((1 / least_sum(multipliers)) @ costs - with_value) / scale
         return -float(variances @ multipliers), -variances
 
     solved = minimize(

@@ -104,10 +104,10 @@ def _bounds_of_counts(central: CentralGuarantee, of_coins: Decimal) -> tuple[Bou
         return tuple(Bound(roles=roles, epsilon=local, note=note) for roles in (alone, informed))
     whole, pure = central.delta / (1 - of_coins), (local, Decimal(0))
     secret = ", if it cannot learn which nodes reported" if central.epsilon < central.known_epsilon else ""
-    known = "counts, and which nodes reported: it sees which tokens are spent"
+    view = "counts, and which nodes reported: it sees which tokens are spent"
     return (
         Bound(roles=alone, epsilon=central.epsilon, delta=whole, other=pure, note=f"counts{secret}"),
-        Bound(roles=informed, epsilon=central.known_epsilon, delta=whole, other=pure, note=known),
+        Bound(roles=informed, epsilon=central.known_epsilon, delta=whole, other=pure, note=view),
     )
 
 

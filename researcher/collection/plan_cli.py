@@ -34,15 +34,15 @@ def plan(domain: int, epsilon: str, population: int, rate: str, delta: str | Non
     from veiltab.researcher.collection.shuffling import central_guarantee, gaussian_standard_error
     from veiltab.researcher.collection.strata import rate_of
 
-    asked, share = parse_epsilon(epsilon), rate_of(rate)
+    epsilon_asked, share = parse_epsilon(epsilon), rate_of(rate)
     at = advised_delta(max(population, 2)) if delta is None else parse_delta(delta)
     expected = max(1, int(share * population))
     if central_epsilon is None:
-        choice = choose(domain, asked, population=population, rate=float(share))
+        choice = choose(domain, epsilon_asked, population=population, rate=float(share))
     else:
         choice = choose_centrally(
             domain,
-            asked,
+            epsilon_asked,
             central=parse_epsilon(central_epsilon, what="--central-epsilon"),
             delta=at,
             crowds=[(population, expected)],
@@ -77,8 +77,8 @@ def _facts(central: "CentralGuarantee") -> dict[str, object]:
 def _text(choice: "Choice", guarantees: "list[CentralGuarantee]", expected: int, centre: float | None) -> str:
     rows = [
         f"  {one.oracle.name:<5} {100 * one.standard_error:>12.4f} {one.standard_error * choice.population:>10,.1f}"
-        f" {one.report_bytes:>10,} {upward(central.local_epsilon):>12} {_shown(central.epsilon):>12}"
-        f" {_shown(central.known_epsilon):>12}"
+        f" {one.report_bytes:>10,} {upward(central.local_epsilon):>12} {_epsilon_text(central.epsilon):>12}"
+        f" {_epsilon_text(central.known_epsilon):>12}"
         for one, central in zip(choice.candidates, guarantees, strict=True)
     ]
     best, first = guarantees[0], choice.best
@@ -101,5 +101,5 @@ def _text(choice: "Choice", guarantees: "list[CentralGuarantee]", expected: int,
     return "\n".join(lines)
 
 
-def _shown(epsilon: "Decimal | None") -> str:
+def _epsilon_text(epsilon: "Decimal | None") -> str:
     return "-" if epsilon is None else str(upward(epsilon))

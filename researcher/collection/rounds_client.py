@@ -111,16 +111,16 @@ class Rounds:
         oracle: str,
         lifetime: int,
     ) -> Round:
-        asked = parse_epsilon(epsilon)
+        parsed = parse_epsilon(epsilon)
         size = self.study.question(question).attribute.size
-        randomiser = oracle_for(oracle, size, asked)
+        randomiser = oracle_for(oracle, size, parsed)
         return Round(
             round_id=secrets.token_hex(16),
             study_digest=self.study.digest,
             researcher=self._own.party.name,
             question=question,
             size=size,
-            epsilon=asked,
+            epsilon=parsed,
             oracle=oracle,
             parameters=tuple(sorted(randomiser.parameters.items())),
             strata=self._strata(rates, populations),

@@ -70,10 +70,10 @@ class CentralGuarantee:
                 ("who sees whose report is whose", local),
             )
         both = f"{guarantee_text(self.epsilon, self.delta)}; {odds_text(self.epsilon)}"
-        known = f"{guarantee_text(self.known_epsilon, self.delta)}; {odds_text(self.known_epsilon)}"
+        bound = f"{guarantee_text(self.known_epsilon, self.delta)}; {odds_text(self.known_epsilon)}"
         return (
             ("who sees counts, not who reported", both if self.epsilon < self.pure_epsilon else pure),
-            ("who sees counts and knows who reported", known),
+            ("who sees counts and knows who reported", bound),
             ("who sees whose report is whose", local),
         )
 

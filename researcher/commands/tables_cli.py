@@ -14,7 +14,7 @@ from veiltab.researcher.commands.linkage_options import Linkage, linkage_option
 from veiltab.researcher.commands.options_cli import RELEASE, absent_option, confidence_option, with_client
 from veiltab.researcher.commands.question_options import QUESTION_EXAMPLES, check_files, question_argument, write_files
 from veiltab.researcher.commands.status_cli import card_lines
-from veiltab.researcher.report.plain_data import analysis_dict, said_of_links, status_dict, table_dict
+from veiltab.researcher.report.plain_data import analysis_dict, remarks_on_links, status_dict, table_dict
 
 if TYPE_CHECKING:
     from veiltab.common.study.file import Study
@@ -106,21 +106,21 @@ def refuse_beside_test(options: Mapping[str, object]) -> None:
 
 
 def _emit_table(
-    study: "Study", release: "Release", found: "TableEstimate", out: Path | None, picture: Path | None
+    study: "Study", release: "Release", estimate: "TableEstimate", out: Path | None, picture: Path | None
 ) -> None:
     status = release.status()
     respondents = release.respondents()
-    written = write_files(found, out, picture)
-    data = {**table_dict(study, status, found, respondents), "out": out, "picture": picture}
+    written = write_files(estimate, out, picture)
+    data = {**table_dict(study, status, estimate, respondents), "out": out, "picture": picture}
     table = None if status.spec is None else status.spec.only_table
     card = [] if table is None else card_lines(table)
     lines = [
-        str(found),
-        *(one for one in said_of_links(found) if one not in found.remarks),
-        _source_sentence(found, status),
+        str(estimate),
+        *(one for one in remarks_on_links(estimate) if one not in estimate.remarks),
+        _source_sentence(estimate, status),
         respondents,
         *card,
-        f"Study: {study.title}. Its file: {found.study_digest}.",
+        f"Study: {study.title}. Its file: {estimate.study_digest}.",
         *written,
     ]
     emit(data, "\n".join(lines))
@@ -134,7 +134,7 @@ def _emit_test(release: "Release", test: "IndependenceTest") -> None:
 def _emit_analysis(
     study: "Study",
     release: "Release",
-    found: "Table | None",
+    table: "Table | None",
     analysis: "Analysis",
     out: Path | None,
     picture: Path | None,
@@ -149,7 +149,7 @@ def _emit_analysis(
         "out": out,
         "picture": picture,
     }
-    about, source = f"Study: {study.title}.", "" if found is None else _source_sentence(found, status)
+    about, source = f"Study: {study.title}.", "" if table is None else _source_sentence(table, status)
     parts = (analysis.text(), source, respondents, about, *written)
     emit(data, "\n".join(part for part in parts if part))
 

@@ -42,8 +42,8 @@ async def certify(
         async with is_free:
             return party.uri, await ask(party, release_id)
 
-    async def about(release_id: str, asked: Iterable[Party]) -> dict[str, SignedText]:
-        return dict(await asyncio.gather(*(stated(party, release_id) for party in asked)))
+    async def about(release_id: str, parties: Iterable[Party]) -> dict[str, SignedText]:
+        return dict(await asyncio.gather(*(stated(party, release_id) for party in parties)))
 
     if not release.several:
         whole, tables = await about(release.release_id, parties), {}

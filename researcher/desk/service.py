@@ -42,8 +42,8 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
         self, request: researcher_pb2.StartReleaseRequest, context: Context
     ) -> researcher_pb2.StartReleaseResponse:
         del context
-        asked = request_from_proto(request.request, self._driver.name)
-        stored, continued = self._driver.start(asked, text_from_proto(request.label, "label"), request.study_digest)
+        wish = request_from_proto(request.request, self._driver.name)
+        stored, continued = self._driver.start(wish, text_from_proto(request.label, "label"), request.study_digest)
         return researcher_pb2.StartReleaseResponse(release_id=stored.request.release_id, continued=continued)
 
     async def ListReleases(

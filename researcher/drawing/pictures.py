@@ -120,8 +120,8 @@ def marginals_picture(estimate: ShownTable, truth: NDArray[np.float64] | None = 
     def panels(figure: "Figure") -> None:
         grid = figure.subplots(len(marginals), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
         for axis, (axes, one) in enumerate(zip(grid[:, 0], marginals, strict=True)):
-            known = None if truth is None else estimate.domain.summed(truth, [estimate.domain.names[axis]])
-            _intervals(axes, one, categories[axis], labels[axis], known, legend=sheet if axis == 0 else None)
+            truth_here = None if truth is None else estimate.domain.summed(truth, [estimate.domain.names[axis]])
+            _intervals(axes, one, categories[axis], labels[axis], truth_here, legend=sheet if axis == 0 else None)
             axes.set_xlabel(_SHARE if axis == len(marginals) - 1 else "")
             axes.set_title(
                 wrapped(one.domain.names[0], sheet.letters), loc="left", fontsize=11, fontweight="bold", color=INK

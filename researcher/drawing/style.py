@@ -221,7 +221,7 @@ def own_ids(svg: str, prefix: str) -> str:
     def numbered(tag: re.Match[str]) -> str:
         return re.sub(
             r'(\bid="|\bhref="#|url\(#)([^")]+)',
-            lambda found: f"{found.group(1)}{prefix}-{numbers.setdefault(found.group(2), len(numbers))}",
+            lambda match: f"{match.group(1)}{prefix}-{numbers.setdefault(match.group(2), len(numbers))}",
             tag.group(),
         )
 

@@ -58,8 +58,8 @@ def balance(tally: Tally, shares: NDArray[np.float64]) -> BalancedSample:
     p, q = float(tally.p), float(tally.q)
     reported = q + (p - q) * shares
     # sum_y n_i p_iy / reported_y = n_i (q sum_y 1/reported_y + (p - q)/reported_i)
-    held = shares * (q * (1 / reported).sum() + (p - q) / reported) / tally.values
+    masses = shares * (q * (1 / reported).sum() + (p - q) / reported) / tally.values
     each = int(counts.min())
     return BalancedSample(
-        each=each, size=each * tally.values, kept_shares=each / np.maximum(counts, 1), value_shares=held
+        each=each, size=each * tally.values, kept_shares=each / np.maximum(counts, 1), value_shares=masses
     )

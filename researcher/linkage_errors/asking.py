@@ -12,7 +12,7 @@ from veiltab.researcher.linkage_errors.linkage_error import LinkageErrors, parse
 from veiltab.researcher.linkage_errors.linked_result import linked_results
 
 
-def table_with_links(found: TableEstimate, wish: LinkageErrors | str, study: Study) -> TableEstimate:
+def table_with_links(estimate: TableEstimate, wish: LinkageErrors | str, study: Study) -> TableEstimate:
     """Return the estimate of a table with wrong links undone.
 
     Args:
@@ -21,7 +21,7 @@ def table_with_links(found: TableEstimate, wish: LinkageErrors | str, study: Stu
     Raises:
         InvalidInputError: a text that does not parse, or what `corrected` refuses.
     """
-    return corrected(found, _read(wish, study), _owners(study))
+    return corrected(estimate, _read(wish, study), _owners(study))
 
 
 def results_with_links(

@@ -43,9 +43,9 @@ def linked_results(
                 where="linkage error",
                 remedy="Give one share, perhaps with its standard deviation; make a second file for the other end.",
             )
-        known = {field.name: getattr(table, field.name) for field in fields(TableResult)}
+        values = {field.name: getattr(table, field.name) for field in fields(TableResult)}
         shape = tuple(sizes[name] for name in table.names)
-        results.append(LinkedResult(**known, legs=legs, shape=shape) if legs else table)
+        results.append(LinkedResult(**values, legs=legs, shape=shape) if legs else table)
     return tuple(results)
 
 

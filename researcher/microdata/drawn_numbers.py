@@ -56,11 +56,11 @@ class DrawnNumbers:
         numbers = numbers_of(domain.attributes[axis])
         self._axis, self._points = axis, numbers[~np.isnan(numbers)]
         size = len(self._points)
-        known = rows[rows[:, axis] < size]
-        self._effects = _effects(self._points[known[:, axis]], known, domain.shape, axis)
-        expected = np.sort(self._expected(known))
+        present = rows[rows[:, axis] < size]
+        self._effects = _effects(self._points[present[:, axis]], present, domain.shape, axis)
+        expected = np.sort(self._expected(present))
         self._bounds = expected[np.arange(1, GROUPS) * len(expected) // GROUPS] if len(expected) else np.zeros(0)
-        counts = np.bincount(self._kinds(known), minlength=GROUPS * size).reshape(GROUPS, size)
+        counts = np.bincount(self._kinds(present), minlength=GROUPS * size).reshape(GROUPS, size)
         laws = np.stack([part_law(group / max(group.sum(), 1)) for group in counts])
         beside = np.zeros((GROUPS, size, 2, PARTS))
         beside[:, 1:, 0], beside[:, :-1, 1] = laws * _UP, laws * (1 - _UP)
@@ -91,9 +91,9 @@ class DrawnNumbers:
 
     def rounding(self, numbers: Floats) -> float:
         """Return the most that rounding may have added to the variance of some numbers: mean step^2 / 4."""
-        known = numbers[~np.isnan(numbers)]
-        places = np.searchsorted(self._points, known, side="right").clip(1, len(self._points) - 1) - 1
-        return float(np.mean(np.diff(self._points)[places] ** 2)) / 4 if len(known) else 0.0
+        present = numbers[~np.isnan(numbers)]
+        places = np.searchsorted(self._points, present, side="right").clip(1, len(self._points) - 1) - 1
+        return float(np.mean(np.diff(self._points)[places] ** 2)) / 4 if len(present) else 0.0
 
     def _kinds(self, rows: Rows) -> Symbols:
         """Return the group and the point of each row as one number, group by group."""

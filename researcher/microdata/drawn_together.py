@@ -93,11 +93,11 @@ class DrawnTogether:
             unknown = self._columns[axis].rounding(numbers)
             twin = next((other for other in drawn if _are_twins(domain, axis, other)), None)
             if twin is not None:
-                known = _covariance(points[axis], points[twin])
-                if abs(known - spread[axis] ** 2) > MOST_LOST * abs(known):
+                shared = _covariance(points[axis], points[twin])
+                if abs(shared - spread[axis] ** 2) > MOST_LOST * abs(shared):
                     sentences.append(
                         f"The standard deviation of {domain.names[axis]} is {spread[axis]:.3g} in the file, and"
-                        f" {sqrt(max(known, 0.0)):.3g} in the tables, so its variance, correlations with it and slopes"
+                        f" {sqrt(max(shared, 0.0)):.3g} in the tables, so its variance, correlations with it and slopes"
                         f" on it are {NOT_COVERED}. Estimate them from the tables."
                     )
             elif unknown > MOST_UNKNOWN * spread[axis] ** 2:

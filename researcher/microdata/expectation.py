@@ -82,8 +82,8 @@ def expected_error(tables: Sequence[TableResult], model: Model, rows: Rows, key:
     for group in groups.values():
         distance = misses = squares = 0.0
         for axes in group:
-            known = model.marginal([domain.names[axis] for axis in axes])
-            errors = [fractions_of(drawn, domain.shape, axes) - known for _, drawn in played]
+            marginal = model.marginal([domain.names[axis] for axis in axes])
+            errors = [fractions_of(drawn, domain.shape, axes) - marginal for _, drawn in played]
             distance += float(np.abs(errors).sum()) / 2 / plays
             if axes not in measured:
                 continue
@@ -91,7 +91,7 @@ def expected_error(tables: Sequence[TableResult], model: Model, rows: Rows, key:
             apart: Floats = table.values.reshape(-1) - fractions_of(rows, domain.shape, axes)
             misses += float(apart @ apart) - apart.size / table.weight
             for (again, _), error in zip(played, errors, strict=True):
-                misses += 2 * float((again[axes].values.reshape(-1) - known) @ error) / plays
+                misses += 2 * float((again[axes].values.reshape(-1) - marginal) @ error) / plays
                 squares += float(error @ error) / plays
         noise += distance
         total += distance * (sqrt(max(1.0, misses / squares)) if squares else 1.0)

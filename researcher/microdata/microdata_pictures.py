@@ -102,22 +102,22 @@ def pairs_picture(names: Sequence[str], measured: Floats, drawn: Floats, sheet: 
         An <svg> element.
     """
     count = len(names)
-    shown = np.where(np.triu(np.ones((count, count), np.bool_), 1), measured, drawn)
-    np.fill_diagonal(shown, np.nan)
+    values = np.where(np.triu(np.ones((count, count), np.bool_), 1), measured, drawn)
+    np.fill_diagonal(values, np.nan)
     side = min(0.5, (sheet.width - (2.0 if sheet is WIDE else 1.4)) / count)
     labels = [shorten(name, 24) for name in names]
     size = min(10.0, 72 * side)
 
     def paint(axes: "Axes") -> None:
-        top = max(float(np.nanmax(shown, initial=0.0)), 1e-9)
-        axes.pcolormesh(np.ma.masked_invalid(shown), cmap="Blues", vmin=0, vmax=1.15 * top, edgecolors="white", lw=1.5)
+        top = max(float(np.nanmax(values, initial=0.0)), 1e-9)
+        axes.pcolormesh(np.ma.masked_invalid(values), cmap="Blues", vmin=0, vmax=1.15 * top, edgecolors="white", lw=1.5)
         axes.set_xticks(np.arange(count) + 0.5, labels, rotation=90, fontsize=size)
         axes.set_yticks(np.arange(count) + 0.5, labels, fontsize=size)
         axes.set(ylim=(count, 0), aspect="equal")
         axes.plot([0, count], [0, count], color=SOFT, lw=1.2)
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
-        for (row, column), value in np.ndenumerate(shown):
+        for (row, column), value in np.ndenumerate(values):
             if side > 0.35 and np.isfinite(value):
                 ink = "white" if value > 0.65 * top else "black"
                 axes.text(

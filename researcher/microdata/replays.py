@@ -33,7 +33,7 @@ import numpy as np
 from veiltab.common.core.derivation import derive
 from veiltab.researcher.estimates.table_result import TableResult
 from veiltab.researcher.microdata.redrawing import drawn_anew
-from veiltab.researcher.model.fitting import Looks, Model
+from veiltab.researcher.model.fitting import FitLengths, Model
 from veiltab.researcher.model.measurement import Axes, Floats, Table, tables_of
 from veiltab.researcher.model.row_drawing import Uniforms
 
@@ -57,7 +57,7 @@ def played_truth(model: Model, key: bytes) -> Model:
     for axes, table in model.tables.items():
         noise = uniforms.normals(table.values.size).reshape(table.values.shape) * np.sqrt(FRESH_NOISE / table.weight)
         tables[axes] = replace(table, values=table.values + (noise - noise.mean()))
-    looks = Looks(tree=_run_on(model.best.tree), mixture=_run_on(model.best.mixture))
+    looks = FitLengths(tree=_run_on(model.best.tree), mixture=_run_on(model.best.mixture))
     return model.again(tables, looks, model.wider)
 
 

@@ -58,7 +58,7 @@ _NOISE = b"noise between two halves of a measurement"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looks:
+class FitLengths:
     """How far the two fits go, in looks at them.
 
     Args:
@@ -88,8 +88,8 @@ class Model:
     junctions: JunctionTree
     graph: tuple[tuple[str, str], ...]
     mixture_share: float
-    looks: Looks
-    best: Looks
+    looks: FitLengths
+    best: FitLengths
     distribution: Distribution
 
     @property
@@ -105,7 +105,7 @@ class Model:
         scores = scores_of(self.domain.shape, self.tables, rows=self.rows)
         return _junctions(self.domain.shape, graph_of(self.domain.shape, scores, most_cells=MOST_CELLS, least=-inf))
 
-    def again(self, tables: Mapping[Axes, Table], looks: Looks, junctions: JunctionTree) -> "Model":
+    def again(self, tables: Mapping[Axes, Table], looks: FitLengths, junctions: JunctionTree) -> "Model":
         """Return a model with the share of the mixture of this one, fitted so far to other tables.
 
         Args:
@@ -171,7 +171,7 @@ def fit(domain: Domain, measurements: Sequence[Measurement], *, rows: int, most_
     tree_look, best_tree, tree = _stop(_tree_path(junctions, noisier, rows), clique_judge, MOST_TREE_LOOKS)
     mixture_look, best_mixture, mixture = _stop(_mixture_path(domain.shape, noisier, rows), judge, MOST_MIXTURE_LOOKS)
     share = _share(tree, mixture, judge)
-    looks = Looks(tree=tree_look, mixture=mixture_look)
+    looks = FitLengths(tree=tree_look, mixture=mixture_look)
     return Model(
         domain=domain,
         tables=tables,
@@ -180,7 +180,7 @@ def fit(domain: Domain, measurements: Sequence[Measurement], *, rows: int, most_
         graph=tuple((domain.names[one], domain.names[other]) for one, other in _edges(graph)),
         mixture_share=share,
         looks=looks,
-        best=Looks(tree=best_tree, mixture=best_mixture),
+        best=FitLengths(tree=best_tree, mixture=best_mixture),
         distribution=_average(junctions, tables, rows=rows, looks=looks, share=share),
     )
 
@@ -194,7 +194,7 @@ def _junctions(shape: Shape, graph: Sequence[Axes]) -> JunctionTree:
 
 
 def _average(
-    junctions: JunctionTree, tables: Mapping[Axes, Table], *, rows: int, looks: Looks, share: float
+    junctions: JunctionTree, tables: Mapping[Axes, Table], *, rows: int, looks: FitLengths, share: float
 ) -> Distribution:
     """Return the two fits together, each at its look; the mixture is not fitted if it has no share."""
     tree = next(islice(_tree_path(junctions, tables, rows), looks.tree, None))

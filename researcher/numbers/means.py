@@ -114,18 +114,18 @@ def mean_contrasts(
     p, q, pp, qq, pq = mean[rows], mean[base], np.diagonal(errors)[rows], errors[base, base], errors[rows, base]
     if kind is Contrast.DIFFERENCE:
         value, half = p - q, z * np.sqrt(np.maximum(pp - 2 * pq + qq, 0.0))
-        low, high, shown = value - half, value + half, is_sayable[rows] & is_sayable[base]
+        low, high, is_sayable_here = value - half, value + half, is_sayable[rows] & is_sayable[base]
     else:
         # (p - r q)^2 <= z^2 (pp - 2 r pq + r^2 qq), a quadratic in r.
         lead, middle = q * q - z * z * np.nan_to_num(qq), p * q - z * z * pq
-        shown = is_sayable[rows] & is_sayable[base] & (lead > 0)
+        is_sayable_here = is_sayable[rows] & is_sayable[base] & (lead > 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             value, root = p / q, np.sqrt(np.maximum(middle**2 - lead * (p * p - z * z * pp), 0.0))
             low, high = (middle - root) / lead, (middle + root) / lead
     labels = {label: tuple(texts[row] for row in rows) for label, texts in groups.items()}
     against = ", ".join(texts[base] for texts in groups.values())
     title = f"{kind.value} of the mean of {name}{given_text(given)}, against {against}"
-    value, low, high = (np.where(shown, end, np.nan) for end in (value, low, high))
+    value, low, high = (np.where(is_sayable_here, end, np.nan) for end in (value, low, high))
     return replace(number_analysis(part, title, labels, (value, low, high)), neutral=kind.neutral)
 
 
@@ -176,8 +176,8 @@ def _cells(table: Table, name: str, given: Sequence[str]) -> tuple[Floats, Float
     check_given(table.domain, given, name)
     part = table.marginal([*given, name])
     numbers = numbers_of(part.domain.attributes[-1])
-    known = ~np.isnan(numbers)
-    return part.raw.reshape(-1, len(numbers))[:, known], numbers[known], part, groups_of(part, given)
+    is_number = ~np.isnan(numbers)
+    return part.raw.reshape(-1, len(numbers))[:, is_number], numbers[is_number], part, groups_of(part, given)
 
 
 def groups_of(table: Table, given: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -205,20 +205,20 @@ def _fieller(part: TableEstimate, shape: tuple[int, int], z: float) -> tuple[Flo
         z: standard deviations.
     """
     numbers = numbers_of(part.domain.attributes[-1])
-    known, k = ~np.isnan(numbers), shape[1]
-    raw = part.raw.reshape(shape[0], -1)[:, known]
+    is_number, k = ~np.isnan(numbers), shape[1]
+    raw = part.raw.reshape(shape[0], -1)[:, is_number]
     # Numbers about their middle, so that no digits are lost in squares.
     middle = float(np.nanmin(numbers) + np.nanmax(numbers)) / 2
-    x = numbers[known] - middle
+    x = numbers[is_number] - middle
     first, whole = raw @ x, raw.sum(axis=1)
-    of_numbers = by_group(shape[0], np.where(known, numbers - middle, 0.0))
+    of_numbers = by_group(shape[0], np.where(is_number, numbers - middle, 0.0))
     rounding = np.diagonal(rounding_variance(part, of_numbers))
     # (first - theta whole)^2 - z^2 (v0 - 2 v1 theta + v2 theta^2) <= 0
     if part.terms is None:
-        v0, v1, v2 = paired_errors(part, of_numbers, by_group(shape[0], known.astype(np.float64)))
+        v0, v1, v2 = paired_errors(part, of_numbers, by_group(shape[0], is_number.astype(np.float64)))
         v0 = v0 + rounding
     else:
-        terms, true = part.terms, project_to_simplex(part.raw).reshape(shape[0], -1)[:, known]
+        terms, true = part.terms, project_to_simplex(part.raw).reshape(shape[0], -1)[:, is_number]
         constant, linear, background = (float(one) for one in (terms.constant, terms.linear, terms.background))
         v0 = constant * float(x @ x) + linear * (true @ (x * x)) - background * float(x.sum()) ** 2 + rounding
         v1 = constant * float(x.sum()) + linear * (true @ x) - background * k * float(x.sum())

@@ -127,8 +127,8 @@ def moments(tables: Sequence[Table], products: Sequence[Product]) -> Moments:
         score += weights.T @ (contrasts @ part.raw)
         spread += weights.T @ errors @ weights
         parts.append(part)
-    for (one, other), known in zip(products, np.diagonal(information), strict=True):
-        if not known > 0:
+    for (one, other), diagonal in zip(products, np.diagonal(information), strict=True):
+        if not diagonal > 0:
             names = [*one.measures][: 1 + (one is other)] + (
                 [*other.measures][:1] if other and other is not one else []
             )

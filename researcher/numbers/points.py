@@ -36,8 +36,8 @@ def numbers_of(attribute: Attribute) -> Floats:
             kind number.
     """
     numbers = np.array([number_of(category) for category in attribute.categories])
-    strange, known = np.flatnonzero(np.isnan(numbers)), attribute.without_absent.size
-    if (strange < known - bool(attribute.number)).any():
+    strange, size = np.flatnonzero(np.isnan(numbers)), attribute.without_absent.size
+    if (strange < size - bool(attribute.number)).any():
         raise InvalidInputError(
             f"the category {attribute.categories[strange[0]]!r} of {attribute.name} is not a number",
             where=attribute.name,
@@ -98,10 +98,10 @@ def rounding_variance(table: TableEstimate, contrasts: Floats) -> Floats:
             continue
         by_point = np.moveaxis(tensors, axis, -1)
         steps = np.diff(by_point[..., : _points(attribute)], axis=-1)
-        known = np.moveaxis(shares, axis - 1, -1)[..., : _points(attribute)]
-        by_share = known[..., :-1] / (known[..., :-1] + known[..., 1:] + _LEAST)
+        of_numbers = np.moveaxis(shares, axis - 1, -1)[..., : _points(attribute)]
+        by_share = of_numbers[..., :-1] / (of_numbers[..., :-1] + of_numbers[..., 1:] + _LEAST)
         ways = [_longer(steps, below) for below in (np.full_like(by_share, 0.5), by_share)]
-        sums = [(known * one**2).sum(axis=(0, -1), keepdims=True) for one in ways]
+        sums = [(of_numbers * one**2).sum(axis=(0, -1), keepdims=True) for one in ways]
         longer = np.zeros_like(by_point)
         longer[..., : _points(attribute)] = np.where(sums[1] < sums[0], ways[1], ways[0])
         longer = np.moveaxis(longer, -1, axis).reshape(len(contrasts), -1)

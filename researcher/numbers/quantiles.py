@@ -49,21 +49,21 @@ def quantiles(table: Table, name: str, share: float, given: Sequence[str] = ()) 
     part = table.marginal([*given, name])
     attribute = part.domain.attributes[-1]
     numbers = numbers_of(attribute)
-    known = ~np.isnan(numbers)
-    points = numbers[known]
+    is_number = ~np.isnan(numbers)
+    points = numbers[is_number]
     if (np.diff(points) <= 0).any():
         raise InvalidInputError(f"the numbers of {name} do not increase", where=name)
     groups = part.raw.reshape(-1, len(numbers))
     low = high = np.full(len(groups), np.nan)
     if isinstance(part, TableEstimate):
         # D_i of one group: 1 - q up to point i, -q after it, 0 where the number is missing.
-        contrasts = np.where(known, np.tri(len(points), len(numbers)) - share, 0.0)
+        contrasts = np.where(is_number, np.tri(len(points), len(numbers)) - share, 0.0)
         shares, half = groups @ contrasts.T, quantile(table) * _deviations(part, len(groups), contrasts)
         first, last = _first(shares + half >= 0), len(points) - 1 - _first((shares - half < 0)[:, ::-1])
         further = 1 if attribute.number else 0
         low = points[np.clip(first - further, 0, len(points) - 1)]
         high = points[np.clip(last + 1 + further, 0, len(points) - 1)]
-    nearest = project_to_simplex(part.raw).reshape(groups.shape)[:, known]
+    nearest = project_to_simplex(part.raw).reshape(groups.shape)[:, is_number]
     value = np.array([_value(one, points, share, is_rounded=bool(attribute.number)) for one in nearest])
     low, high = (np.where(np.isnan(value), np.nan, end) for end in (low, high))
     remarks = (

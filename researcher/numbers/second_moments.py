@@ -41,20 +41,20 @@ def variances(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
     twin = twin_of(attribute, table.domain)
     part = table.marginal([*given, *dict.fromkeys((name, twin.name))])
     first, second = _pair(numbers_of(attribute), numbers_of(twin), is_same=twin is attribute)
-    known = ~np.isnan(first * second)
+    is_number = ~np.isnan(first * second)
     groups = part.raw.reshape(-1, len(first))
-    whole = groups @ known
+    whole = groups @ is_number
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean, other = (groups @ np.where(known, one, 0.0) / whole for one in (first, second))
-        value = groups @ np.where(known, first * second, 0.0) / whole - mean * other
+        mean, other = (groups @ np.where(is_number, one, 0.0) / whole for one in (first, second))
+        value = groups @ np.where(is_number, first * second, 0.0) / whole - mean * other
     low = high = np.full(value.shape, np.nan)
     is_sayable = (whole > 0) & (value > 0)
     if isinstance(part, TableEstimate):
-        is_sayable &= whole > quantile(table) * deviations(part, by_group(len(groups), known.astype(np.float64)))
+        is_sayable &= whole > quantile(table) * deviations(part, by_group(len(groups), is_number.astype(np.float64)))
         with np.errstate(divide="ignore", invalid="ignore"):
             off, apart = (first - mean[:, None]) / whole[:, None], (second - other[:, None]) / whole[:, None]
             score = off * apart * whole[:, None] - (value / whole)[:, None]
-        inside = known & is_sayable[:, None]
+        inside = is_number & is_sayable[:, None]
         u, v, contrasts = (by_group(len(groups), np.where(inside, one, 0.0)) for one in (off, apart, score))
         weights = by_group(len(groups), inside / np.where(is_sayable, whole, 1.0)[:, None])
         value = value + paired_errors(part, u, v)[1] + paired_errors(part, contrasts, weights)[1]

@@ -111,11 +111,11 @@ def _unlike_request(spec: ReleaseSpec, request: ReleaseRequest) -> Iterable[str]
 def _unlike_tables(release: ReleaseSpec, request: ReleaseRequest) -> Iterable[str]:
     """Yield what the tables of a release are otherwise than the request, but for those that a denial leaves out."""
     granted = tuple(column.attribute for column in release.columns)
-    asked = [table for table in request.tables if set(granted).issuperset(table)] if request.tables else [granted]
+    tables = [table for table in request.tables if set(granted).issuperset(table)] if request.tables else [granted]
     planned = [release.attributes(number) for number in range(len(release.tables))]
-    if release.several != bool(request.tables) or planned != asked:
+    if release.several != bool(request.tables) or planned != tables:
         yield "tables"
-    if release.repeats != min(request.repeats, len(asked)):
+    if release.repeats != min(request.repeats, len(tables)):
         yield "repeats"
     plans = (*release.tables, *release.repeated)
     if request.canaries is not None and any(plan.canaries != request.canaries for plan in plans):

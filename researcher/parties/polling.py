@@ -63,7 +63,7 @@ class Publication:
 
 
 @dataclass(kw_only=True, eq=False)
-class _Asked:
+class _Poll:
     """The questions to the curators about a release, and what each said last.
 
     `may_go_on` says that the last answers are worth another step, `attempt` how many were not. `is_enough` says that
@@ -71,7 +71,7 @@ class _Asked:
     """
 
     under_way: dict[str, asyncio.Task[curator_pb2.GetProposalResponse | VeiltabError]] = field(default_factory=dict)
-    said: dict[str, curator_pb2.GetProposalResponse | VeiltabError] = field(default_factory=dict)
+    answers: dict[str, curator_pb2.GetProposalResponse | VeiltabError] = field(default_factory=dict)
     furthest: dict[str, int] = field(default_factory=dict)
     looks_at_server: int = 0
     may_go_on: bool = False
@@ -89,7 +89,7 @@ class _Asked:
         """Take the answers that are there; return whether a curator is further than it ever was."""
         is_further = False
         for name in [name for name, question in self.under_way.items() if question.done()]:
-            self.said[name] = answer = self.under_way.pop(name).result()
+            self.answers[name] = answer = self.under_way.pop(name).result()
             if not isinstance(answer, VeiltabError):
                 position = _position(state_from_proto(answer.state))
                 is_further |= position > self.furthest.get(name, -1)
@@ -110,7 +110,7 @@ class Polling:
         self._store = store
         # Release -> curator -> what was recorded of its last answer: the same is not written again.
         self._recorded: dict[str, dict[str, object]] = {}
-        self._asked: dict[str, _Asked] = {}
+        self._polls: dict[str, _Poll] = {}
 
     def of(self, release_id: str) -> Statuses:
         """Return what the parties said last about a release; what is put there is remembered."""
@@ -137,40 +137,40 @@ class Polling:
             DeniedError, FailedReleaseError: one ended the release.
         """
         release_id = stored.request.release_id
-        asked, statuses = self._asked.setdefault(release_id, _Asked()), self.of(release_id)
+        poll, statuses = self._polls.setdefault(release_id, _Poll()), self.of(release_id)
         began = asyncio.get_running_loop().time()
         for name in parties.curators:
             statuses.setdefault(f"curator {name}", (ReleaseState.REQUESTED, "has not answered yet"))
-            if asked.is_worth_asking(name, len(parties.curators)):
-                asked.under_way[name] = asyncio.create_task(self._ask_curator(name, stored, parties))
-        await asyncio.wait(asked.under_way.values(), return_when=asyncio.FIRST_COMPLETED)
-        asked.may_go_on = asked.take() or asyncio.get_running_loop().time() >= began + LONGEST_WAIT / 2
-        answers = self._answers(stored, asked)
-        if len(answers) < len(parties.curators) and not asked.is_enough:
+            if poll.is_worth_asking(name, len(parties.curators)):
+                poll.under_way[name] = asyncio.create_task(self._ask_curator(name, stored, parties))
+        await asyncio.wait(poll.under_way.values(), return_when=asyncio.FIRST_COMPLETED)
+        poll.may_go_on = poll.take() or asyncio.get_running_loop().time() >= began + LONGEST_WAIT / 2
+        answers = self._answers(stored, poll)
+        if len(answers) < len(parties.curators) and not poll.is_enough:
             raise NotReadyError("not every curator has answered yet", where=f"release {release_id}")
         return answers
 
     async def pause(self, release_id: str) -> None:
         """Pause before the curators are asked again, unless the last answers were put off, or brought news."""
-        asked = self._asked.setdefault(release_id, _Asked())
-        if asked.may_go_on:
-            asked.may_go_on, asked.attempt = False, 0
+        poll = self._polls.setdefault(release_id, _Poll())
+        if poll.may_go_on:
+            poll.may_go_on, poll.attempt = False, 0
         else:
-            await pause_after(asked.attempt)
-            asked.attempt += 1
+            await pause_after(poll.attempt)
+            poll.attempt += 1
 
     def stop_asking(self, release_id: str) -> None:
         """End the questions about a release; the last answers stay among the statuses."""
-        for question in self._asked.pop(release_id, _Asked()).under_way.values():
+        for question in self._polls.pop(release_id, _Poll()).under_way.values():
             question.cancel()
 
     async def _ask_curator(
         self, name: str, stored: ResearcherRelease, parties: PartyLinks
     ) -> curator_pb2.GetProposalResponse | VeiltabError:
         """Return how far a curator is with a release, or why it does not say."""
-        asked = self._asked[stored.request.release_id]
+        poll = self._polls[stored.request.release_id]
         try:
-            has_answered = isinstance(asked.said.get(name), curator_pb2.GetProposalResponse)
+            has_answered = isinstance(poll.answers.get(name), curator_pb2.GetProposalResponse)
             seconds = LONGEST_WAIT if has_answered else _FIRST_WAIT
             answer = await parties.ask_curator(name, stored, seconds, is_first=not has_answered)
             _check_readable(answer, name)
@@ -178,10 +178,10 @@ class Polling:
             return error
         return answer
 
-    def _answers(self, stored: ResearcherRelease, asked: _Asked) -> dict[str, curator_pb2.GetProposalResponse]:
+    def _answers(self, stored: ResearcherRelease, poll: _Poll) -> dict[str, curator_pb2.GetProposalResponse]:
         """Record what each curator said last of a release, and return it as `ask_curators` does."""
         statuses, answers, refusals = self.of(stored.request.release_id), {}, list[VeiltabError]()
-        for name, reply in asked.said.items():
+        for name, reply in poll.answers.items():
             if isinstance(reply, VeiltabError):
                 statuses[f"curator {name}"] = (ReleaseState.REQUESTED, str(reply))
                 refusals.append(reply)
@@ -198,10 +198,10 @@ class Polling:
                 answers[name] = reply
         # Of several tables, each has its spec and its owners.
         ready = {} if stored.request.tables else _of_all_owners(answers)
-        asked.is_enough = bool(ready)
-        asked.end = next((one for one in refusals if not isinstance(one, NotReadyError | UnavailableError)), None)
+        poll.is_enough = bool(ready)
+        poll.end = next((one for one in refusals if not isinstance(one, NotReadyError | UnavailableError)), None)
         if refusals and not ready:
-            raise asked.end or refusals[-1]
+            raise poll.end or refusals[-1]
         answers = ready or answers
         states = map(state_from_proto, (answer.state for answer in answers.values()))
         least = min(*states, ReleaseState.UPLOADING, key=_position)
@@ -211,9 +211,9 @@ class Polling:
 
     def _record(self, stored: ResearcherRelease, curator: str, answer: curator_pb2.GetProposalResponse) -> None:
         """Record the times and sizes of a curator's answer, if they are other ones than those of the last."""
-        known = self._recorded.setdefault(stored.request.release_id, {})
+        recorded = self._recorded.setdefault(stored.request.release_id, {})
         figures = (dict(answer.seconds), answer.bytes_uploaded, answer.HasField("left_out"), answer.left_out)
-        if known.get(curator) == figures:
+        if recorded.get(curator) == figures:
             return
         self._store.set_measure(
             stored.request.release_id,
@@ -222,7 +222,7 @@ class Polling:
         )
         if answer.HasField("left_out"):
             self._store.set_left_out(stored.request.release_id, curator, answer.left_out)
-        known[curator] = figures
+        recorded[curator] = figures
 
     async def ask_server(self, stored: ResearcherRelease, answers: Answers, parties: PartyLinks) -> Publication:
         """Return what the server published; raise while that is nothing.
@@ -237,12 +237,12 @@ class Polling:
                 says that it is ready says amiss, and hides no end of it.
         """
         release_id = stored.request.release_id
-        statuses, end = self.of(release_id), self._asked[release_id].end
+        statuses, end = self.of(release_id), self._polls[release_id].end
         who = f"server {self._study.server.name}"
         states = [state_from_proto(one.state) for one in answers.values()]
         furthest = max(map(_position, states))
-        self._asked[release_id].looks_at_server += 1
-        if self._asked[release_id].looks_at_server == 1 and furthest < _position(ReleaseState.UPLOADING):
+        self._polls[release_id].looks_at_server += 1
+        if self._polls[release_id].looks_at_server == 1 and furthest < _position(ReleaseState.UPLOADING):
             statuses[who] = (ReleaseState.REQUESTED, "")
             raise NotReadyError("nothing was uploaded yet", where=who)
         if ReleaseState.READY in states and not all(state.finished for state in states):

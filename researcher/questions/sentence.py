@@ -53,8 +53,8 @@ def parse_question(text: str, domain: Domain) -> Question:
         remedy = f"{near}Questions begin with: {', '.join(known)}. Attributes: {', '.join(domain.names)}."
         raise reader.refusal("a question or an attribute", remedy)
     read, contrasts, follows = _ASKED[phrase]
-    asked = read(reader, domain)
-    if phrase == "survival" and asked["survival"].formula:
+    parsed = read(reader, domain)
+    if phrase == "survival" and parsed["survival"].formula:
         contrasts, follows = frozenset({Contrast.RATIO}), ()
     if compared and _COMPARED[compared] not in contrasts:
         known = [words for words, kind in _COMPARED.items() if kind in contrasts]
@@ -66,9 +66,9 @@ def parse_question(text: str, domain: Domain) -> Question:
     if not reader.is_done:
         more = [*follows, *(["against"] if compared and given and not reference else [])]
         raise reader.refusal(" or ".join([*more, "the end"]))
-    attributes = tuple(dict.fromkeys((*given, *asked.pop("attributes"))))
+    attributes = tuple(dict.fromkeys((*given, *parsed.pop("attributes"))))
     contrast = _COMPARED[compared] if compared else None
-    return Question(attributes=attributes, given=given, contrast=contrast, reference=reference, until=until, **asked)
+    return Question(attributes=attributes, given=given, contrast=contrast, reference=reference, until=until, **parsed)
 
 
 def _takes(reader: Reader, phrase: str, domain: Domain) -> bool:

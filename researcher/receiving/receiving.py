@@ -158,15 +158,15 @@ class Receiver:
         return files
 
     async def _fetch_tests_if_ready(
-        self, spec: TableSpec, parties: PartyLinks, known: Mapping[str, CuratorsTest]
+        self, spec: TableSpec, parties: PartyLinks, received: Mapping[str, CuratorsTest]
     ) -> dict[str, CuratorsTest] | None:
         """Fetch the tests of all curators beside the columns; None if that is refused, so that they are asked again."""
         with suppress(VeiltabError):
-            return await self._fetch_tests(spec, parties, known)
+            return await self._fetch_tests(spec, parties, received)
         return None
 
     async def _fetch_tests(
-        self, spec: TableSpec, parties: PartyLinks, known: Mapping[str, CuratorsTest]
+        self, spec: TableSpec, parties: PartyLinks, received: Mapping[str, CuratorsTest]
     ) -> dict[str, CuratorsTest]:
         """Return the tests of all curators with columns of which a key is still given; fetch those that are not known.
 
@@ -174,9 +174,9 @@ class Receiver:
             DeniedError: there are none.
         """
         curators = tuple(dict.fromkeys(holder for column in spec.columns for holder in column.holders))
-        asked = [one for one in curators if one not in known]
-        fetches = [partial(_or_denial, partial(parties.fetch_test, spec, one)) for one in asked]
-        answers = dict(zip(asked, await together(self._room, fetches), strict=True)) | dict(known)
+        missing = [one for one in curators if one not in received]
+        fetches = [partial(_or_denial, partial(parties.fetch_test, spec, one)) for one in missing]
+        answers = dict(zip(missing, await together(self._room, fetches), strict=True)) | dict(received)
         return dict(_granted(((one, answers[one]) for one in curators), spec))
 
     def _compare(
@@ -226,14 +226,14 @@ class Receiver:
         match spec.pad:
             case Pad.CHACHA20:
                 of_curators: dict[str, dict[str, ColumnDigests]] = {}
-                for attribute, held in digests.items():
+                for attribute, digest_of_owner in digests.items():
                     for holder in spec.column(attribute).holders:
-                        of_curators.setdefault(holder, {})[attribute] = held
+                        of_curators.setdefault(holder, {})[attribute] = digest_of_owner
                 fetches = [partial(self._fetch_keys_of, spec, *one, parties) for one in of_curators.items()]
             case Pad.OTP:
                 fetches = [
-                    partial(self._fetch_pad, spec, attribute, holder, held, parties)
-                    for attribute, held in digests.items()
+                    partial(self._fetch_pad, spec, attribute, holder, digest_of_owner, parties)
+                    for attribute, digest_of_owner in digests.items()
                     for holder in spec.column(attribute).holders
                 ]
             case _:
@@ -323,11 +323,11 @@ def _granted(
     """
     denied = DeniedError("no curator gave a key", where=f"release {spec.release_id}")
     nothing = True
-    for asked, answer in answers:
+    for attribute, answer in answers:
         if isinstance(answer, DeniedError):
             denied = answer
         else:
             nothing = False
-            yield asked, answer
+            yield attribute, answer
     if nothing:
         raise denied

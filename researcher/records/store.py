@@ -137,9 +137,9 @@ class ResearcherStore:
         by_id, by_label = "SELECT * FROM release WHERE id = ?", "SELECT * FROM release WHERE label = ? AND label <> ''"
         row = self.connection.execute(by_id, [name]).fetchone() or self.connection.execute(by_label, [name]).fetchone()
         if row is None:
-            asked = {known["id"]: known["label"] for known in self.connection.execute("SELECT * FROM asked_release")}
-            remedy = f"{nearest(asked.values(), name)}`veiltab researcher status` lists the releases there are."
-            return self.release(whole_id(name, asked, kinds=["release"], where="release", remedy=remedy))
+            labels = {known["id"]: known["label"] for known in self.connection.execute("SELECT * FROM asked_release")}
+            remedy = f"{nearest(labels.values(), name)}`veiltab researcher status` lists the releases there are."
+            return self.release(whole_id(name, labels, kinds=["release"], where="release", remedy=remedy))
         return release_of(row)
 
     def releases(self) -> tuple[ResearcherRelease, ...]:

@@ -139,8 +139,8 @@ def _measured(report: MicrodataReport, pair: tuple[str, str]) -> list[Estimate]:
     ]
 
 
-def _links(said: str) -> str:
-    return f"<p>{escape(said)} Tables that are shown as measured have them still.</p>\n" if said else ""
+def _links(text: str) -> str:
+    return f"<p>{escape(text)} Tables that are shown as measured have them still.</p>\n" if text else ""
 
 
 def _what(report: MicrodataReport) -> str:
@@ -263,16 +263,16 @@ def _listed(report: MicrodataReport, pairs: tuple[_Pair, ...]) -> str:
 def _pairs(report: MicrodataReport) -> tuple[_Pair, ...]:
     """Return every pair that was measured."""
     shape, pairs = report.domain.shape, []
-    for axes, known in measured_pairs(report.model).items():
+    for axes, pair_table in measured_pairs(report.model).items():
         drawn = fractions_of(report.rows, shape, axes)
-        noise = known.values.size / sqrt(2 * pi * known.weight)
+        noise = pair_table.values.size / sqrt(2 * pi * pair_table.weight)
         pairs.append(
             _Pair(
                 axes=axes,
-                measured=_measured_dependence(known),
+                measured=_measured_dependence(pair_table),
                 drawn=_dependence(drawn, report.domain, *axes),
                 noise=noise,
-                apart=distance(known.values.reshape(-1), drawn),
+                apart=distance(pair_table.values.reshape(-1), drawn),
                 error=None if report.truth is None else distance(fractions_of(report.truth, shape, axes), drawn),
             )
         )
@@ -284,10 +284,10 @@ def _dependence(fractions: Floats, domain: Domain, one: int, other: int) -> floa
     return float(np.linalg.norm(_from_independence(fractions.reshape(domain.shape[one], domain.shape[other]))))
 
 
-def _measured_dependence(known: Table) -> float:
+def _measured_dependence(table: Table) -> float:
     """Return the Euclidean distance of a measured pair from independence, without what noise adds to its square."""
-    rows, columns = known.values.shape
-    square = float(np.sum(_from_independence(known.values) ** 2)) - (rows - 1) * (columns - 1) / known.weight
+    rows, columns = table.values.shape
+    square = float(np.sum(_from_independence(table.values) ** 2)) - (rows - 1) * (columns - 1) / table.weight
     return sqrt(max(square, 0.0))
 
 

@@ -68,7 +68,7 @@ def status_dict(status: "Status") -> dict[str, object]:
     }
 
 
-def table_dict(study: "Study", status: "Status", found: "TableEstimate", respondents: str) -> dict[str, object]:
+def table_dict(study: "Study", status: "Status", estimate: "TableEstimate", respondents: str) -> dict[str, object]:
     """Return the cells of a table.
 
     Args:
@@ -79,28 +79,28 @@ def table_dict(study: "Study", status: "Status", found: "TableEstimate", respond
     return {
         "release": status_dict(status)["release"],
         "study": study.title,
-        "attributes": list(found.domain.names),
-        "study_digest": found.study_digest,
-        "codebook": found.domain.codebook,
-        "confidence": found.confidence,
-        "covered": is_covered(found.remarks),
-        "rows": to_records(found),
-        "root_mse": found.root_mse,
-        "few_rows": found.has_few_rows,
+        "attributes": list(estimate.domain.names),
+        "study_digest": estimate.study_digest,
+        "codebook": estimate.domain.codebook,
+        "confidence": estimate.confidence,
+        "covered": is_covered(estimate.remarks),
+        "rows": to_records(estimate),
+        "root_mse": estimate.root_mse,
+        "few_rows": estimate.has_few_rows,
         "respondents": respondents,
-        "remarks": list(found.remarks),
-        **({"links": list(links)} if (links := said_of_links(found)) else {}),
+        "remarks": list(estimate.remarks),
+        **({"links": list(links)} if (links := remarks_on_links(estimate)) else {}),
     }
 
 
-def said_of_links(found: "TableEstimate") -> tuple[str, ...]:
+def remarks_on_links(estimate: "TableEstimate") -> tuple[str, ...]:
     """Return what was corrected in a table, and whether links and not noise limit it; nothing if nothing was."""
-    if found.terms is not None:
+    if estimate.terms is not None:
         return ()
     from veiltab.researcher.linkage_errors.hull import limited, uncorrected  # noqa: PLC0415 - not for studies with ids
 
-    plain = uncorrected(found)
-    return (*found.remarks, *limited(found.high - found.low, plain.high - plain.low))
+    plain = uncorrected(estimate)
+    return (*estimate.remarks, *limited(estimate.high - estimate.low, plain.high - plain.low))
 
 
 def analysis_dict(study: "Study", analysis: "Analysis") -> dict[str, object]:

@@ -130,18 +130,18 @@ def render(report: ReportInput) -> str:
     return page(report.title, lead, sections)
 
 
-def conditional(table: TableEstimate, pair: tuple[str, str], said: str) -> tuple[str, str]:
+def conditional(table: TableEstimate, pair: tuple[str, str], remark: str) -> tuple[str, str]:
     """Return the section that shows one attribute given another, with intervals.
 
     Args:
         pair: the two; the one with more categories is given, or the one that was not rounded.
-        said: of the pair, a sentence.
+        remark: of the pair, a sentence.
     """
     both = table.domain.subset(pair).attributes
-    given, asked = (one.name for one in sorted(both, key=lambda one: (bool(one.number), -one.size)))
-    part, is_mean = table.marginal([given, asked]), bool(both[0].number) != bool(both[1].number)
-    shown = means(part, asked, [given]) if is_mean else conditional_shares(part, [given])
-    return escape(f"{'mean of ' * is_mean}{asked} given {given}"), _analysis_figure(shown, said)
+    given, attribute = (one.name for one in sorted(both, key=lambda one: (bool(one.number), -one.size)))
+    part, is_mean = table.marginal([given, attribute]), bool(both[0].number) != bool(both[1].number)
+    analysis = means(part, attribute, [given]) if is_mean else conditional_shares(part, [given])
+    return escape(f"{'mean of ' * is_mean}{attribute} given {given}"), _analysis_figure(analysis, remark)
 
 
 def survived(table: TableEstimate, tests: PairTests) -> tuple[str, list[tuple[str, str]]]:
@@ -177,13 +177,13 @@ def survived(table: TableEstimate, tests: PairTests) -> tuple[str, list[tuple[st
     return sentence, [(escape(f"S{curves.title[1:]}"), drawn)]
 
 
-def _analysis_figure(answer: Analysis, said: str = "") -> str:
+def _analysis_figure(answer: Analysis, remark: str = "") -> str:
     """Return the picture of an analysis, and how to read it."""
     what = "mean" if answer.unit is Unit.NUMBER else "share"
     marks = f"Dot and bar: {what} with its {100 * answer.confidence:g}% interval."
     marks += " Open diamond: projected, where a share leaves 0 to 100%." if answer.leaves_range else ""
     scope = f" The first {CELLS_SHOWN} of {len(answer.estimate):,} rows." if len(answer.estimate) > CELLS_SHOWN else ""
-    return figure(lambda sheet: analysis_picture(answer, sheet).svg, f"{said} {marks}{scope}".strip())
+    return figure(lambda sheet: analysis_picture(answer, sheet).svg, f"{remark} {marks}{scope}".strip())
 
 
 def _facts(report: ReportInput) -> str:
@@ -258,9 +258,9 @@ def _marginals(report: ReportInput) -> str:
     rows: list[Sequence[str]] = []
     for name in report.estimate.domain.names:
         one = report.estimate.marginal([name])
-        shown = largest(one.raw, _CELLS_LISTED)
-        numbers = _cell_texts(one, shown, None)
-        rows += [(name, one.domain.categories_of(int(c))[0], *row) for c, row in zip(shown, numbers, strict=True)]
+        cells = largest(one.raw, _CELLS_LISTED)
+        numbers = _cell_texts(one, cells, None)
+        rows += [(name, one.domain.categories_of(int(c))[0], *row) for c, row in zip(cells, numbers, strict=True)]
     headings = ("attribute", "category", "estimate", "se", "interval", "projected", "people, about")
     rounded = any(attribute.number for attribute in report.estimate.domain.attributes)
     note = "Marks as above." + " Of numbers: shares of the points to which they were rounded." * rounded
@@ -350,7 +350,7 @@ def _cells(report: ReportInput) -> str:
 
 
 def _cell_texts(
-    estimate: TableEstimate, shown: NDArray[np.intp], truth: NDArray[np.float64] | None
+    estimate: TableEstimate, cells: NDArray[np.intp], truth: NDArray[np.float64] | None
 ) -> list[tuple[str, ...]]:
     """Return cells as texts: estimate, se, interval, projected, people and, where known, the truth.
 
@@ -359,16 +359,16 @@ def _cell_texts(
     """
     typical = 100 * float(np.median(estimate.se))
     digits = min(max(1 - floor(log10(typical)), 1), 8) if typical > 0 else 2
-    low, high = _share(estimate.low[shown], digits), _share(estimate.high[shown], digits)
+    low, high = _share(estimate.low[cells], digits), _share(estimate.high[cells], digits)
     columns = [
-        _share(estimate.raw[shown], digits),
-        _share(estimate.se[shown], digits),
+        _share(estimate.raw[cells], digits),
+        _share(estimate.se[cells], digits),
         [f"{a} to {b}" for a, b in zip(low, high, strict=True)],
-        _share(estimate.projected[shown], digits),
-        [f"{people:,.0f}".replace("-", MINUS) for people in np.rint(estimate.rows[0][shown]) + 0.0],
+        _share(estimate.projected[cells], digits),
+        [f"{people:,.0f}".replace("-", MINUS) for people in np.rint(estimate.rows[0][cells]) + 0.0],
     ]
     if truth is not None:
-        columns.append(_share(truth[shown], digits))
+        columns.append(_share(truth[cells], digits))
     return list(zip(*columns, strict=True))
 
 

@@ -149,11 +149,11 @@ def times_of(attribute: Attribute) -> Times:
             remedy="Give the study an attribute with `integers` or `bins` of the same column.",
         )
     pairs = np.array([_bounds(category) for category in attribute.categories])
-    known = ~np.isnan(pairs[:, 0])
-    size = attribute.size - 1 if known[:-1].all() and not known[-1] else attribute.size
+    is_number = ~np.isnan(pairs[:, 0])
+    size = attribute.size - 1 if is_number[:-1].all() and not is_number[-1] else attribute.size
     starts, ends = pairs[:size].T
-    if known[:size].any() and not (
-        known[:size].all() and (starts[1:] >= ends[:-1]).all() and (np.diff(ends) > 0).all()
+    if is_number[:size].any() and not (
+        is_number[:size].all() and (starts[1:] >= ends[:-1]).all() and (np.diff(ends) > 0).all()
     ):
         raise InvalidInputError(f"the times of {attribute.name} do not increase", where=attribute.name)
     return Times(labels=attribute.categories[:size], starts=starts, ends=ends)
@@ -229,8 +229,8 @@ class FollowUp:
         """Return contrasts of the table, shape (c, cells), from their slopes in D and C, each of shape (c, G, K)."""
         size, events = self.part.domain.shape[-2:]
         cells = np.zeros((*by_event.shape[:2], size, events))
-        known = by_event[..., None] * self._is_event + by_censored[..., None] * (1.0 - self._is_event)
-        cells[:, :, : by_event.shape[2]] = known
+        by_outcome = by_event[..., None] * self._is_event + by_censored[..., None] * (1.0 - self._is_event)
+        cells[:, :, : by_event.shape[2]] = by_outcome
         return cells.reshape(len(cells), -1)
 
     def through_risk(self, by_event: Floats, by_risk: Floats, gone_first: float) -> tuple[Floats, Floats]:

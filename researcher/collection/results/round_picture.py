@@ -26,19 +26,19 @@ def frequencies_picture(result: Frequencies, truth: NDArray[np.float64] | None =
     Returns:
         An <svg> element, the same bytes for the same numbers.
     """
-    shown = largest(result.counts, VALUES_SHOWN)
-    return draw((sheet.width, 4.6), lambda axes: _paint(axes, result, shown, truth, sheet))
+    values = largest(result.counts, VALUES_SHOWN)
+    return draw((sheet.width, 4.6), lambda axes: _paint(axes, result, values, truth, sheet))
 
 
 def _paint(
-    axes: "Axes", result: Frequencies, shown: NDArray[np.intp], truth: NDArray[np.float64] | None, sheet: Sheet
+    axes: "Axes", result: Frequencies, values: NDArray[np.intp], truth: NDArray[np.float64] | None, sheet: Sheet
 ) -> None:
-    at = np.arange(len(shown))
+    at = np.arange(len(values))
     raw, low, high, projected = (
-        100 * result.shares(part)[shown] for part in (result.counts, result.low, result.high, result.projected)
+        100 * result.shares(part)[values] for part in (result.counts, result.low, result.high, result.projected)
     )
     axes.axhline(0, color="#8a949e", linewidth=0.9, zorder=1)
-    small = len(shown) > 60
+    small = len(values) > 60
     bars = axes.vlines(
         at,
         low,
@@ -54,9 +54,9 @@ def _paint(
     )
     if truth is not None:
         marks += axes.step(
-            at, 100 * result.shares(truth)[shown], where="mid", color="black", linewidth=1.4, zorder=4, label="truth"
+            at, 100 * result.shares(truth)[values], where="mid", color="black", linewidth=1.4, zorder=4, label="truth"
         )
-    _name_values(axes, [shorten(result.labels[int(place)], sheet.letters) for place in shown], sheet)
+    _name_values(axes, [shorten(result.labels[int(place)], sheet.letters) for place in values], sheet)
     axes.grid(axis="y", color=SOFT, linewidth=0.6)
     axes.set_ylabel("share of all nodes, %")
     axes.legend(

@@ -36,7 +36,7 @@ def report_page(  # noqa: PLR0913, PLR0917 - what a report depends on
     result = estimate(tally, estimator, confidence)
     spec = status.round
     rates = ", ".join(f"{s.name} {s.rate}" for s in spec.strata[:8]) + (", ..." if len(spec.strata) > 8 else "")
-    known = facts(
+    rows = facts(
         (
             ("round", spec.round_id),
             ("question", f"{spec.question} ({spec.size:,} values)"),
@@ -51,7 +51,7 @@ def report_page(  # noqa: PLR0913, PLR0917 - what a report depends on
     )
     caption = _caption(result, shown_truth=truth is not None)
     sections = (
-        ("What was collected", known),
+        ("What was collected", rows),
         ("Who faces which epsilon", card_table(bounds(status), centre_text(centre(status, result)))),
         ("How to read this", _how_to_read(result, excess_text(tally), weight_text(status))),
         ("Estimates", figure(lambda sheet: frequencies_picture(result, truth, sheet), caption)),

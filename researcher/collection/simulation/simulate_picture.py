@@ -32,8 +32,8 @@ def draw(results: Mapping[Estimator, Performance], title: str, path: Path) -> No
         axes = figure.subplots()
         for (which, one), colour, mark, line in zip(results.items(), _COLOURS, _MARKS, _LINES, strict=False):
             values = np.arange(1, len(one.bias) + 1)
-            known = "exact" if one.exact.exact else "linearised"
-            axes.plot(values, one.exact.variance, linestyle=line, color=colour, label=f"{which}: {known}")
+            kind = "exact" if one.exact.exact else "linearised"
+            axes.plot(values, one.exact.variance, linestyle=line, color=colour, label=f"{which}: {kind}")
             axes.plot(values, one.variance, mark, color=colour, markersize=4, mfc="none", label="simulated")
         axes.set(xlabel="value", ylabel="variance of the estimated count (nodes squared)")
         logarithmic(axes, "y")

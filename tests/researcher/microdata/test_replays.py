@@ -11,7 +11,7 @@ import pytest
 from tests.researcher.microdata.made_linked import DOMAIN, measured, people
 from veiltab.researcher.estimates.table_result import fitted
 from veiltab.researcher.microdata.replays import FACTOR, FRESH_NOISE, played_errors, played_release, played_truth
-from veiltab.researcher.model.fitting import Looks, Model
+from veiltab.researcher.model.fitting import FitLengths, Model
 from veiltab.researcher.model.junction import JunctionTree
 from veiltab.researcher.model.measurement import Axes, Floats, Table
 
@@ -55,7 +55,7 @@ def test_the_factor_holds_for_every_truth_and_less_of_it_does_not() -> None:
 
 
 def test_a_played_truth_is_fitted_to_tables_with_fresh_noise_and_run_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = list[tuple[Mapping[Axes, Table], Looks, JunctionTree]]()
+    asked = list[tuple[Mapping[Axes, Table], FitLengths, JunctionTree]]()
     whole = Model.again
 
     def again(self: Model, *arguments: Any) -> Model:  # noqa: ANN401 - passed on
@@ -63,11 +63,11 @@ def test_a_played_truth_is_fitted_to_tables_with_fresh_noise_and_run_on(monkeypa
         return whole(self, *arguments)
 
     monkeypatch.setattr(Model, "again", again)
-    model = replace(made_model(), best=Looks(tree=2, mixture=5))
+    model = replace(made_model(), best=FitLengths(tree=2, mixture=5))
     truth = played_truth(model, bytes(32))
     played_release(TABLES, model, truth, bytes(32))
     (tables, looks, junctions), (_, release_looks, release_junctions) = asked
-    assert looks == Looks(tree=12, mixture=20)
+    assert looks == FitLengths(tree=12, mixture=20)
     assert junctions is model.wider
     assert (release_looks, release_junctions) == (model.looks, model.junctions)
     moved = [(tables[axes].values - t.values) * np.sqrt(t.weight / FRESH_NOISE) for axes, t in model.tables.items()]
