@@ -108,8 +108,8 @@ def expected_variance(oracle: Oracle, *, population: int, rate: float, frequency
     if not 0 <= frequency <= 1:
         raise InvalidInputError("the frequency is not between 0 and 1", where="frequency")
     p, q = oracle.p, oracle.q
-    held, other, scale = (float(exact) for exact in (p * (1 - p), q * (1 - q), (p - q) ** 2))
-    noise = (frequency * held + (1 - frequency) * other) / (rate * scale)
+    own, other, scale = (float(exact) for exact in (p * (1 - p), q * (1 - q), (p - q) ** 2))
+    noise = (frequency * own + (1 - frequency) * other) / (rate * scale)
     return population * (noise + frequency * (1 - rate) / rate)
 
 

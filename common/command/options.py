@@ -188,10 +188,10 @@ def serve_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_options
 
 
-def wrong_name(known: str, said: str) -> InvalidInputError:
+def wrong_name(party: str, name: str) -> InvalidInputError:
     """Return the refusal of a --name that a folder's party does not have."""
     return InvalidInputError(
-        f"{known} is not that of {said!r}", where="--name", remedy="Give that party's folder, or leave --name out."
+        f"{party} is not that of {name!r}", where="--name", remedy="Give that party's folder, or leave --name out."
     )
 
 

@@ -52,7 +52,7 @@ def named_party(study: Study, text: str, where: str) -> Party:
         where: the option that was given.
     """
     role, _, name = text.partition("/")
-    if role not in {known.value for known in Role}:
+    if role not in {one.value for one in Role}:
         raise InvalidInputError(
             "the party was not written as role/name", where=where, remedy="Write it like curator/alice or server/cloud."
         )

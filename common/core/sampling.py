@@ -57,9 +57,9 @@ Both come in pieces, and so does what it gives, in the order of the places.
 
 def held_in_memory(rows: Iterable[Rows], _length: int, places: Iterable[Rows], _count: int) -> Iterator[Rows]:
     """Yield the rows at some places of a list that is in memory; a Gathering."""
-    held = np.concatenate(list(rows))
+    array = np.concatenate(list(rows))
     for some in places:
-        yield held[some]
+        yield array[some]
 
 
 def in_memory(_n: int, early: Iterable[Early]) -> Iterable[Words]:
@@ -236,8 +236,8 @@ def _first(n: int, m: int, key: bytes, tokens_of: TokensOf, grouping: Grouping) 
     _check_draw(n, m)
     priorities = Priorities(key, tokens_of)
     for threshold in thresholds(n, m):
-        groups, found = _grouped(priorities, n, threshold, grouping)
-        if found >= m:
+        groups, candidates = _grouped(priorities, n, threshold, grouping)
+        if candidates >= m:
             break
     left = m
     for words in groups:

@@ -28,7 +28,7 @@ class Progress:
         total: units; None if that is not known.
         done: units that were done before, such as those that an attempt before this one left.
         tell: takes a line about it from time to time.
-        told: when the last line about other work was told; by default the time counts from the beginning.
+        reported_at: when the last line about other work was told; by default the time counts from the beginning.
         clock: monotonic seconds.
     """
 
@@ -39,7 +39,7 @@ class Progress:
         *,
         done: int = 0,
         tell: Callable[[str], None] | None = None,
-        told: float | None = None,
+        reported_at: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._what = what
@@ -47,7 +47,7 @@ class Progress:
         self._tell = tell
         self._clock = clock
         self._began = clock()
-        self.told = self._began if told is None else told
+        self.reported_at = self._began if reported_at is None else reported_at
         """When the last line was told."""
         self._before = self._done = done
 
@@ -59,8 +59,8 @@ class Progress:
         """Count some more units that are done."""
         self._done += units
         now = self._clock()
-        if self._tell is not None and now - self.told >= _TELL_SECONDS:
-            self.told = now
+        if self._tell is not None and now - self.reported_at >= _TELL_SECONDS:
+            self.reported_at = now
             self._tell(str(self))
 
     def __str__(self) -> str:
@@ -95,7 +95,7 @@ class Stage:
     def __init__(self, tell: Callable[[str], None] | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._tell = tell
         self._clock = clock
-        self._told: float | None = None
+        self._reported_at: float | None = None
         self._progress: Progress | None = None
 
     def __str__(self) -> str:
@@ -106,12 +106,12 @@ class Stage:
     def of(self, what: str, total: int | None, *, done: int = 0) -> Iterator[Progress]:
         """Let a block be under way; what is under way in it for a while is said instead."""
         around = self._progress
-        progress = Progress(what, total, done=done, tell=self._tell, told=self._told, clock=self._clock)
+        progress = Progress(what, total, done=done, tell=self._tell, reported_at=self._reported_at, clock=self._clock)
         self._progress = progress
         try:
             yield progress
         finally:
-            self._progress, self._told = around, progress.told
+            self._progress, self._reported_at = around, progress.reported_at
 
 
 class Stages:

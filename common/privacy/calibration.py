@@ -64,8 +64,8 @@ def calibrate(  # noqa: PLR0913 - one argument a quantity
 
     def excess(log_a: float) -> float:
         """How far ln delta lies above what is allowed."""
-        found = certificate(1 + Fraction(exp(log_a))).delta(float(epsilon))
-        return log(found / float(delta)) if found > 0 else -inf
+        its_delta = certificate(1 + Fraction(exp(log_a))).delta(float(epsilon))
+        return log(its_delta / float(delta)) if its_delta > 0 else -inf
 
     # The blanket of n rows hides one row as well as about 2.5 ln(1/delta) / epsilon0^2 noisy rows a cell would.
     sampled = log(1 + float(floor))

@@ -115,7 +115,7 @@ class Blanket:
             both = self.two - self.three
             by_count = [by_count[0] - (self.one - self.two) + both, self.one - self.two - both, both, self.three]
         values = len(by_count) - 1
-        return {held: by_count[sum(held)] for held in product((0, 1), repeat=values)}
+        return {support: by_count[sum(support)] for support in product((0, 1), repeat=values)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,9 +263,9 @@ def _laws(blanket: Blanket, e: Fraction) -> list[tuple[Floats, Floats]]:
     gamma, beta, supports = blanket.gamma, blanket.probability, blanket.supports
     laws = []
     for v in range(len(next(iter(supports)))):
-        values = [(gamma ** held[0] - e * gamma ** held[1]) / gamma ** held[v] for held in supports]
+        values = [(gamma ** support[0] - e * gamma ** support[1]) / gamma ** support[v] for support in supports]
         exact = np.array([float(value) for value in values])
-        masses = np.array([float(beta * gamma ** held[v] * chance) for held, chance in supports.items()])
+        masses = np.array([float(beta * gamma ** support[v] * chance) for support, chance in supports.items()])
         laws.append((exact + 2e-16 * np.abs(exact), masses))
     return laws
 

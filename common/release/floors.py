@@ -70,9 +70,9 @@ class Floors:
         limits = dict.fromkeys(PAIRS, self.pair_epsilon) | {Coalition.DESK_AND_CURATORS: self.row_epsilon}
         for coalition, most in limits.items():
             if most is not None and (bound := release_card(release).bound(coalition)).person_epsilon > most:
-                gives, asked = f"{bound.name} would face {bound.limit}", f"allows epsilon {most}"
+                gives, allows = f"{bound.name} would face {bound.limit}", f"allows epsilon {most}"
                 remedy = "Ask for a smaller epsilon, another noise split, or rows without replacement."
-                yield Lack(gives=gives, asked=asked, where="epsilon", remedy=remedy)
+                yield Lack(gives=gives, asked=allows, where="epsilon", remedy=remedy)
 
 
 USUAL = Floors(tested=HowTested.ENOUGH, pair_epsilon=PAIR_EPSILON, row_epsilon=ROW_EPSILON)

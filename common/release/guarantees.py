@@ -55,7 +55,7 @@ def epsilon_card(spec: TableSpec) -> EpsilonCard:
         delta=spec.delta,
         pure=guaranteed_epsilon(spec),
         one_time=spec.pad.is_one_time,
-        shown=test.shown,
+        least_noise=test.shown,
     )
     return _with_test(card, test)
 

@@ -209,10 +209,10 @@ class Study:
         """Return the curator that owns an attribute."""
         return self._named("attribute", {rule.name: rule.owner for rule in self.attributes}, name)
 
-    def _named(self, kind: str, known: Mapping[str, Found], name: str) -> Found:
-        if name in known:
-            return known[name]
-        remedy = known_names(f"{kind.capitalize()}s", list(known), name)
+    def _named(self, kind: str, members: Mapping[str, Found], name: str) -> Found:
+        if name in members:
+            return members[name]
+        remedy = known_names(f"{kind.capitalize()}s", list(members), name)
         raise InvalidInputError(f"no {kind} {name[:60]!r}", where=f"study {self.id}", remedy=remedy)
 
 

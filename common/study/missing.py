@@ -40,10 +40,10 @@ def respondents(study: Study, names: Collection[str] | None = None) -> str:
     dropping = [rule.name for rule in study.attributes_of(study.hub) if rule.coding.missing is None]
     if not dropping:
         return people
-    asked = [name for name in dropping if names is None or name in names]
-    others = len(dropping) - len(asked)
+    attributes = [name for name in dropping if names is None or name in names]
+    others = len(dropping) - len(attributes)
     more = [f"{others} other attribute{'s' * (others > 1)} of it"] if others else []
-    return f"{people} who have a value in {joined([*asked, *more])}"
+    return f"{people} who have a value in {joined([*attributes, *more])}"
 
 
 def presence_sentence(study: Study) -> str:

@@ -52,10 +52,10 @@ def check_title(value: str) -> None:
         raise InvalidInputError("title is not one printable line", remedy="Use 1 to 200 printable characters.")
 
 
-def check_one_of(key: str, value: str, known: Sequence[str]) -> None:
+def check_one_of(key: str, value: str, choices: Sequence[str]) -> None:
     """Refuse a word that is not one of those known."""
-    if value not in known:
-        raise InvalidInputError(f"{key} = {value[:60]!r} is not known", remedy=f"Use one of: {', '.join(known)}.")
+    if value not in choices:
+        raise InvalidInputError(f"{key} = {value[:60]!r} is not known", remedy=f"Use one of: {', '.join(choices)}.")
 
 
 def check_endpoint(value: str) -> None:

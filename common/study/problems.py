@@ -117,12 +117,12 @@ class _Survey:
             header = self._lines.line(name, 0) or self._lines.line("", 0, name)
             self._add(header, "", f"unknown table {name!r}", self._meant_table(name, near[name]))
         meant = {match for matches in near.values() for match in matches}
-        for name, known in self._tables.items():
+        for name, table_keys in self._tables.items():
             if name in parsed:
-                self._look_at_tables(root, name, known)
-            elif known.is_needed and name not in meant:
-                brackets = f"[[{name}]]" if known.is_list else f"[{name}]"
-                self._add(None, "", f"there is no {brackets}", f"Add it: {known.meaning}.")
+                self._look_at_tables(root, name, table_keys)
+            elif table_keys.is_needed and name not in meant:
+                brackets = f"[[{name}]]" if table_keys.is_list else f"[{name}]"
+                self._add(None, "", f"there is no {brackets}", f"Add it: {table_keys.meaning}.")
 
     def attempt(self, read: Callable[[], object], table: str = "", place: int = 0) -> None:
         """Note the refusal of a reader; its line is that of the key with which it begins, or of the table."""
@@ -132,47 +132,47 @@ class _Survey:
             line = self._lines.line(table, place, error.problem.split()[0]) or self._lines.line(table, place)
             self._add(line, error.where.strip(), error.problem, error.remedy or "Correct it there.")
 
-    def _look_at_tables(self, root: Fields, name: str, known: TableKeys) -> None:
+    def _look_at_tables(self, root: Fields, name: str, table_keys: TableKeys) -> None:
         """Look at the keys of each table of a name, and read those that have no problem with a key."""
         tables: list[Fields] = []
-        self.attempt(lambda: tables.extend(root.tables(name) if known.is_list else [root.table(name)]), name)
+        self.attempt(lambda: tables.extend(root.tables(name) if table_keys.is_list else [root.table(name)]), name)
         for place, fields in enumerate(tables):
             before = len(self.problems)
-            self._look_at_keys(fields, name, place, known)
-            if len(self.problems) == before and known.read is not None:
-                self.attempt(partial(known.read, fields), name, place)
+            self._look_at_keys(fields, name, place, table_keys)
+            if len(self.problems) == before and table_keys.read is not None:
+                self.attempt(partial(table_keys.read, fields), name, place)
 
-    def _look_at_keys(self, fields: Fields, name: str, place: int, known: TableKeys) -> None:
+    def _look_at_keys(self, fields: Fields, name: str, place: int, table_keys: TableKeys) -> None:
         where, present = fields.where.strip(), fields.keys()
-        absent = [key for key in known.keys if key not in present]
+        absent = [key for key in table_keys.keys if key not in present]
         meant: set[str] = set()
         for key in present:
-            if key in known.keys:
-                self.attempt(partial(known.keys[key].kind.read, fields, key), name, place)
+            if key in table_keys.keys:
+                self.attempt(partial(table_keys.keys[key].kind.read, fields, key), name, place)
                 continue
-            near = get_close_matches(key, absent, 1) or get_close_matches(key, known.keys, 1)
+            near = get_close_matches(key, absent, 1) or get_close_matches(key, table_keys.keys, 1)
             meant.update(near)
             line = self._lines.line(name, place, key)
-            self._add(line, where, f"unknown key {key!r}", self._meant_key(key, near, known))
+            self._add(line, where, f"unknown key {key!r}", self._meant_key(key, near, table_keys))
         line = self._lines.line(name, place)
         for key in absent:
-            if known.keys[key].default is None and key not in meant:
-                self._add(line, where, f"{key} is not there", f"Add it: {known.keys[key].meaning}.")
+            if table_keys.keys[key].default is None and key not in meant:
+                self._add(line, where, f"{key} is not there", f"Add it: {table_keys.keys[key].meaning}.")
 
-    def _meant_key(self, key: str, near: Sequence[str], known: TableKeys) -> str:
+    def _meant_key(self, key: str, near: Sequence[str], table_keys: TableKeys) -> str:
         """Say which key may be meant, or to which table a key belongs."""
         if near:
-            return f"Did you mean {near[0]!r} ({known.keys[near[0]].meaning})?"
+            return f"Did you mean {near[0]!r} ({table_keys.keys[near[0]].meaning})?"
         others = [f"[{name}]" for name, table in self._tables.items() if key in table.keys]
         if others:
             return f"It belongs to {' or '.join(others)}."
-        return f"Known keys: {', '.join(known.keys)}."
+        return f"Known keys: {', '.join(table_keys.keys)}."
 
     def _meant_table(self, name: str, near: Sequence[str]) -> str:
         """Say which table may be meant, or to which table a key outside all tables belongs."""
         if near:
             return f"Did you mean {near[0]!r} ({self._tables[near[0]].meaning})?"
-        others = [f"[{table}]" for table, known in self._tables.items() if name in known.keys]
+        others = [f"[{table}]" for table, table_keys in self._tables.items() if name in table_keys.keys]
         if 1 <= len(others) <= 2:
             return f"As a key, it belongs to {' or '.join(others)}."
         return f"Known tables: {', '.join(self._tables)}."

@@ -23,11 +23,11 @@ class Fields:
     def __init__(self, table: Mapping[str, object], where: str) -> None:
         self.where = where
         self._table = table
-        self._asked: list[str] = []
+        self._read_keys: list[str] = []
 
     def holds(self, key: str, kind: type) -> bool:
         """Return whether a key has a value of this kind; `object` is any kind."""
-        self._asked.append(key)
+        self._read_keys.append(key)
         return key in self._table and isinstance(self._table[key], kind)
 
     def keys(self) -> tuple[str, ...]:
@@ -48,7 +48,7 @@ class Fields:
 
     def truth(self, key: str) -> bool:
         """Return a truth value; false if the key is absent."""
-        self._asked.append(key)
+        self._read_keys.append(key)
         value = self._table.get(key, False)
         if not isinstance(value, bool):
             raise self.refuse(f"{key} is of another kind", "It must be true or false.")
@@ -108,8 +108,8 @@ class Fields:
     def finish(self) -> None:
         """Refuse keys that nobody read, and suggest the one that may have been meant."""
         for key in self._table:
-            if key not in self._asked:
-                keys = list(dict.fromkeys(self._asked))
+            if key not in self._read_keys:
+                keys = list(dict.fromkeys(self._read_keys))
                 near = get_close_matches(key, keys, 1)
                 remedy = f"Did you mean {near[0]!r}?" if near else f"Known keys: {', '.join(keys)}."
                 raise InvalidInputError(f"unknown key {key!r}", where=self.where, remedy=remedy)
@@ -129,10 +129,10 @@ class Fields:
 
     def _value(self, key: str, types: type | tuple[type, ...], kind: str, default: object) -> object:
         """Return the value of a key, of one of the types, or the default."""
-        self._asked.append(key)
+        self._read_keys.append(key)
         if key not in self._table:
             if default is None:
-                near = get_close_matches(key, set(self._table) - set(self._asked), 1, cutoff=0.8)
+                near = get_close_matches(key, set(self._table) - set(self._read_keys), 1, cutoff=0.8)
                 meant = f"Did you mean it by {near[0]!r}?" if near else f"Add {key}: {kind}."
                 raise self.refuse(f"{key} is not there", meant)
             return default

@@ -88,11 +88,11 @@ class Application:
 
     headers: Mapping[str, str]
 
-    async def answer(self, request: Request, held: ExitStack) -> Response:
+    async def answer(self, request: Request, resources: ExitStack) -> Response:
         """Answer a request, or raise its refusal.
 
         Args:
-            held: left once the answer is sent.
+            resources: left once the answer is sent.
         """
         raise NotImplementedError
 
@@ -104,9 +104,9 @@ class Application:
         """Answer one request."""
         begin_request()
         request = Request(scope, receive)
-        with ExitStack() as held:
+        with ExitStack() as resources:
             try:
-                response = await self.answer(request, held)
+                response = await self.answer(request, resources)
             except Exception as error:  # noqa: BLE001 - whatever it is, its text must not reach the caller
                 refusal = _refusal_of(error)
                 response = self.refused(request, refusal)

@@ -72,7 +72,7 @@ class ConsoleApplication(Application):
         for session in self._sessions.end_all():
             self._record_end(session, "the console stopped")
 
-    async def answer(self, request: Request, held: ExitStack) -> Response:  # noqa: ARG002 - of every application
+    async def answer(self, request: Request, resources: ExitStack) -> Response:  # noqa: ARG002 - of every application
         """Answer one request."""
         self._check_address(request)
         check_shape(request, _FORM)

@@ -95,9 +95,9 @@ async def _watch(identity: Identity, address: str) -> None:
         async for answer in _answers(identity, address, every=_EVERY_SECONDS):
             if isinstance(answer, DeniedError):
                 raise answer
-            shown = [str(answer)] if isinstance(answer, VeiltabError) else lines(answer, time.time())
+            output = [str(answer)] if isinstance(answer, VeiltabError) else lines(answer, time.time())
             clock = f"{datetime.now(UTC):%H:%M:%S} UTC, every second; Ctrl-C ends"
-            live.update(Text("\n".join([*shown, "", clock])), refresh=True)
+            live.update(Text("\n".join([*output, "", clock])), refresh=True)
 
 
 def lines(status: PartyStatus, now: float) -> list[str]:

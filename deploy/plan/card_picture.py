@@ -41,9 +41,9 @@ def _paint(axes: "Axes", card: EpsilonCard) -> None:
 
 def _scale(card: EpsilonCard) -> tuple[float, float]:
     """Return the ends of the scale: every epsilon of the card that is neither 0 nor missing, and room for words."""
-    shown = [float(bound.epsilon) for bound in card.bounds if bound.epsilon] or [1.0]
-    low = min(shown) / 3
-    return low, max(shown) * (max(shown) / low) ** _ROOM
+    values = [float(bound.epsilon) for bound in card.bounds if bound.epsilon] or [1.0]
+    low = min(values) / 3
+    return low, max(values) * (max(values) / low) ** _ROOM
 
 
 def _paint_bound(axes: "Axes", place: int, bound: Bound, low: float, high: float) -> None:

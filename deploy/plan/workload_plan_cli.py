@@ -189,12 +189,12 @@ def show_workload(
 
 
 def _reached(
-    request: ReleaseRequest, study: Study, asked: WorkloadQuestion, pair_error: float
+    request: ReleaseRequest, study: Study, question: WorkloadQuestion, pair_error: float
 ) -> tuple[WorkloadAnswer, WorkloadPlan]:
     """Return the answer whose plan, priced exactly, reaches a pair error; or the closest one."""
     aim = AIM
     while True:
-        reply = answer_workload(asked, aim=aim)
+        reply = answer_workload(question, aim=aim)
         chosen = reply.question
         planned = replace(request, epsilon=cast("Decimal", chosen.epsilon), delta=chosen.delta)
         plan = plan_workload(planned, study, population=cast("int", chosen.population))

@@ -62,7 +62,7 @@ def check_round(spec: Round, study: Study, stratum: str) -> Stratum:
         raise InvalidInputError("the round costs more than the study allows a node", where="epsilon")
     if spec.epsilon > study.share_of(spec.researcher):
         raise InvalidInputError("the round costs more than the study allows its researcher", where="epsilon")
-    names = [known.name for known in spec.strata]
+    names = [one.name for one in spec.strata]
     if stratum == EVERYONE and EVERYONE not in names:
         raise InvalidInputError(
             "this study has strata: name the stratum of the node", where="stratum", remedy=f"Strata: {_some(names)}."

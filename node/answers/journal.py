@@ -85,8 +85,8 @@ class Journal:
                 "INSERT INTO origin VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
                 [spec.round_id, digest, str(spec.epsilon), spec.researcher, signed],
             )
-            (known,) = db.execute("SELECT digest FROM origin WHERE round_id = ?", [spec.round_id]).fetchone()
-            if bytes(known) != digest:
+            (kept_digest,) = db.execute("SELECT digest FROM origin WHERE round_id = ?", [spec.round_id]).fetchone()
+            if bytes(kept_digest) != digest:
                 raise ConflictError(
                     "this folder has answered the round from other values or tokens, or it was another round then",
                     where=f"round {spec.round_id}",

@@ -142,10 +142,10 @@ class Node:
         return connect(self._identity, server_of(self._study), self._study.server.endpoint)
 
     def _report(
-        self, link: BlockingChannel, journal: Journal, attempt: _Attempt, known: ReportDecision | None
+        self, link: BlockingChannel, journal: Journal, attempt: _Attempt, earlier: ReportDecision | None
     ) -> State:
         stub = collection_pb2_grpc.CollectionServiceStub(link.channel)
-        decision = self._decide(link, stub, journal, attempt) if known is None else known
+        decision = self._decide(link, stub, journal, attempt) if earlier is None else earlier
         request = collection_pb2.ReportRequest.FromString(decision.request)
         match decision.state:
             case State.SILENT | State.COUNTED:
@@ -158,7 +158,7 @@ class Node:
                 pass
             case _:
                 assert_never(decision.state)
-        tried = known is not None and known.state is State.WAITING
+        tried = earlier is not None and earlier.state is State.WAITING
         outcome = link.wait(hand_in(stub, self._study, request, tried=tried, within=attempt.seconds_left))
         if outcome.state is not State.WAITING:
             journal.finish(attempt.round_id, [_SELF], outcome.state)

@@ -190,13 +190,13 @@ class FleetRun:
 
 def _initial_result(fleet: Fleet, decisions: Mapping[int, ReportDecision]) -> FleetResult:
     """Return a run's result before it submits anything; a node that has not decided by now is too late."""
-    known = decisions.values()
+    values = decisions.values()
     late = sum(node.node not in decisions for node in fleet.nodes)
     return FleetResult(
         nodes=len(fleet.nodes),
-        silent=sum(decision.state is State.SILENT for decision in known),
-        counted=sum(decision.state is State.COUNTED for decision in known),
+        silent=sum(decision.state is State.SILENT for decision in values),
+        counted=sum(decision.state is State.COUNTED for decision in values),
         refused=Counter({ClosedRoundError.reason: late} if late else {}),
-        bytes=sum(decision.size for decision in known if decision.state is not State.SILENT),
-        bytes_full_participation=sum(decision.size for decision in known),
+        bytes=sum(decision.size for decision in values if decision.state is not State.SILENT),
+        bytes_full_participation=sum(decision.size for decision in values),
     )

@@ -41,7 +41,7 @@ class Reports(Application):
         kind = {"Content-Type": "application/json", "X-Content-Type-Options": "nosniff"}
         self.headers = {"Cache-Control": "no-store", **kind, **shared}
 
-    async def answer(self, request: Request, held: ExitStack) -> Response:
+    async def answer(self, request: Request, resources: ExitStack) -> Response:
         """Answer a request of a program, or of a page of the site that may ask."""
         if self._origin and not set(request.headers.getlist("origin")) <= {self._origin}:
             raise DeniedError(
@@ -49,7 +49,7 @@ class Reports(Application):
             )
         try:
             async with asyncio.timeout(self._seconds):
-                return Response(await self._answered(request, held))
+                return Response(await self._answered(request, resources))
         except TimeoutError:
             raise UnavailableError("the request took too long", remedy="Send it again.") from None
 
@@ -57,21 +57,21 @@ class Reports(Application):
         """Return a refusal; what is left of its request is not waited for."""
         return Response(refusal_to_json(refusal), refusal.status, {"Connection": "close"})
 
-    async def _answered(self, request: Request, held: ExitStack) -> bytes:
+    async def _answered(self, request: Request, resources: ExitStack) -> bytes:
         path = _PATH.fullmatch(request.scope["path"])
         match request.method, path and path.groups():
             case "POST", (round_id, "/reports"):
                 spec = await self._rounds.described(round_id)
                 body = await body_of(request, most_bytes(spec.randomiser), seconds=None)
-                held.enter_context(self._places)  # one whose body has not come takes a connection alone
+                resources.enter_context(self._places)  # one whose body has not come takes a connection alone
                 one = report_from_json(body)
                 await self._rounds.report(round_id, one.token, one.stratum, one.report)
                 return b'{"counted": true}'
             case "GET" | "HEAD", (round_id, "/signed"):
-                held.enter_context(self._places)
+                resources.enter_context(self._places)
                 return (await asyncio.to_thread(self._rounds.signed, round_id)).encode()
             case "GET" | "HEAD", (round_id, None):
-                held.enter_context(self._places)
+                resources.enter_context(self._places)
                 return round_to_json(*await asyncio.to_thread(self._rounds.round, round_id))
             case _, at:
                 status = 405 if at else 404

@@ -115,9 +115,9 @@ class Receiver:
                 closing(ColumnUpload(path, spec.column_of_part(part).byte_length(spec.uploaded_rows))) as upload,
             ):
                 # If a failing power damaged what is here of it, the column's digest shows that.
-                held = upload.received
-                upload.write(held, data[held:])
-                measured.bytes = upload.received - held
+                received = upload.received
+                upload.write(received, data[received:])
+                measured.bytes = upload.received - received
                 if not upload.finish(digest):
                     problem = f"the column has more than {upload.received} bytes"
                     raise InvalidInputError(problem, where=f"attribute {part}")
@@ -175,13 +175,13 @@ class Receiver:
         spec = session.spec
         path = await self._store.look_up(self._begin, spec.release_id, part, lease)
         upload = ColumnUpload(path, spec.column_of_part(part).byte_length(spec.uploaded_rows))
-        held = upload.received
+        received = upload.received
         try:
             with named_in_errors(path), step("take column", release_id=spec.release_id, attribute=part) as measured:
                 async for offset, data in chunks:
                     self._check_held(offset, upload.received)
                     upload.write(offset, data)
-                measured.bytes = upload.received - held
+                measured.bytes = upload.received - received
                 whole = part, announced.column_digest, lease
                 session = await asyncio.to_thread(self._finished, upload, session, *whole)
             if is_complete := part in session.complete:
@@ -198,9 +198,9 @@ class Receiver:
         self._check(upload.path, session, part, lease)
         return self._store.complete_columns(session.spec.release_id, {part: (digest, lease)})
 
-    def _check_held(self, offset: int, held: int) -> None:
+    def _check_held(self, offset: int, received: int) -> None:
         """Ask a curator to start again if this process could not take over all bytes of another."""
-        if offset > held and self._store.connection.shared:
+        if offset > received and self._store.connection.shared:
             raise UnavailableError("the server holds less of the column than it said before", remedy="Ask again.")
 
     def _check(self, path: Path, session: Session, part: str, lease: Lease) -> None:

@@ -35,20 +35,20 @@ class ColumnUpload:
             InvalidInputError: a gap before the chunk, bytes past the end of the column, or more than twice its length.
             ConflictError: other bytes are held at this place.
         """
-        held = self.received
+        length = self.received
         self._came += len(data)
         if self._came > 2 * self._length:
             raise InvalidInputError("the same bytes of the column come again and again", where="column upload")
-        if offset > held:
-            raise InvalidInputError(f"a chunk at byte {offset} leaves a gap after byte {held}", where="column upload")
+        if offset > length:
+            raise InvalidInputError(f"a chunk at byte {offset} leaves a gap after byte {length}", where="column upload")
         if offset + len(data) > self._length:
             raise InvalidInputError(f"the column has {self._length} bytes, and more came", where="column upload")
-        known = data[: held - offset]
+        repeated = data[: length - offset]
         self._file.seek(offset)
-        if self._file.read(len(known)) != known:
+        if self._file.read(len(repeated)) != repeated:
             raise ConflictError("other bytes are held at this place of the column", where="column upload")
-        self._file.seek(held)
-        self._file.write(data[len(known) :])
+        self._file.seek(length)
+        self._file.write(data[len(repeated) :])
         self._file.flush()
 
     def finish(self, digest: bytes) -> bool:

@@ -97,8 +97,8 @@ class RoundKeeper:
         await asyncio.to_thread(self._sweep_once)
 
     def _sweep_once(self) -> None:
-        for known in self._store.rounds():
-            self._store.status(known.round_id)
+        for stored in self._store.rounds():
+            self._store.status(stored.round_id)
         self._store.forget(int(time.time()) - self._retention)
         self._store.erase_traces()
 
@@ -207,8 +207,8 @@ class RoundKeeper:
         Raises:
             NotFoundError: no such round.
         """
-        known = self._rounds.get(round_id)
-        return await asyncio.to_thread(self._described, round_id) if known is None else known
+        stored = self._rounds.get(round_id)
+        return await asyncio.to_thread(self._described, round_id) if stored is None else stored
 
     @property
     def waiting(self) -> int:

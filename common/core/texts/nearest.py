@@ -4,17 +4,17 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
-def known_names(what: str, known: Iterable[str], name: str = "") -> str:
+def known_names(what: str, every: Iterable[str], name: str = "") -> str:
     """Return the names that are known, the nearest one first: "Did you mean 'sex'? Attributes: sex, age.".
 
     Args:
         what: the names are, such as "Attributes".
     """
-    names = list(known)
+    names = list(every)
     return f"{nearest(names, name)}{what}: {', '.join(names) or 'none'}."
 
 
-def nearest(known: Iterable[str], name: str) -> str:
+def nearest(names: Iterable[str], name: str) -> str:
     """Return "Did you mean 'sex'? " for the known name that is nearest; nothing if none is near."""
-    near = get_close_matches(name.lower(), list(known), 1)
+    near = get_close_matches(name.lower(), list(names), 1)
     return f"Did you mean {near[0]!r}? " if near else ""

@@ -162,7 +162,7 @@ def card_of(
     delta: Decimal | None = None,
     pure: Decimal | None = None,
     one_time: bool = False,
-    shown: Fraction | None = None,
+    least_noise: Fraction | None = None,
 ) -> EpsilonCard:
     """Return the card of a release.
 
@@ -173,14 +173,14 @@ def card_of(
         delta: of the request; None if it asked for a pure epsilon: the advised delta then.
         pure: pure epsilon against the desk, nats, if more is known than the release's own bound.
         one_time: whether the pads are one-time pads.
-        shown: the largest share of the server's noise at which its tests find that some is missing; None where nobody
-            says.
+        least_noise: the largest share of the server's noise at which its tests find that some is missing; None where
+            nobody says.
     """
     at = delta or advised_delta(release.scheme.population)
     desk = _bound(release.seen_by_desk, Coalition.DESK, at, note="", pure=pure)
     asked = "" if delta or desk.other is None else f"; {guarantee_text(desk.other[0], None)} without a delta"
-    if shown is not None:
-        desk = replace(desk, if_omitted=_if_omitted(release, at, shown))
+    if least_noise is not None:
+        desk = replace(desk, if_omitted=_if_omitted(release, at, least_noise))
     return EpsilonCard(
         bounds=(
             replace(desk, roles=Coalition.ANALYST.roles, note=f"counts, if the server is honest{asked}"),
@@ -218,12 +218,12 @@ EVERYTHING = Bound(
 """What the desk, the server and a curator face together, of any releases."""
 
 
-def _if_omitted(release: TwoSidedRelease, delta: Decimal, shown: Fraction) -> tuple[Decimal, Decimal] | None:
+def _if_omitted(release: TwoSidedRelease, delta: Decimal, least_noise: Fraction) -> tuple[Decimal, Decimal] | None:
     """Return what the desk faces if the server adds only a share of its noise; None without any noise at all.
 
     Source: docs/coalitions.md (omission by coins of its own for each row is Theorem A at the lesser probability).
     """
-    view = release.seen_with_share(shown)
+    view = release.seen_with_share(least_noise)
     if view is None:
         return None
     bound = _bound(view, Coalition.DESK, delta, note="")

@@ -292,20 +292,20 @@ def _praise(question: PlanQuestion, plan: Plan) -> str:
     return "With delta above 0 the secret order protects, and sampling everyone is best."
 
 
-def _remedies(question: PlanQuestion, check: Check, asked: Quantity = Quantity.ERROR) -> str:
+def _remedies(question: PlanQuestion, check: Check, quantity: Quantity = Quantity.ERROR) -> str:
     """Return the changes that would each make the target possible.
 
     Args:
         question: with nothing open but the error.
         check: called before each plan.
-        asked: what was searched for without success; its value in the question is the most generous one.
+        quantity: what was searched for without success; its value in the question is the most generous one.
     """
     remedies = []
-    if asked is not Quantity.POPULATION:
+    if quantity is not Quantity.POPULATION:
         more = _least(_steps(question, Quantity.POPULATION), check)
         if more is not None:
             remedies.append(f"{more.population} respondents")
-        if asked is not Quantity.CELLS:
+        if quantity is not Quantity.CELLS:
             smaller = _least(_steps(question, Quantity.CELLS), check)
             if smaller is not None:
                 remedies.append(f"a table of {smaller.cells} cells")

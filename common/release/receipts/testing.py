@@ -185,12 +185,12 @@ def _loudness(test: NoiseTest, sides: tuple[Decimal, Decimal]) -> tuple[bool, fl
 
 def _count_receipt(test: NoiseTest, sides: tuple[Decimal, Decimal]) -> CountReceipt:
     low, high = accepted(test.law, *sides)
-    known = partial(CountReceipt, test=test.family, of=test.of, count=test.count, low=low, high=high)
+    receipt = partial(CountReceipt, test=test.family, of=test.of, count=test.count, low=low, high=high)
     match test.law:
         case Binomial(trials, p):
-            return known(trials=trials, share=share_text(p))
+            return receipt(trials=trials, share=share_text(p))
         case Runs(places, marks):
-            return known(trials=places, marks=marks)
+            return receipt(trials=places, marks=marks)
         case law:
             raise TypeError(f"no receipt shows a law of kind {type(law).__name__}")
 

@@ -285,15 +285,15 @@ def signers(study: Study) -> tuple[Party, ...]:
 
 def _kept(certificate: ReleaseCertificate) -> Finding:
     release = certificate.spec
-    asked = f"epsilon {release.epsilon}" + (f" at delta {delta_text(release.delta)}" if release.delta else "")
+    charge = f"epsilon {release.epsilon}" + (f" at delta {delta_text(release.delta)}" if release.delta else "")
     if not keeps_what_was_asked(release):
-        return Finding(what="privacy", detail=f"{asked} was asked for, but the noise is too small for it", holds=False)
+        return Finding(what="privacy", detail=f"{charge} was asked for, but the noise is too small for it", holds=False)
     rows = ". ".join(f"{bound.name}: {bound.limit}" for bound in release_card(release).bounds)
     if not _is_same(card_rows(release), certificate.card):
         return Finding(
             what="privacy", detail=f"another card follows from the release than the file says. {rows}", holds=False
         )
-    return Finding(what="privacy", detail=f"{asked} was asked for and is kept. {rows}", holds=True)
+    return Finding(what="privacy", detail=f"{charge} was asked for and is kept. {rows}", holds=True)
 
 
 def _is_same(computed: tuple[CardRow, ...], stated: tuple[CardRow, ...]) -> bool:

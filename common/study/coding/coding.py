@@ -55,7 +55,7 @@ class Coding:
     grid: "Grid | None" = None
     missing_values: tuple[str, ...] = ("", "NA", "?")
     missing: str | None = None
-    _known: dict[str, int] = field(init=False, repr=False, compare=False)
+    _symbols: dict[str, int] = field(init=False, repr=False, compare=False)
     _absent: frozenset[str] = field(init=False, repr=False, compare=False)
     _missing: int = field(init=False, repr=False, compare=False)
 
@@ -74,10 +74,10 @@ class Coding:
         object.__setattr__(self, "_missing", missing)
         object.__setattr__(self, "_absent", frozenset(map(_composed, self.missing_values)))
         if self._has_edges:
-            object.__setattr__(self, "_known", {})
+            object.__setattr__(self, "_symbols", {})
         else:
             values = symbols | _recoded(self, symbols)
-            object.__setattr__(self, "_known", {_composed(raw): symbol for raw, symbol in values.items()})
+            object.__setattr__(self, "_symbols", {_composed(raw): symbol for raw, symbol in values.items()})
             _check_apart(self)
 
     @property
@@ -107,7 +107,7 @@ class Coding:
             place = self.dates.bin(value)
             return UNKNOWN if place is None else place
         if not self.are_numbers:
-            return self._known.get(value, UNKNOWN)
+            return self._symbols.get(value, UNKNOWN)
         if not NUMBER.fullmatch(value):
             return UNKNOWN
         return self._bin(Decimal(value)) if self.bins else self._position(Decimal(value))
@@ -221,7 +221,7 @@ def _recoded(coding: Coding, symbols: dict[str, int]) -> dict[str, int]:
 def _check_apart(coding: Coding) -> None:
     """Refuse a raw value that is both missing and something else."""
     for value in coding.missing_values:
-        if value in coding._known and coding._known[value] != coding._missing:  # noqa: SLF001 - its own module
+        if value in coding._symbols and coding._symbols[value] != coding._missing:  # noqa: SLF001 - its own module
             raise InvalidInputError(
                 f"{value!r} is both a missing value and a category",
                 remedy="Set missing_values of this attribute, without it.",

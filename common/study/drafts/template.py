@@ -44,10 +44,10 @@ def study_template(study_id: str) -> str:
     return "\n".join(lines).replace('"ID"', f'"{study_id}"', 1)
 
 
-def _key_lines(known: TableKeys, written: Mapping[str, str], *, with_others: bool) -> list[str]:
+def _key_lines(table_keys: TableKeys, written: Mapping[str, str], *, with_others: bool) -> list[str]:
     """Return the keys that are written; with the others, what these are and what holds without them."""
     lines: list[str] = []
-    for name, key in known.keys.items():
+    for name, key in table_keys.keys.items():
         if with_others:
             lines += _comment(_meaning(name, key, is_written=name in written))
         if name in written:

@@ -141,7 +141,7 @@ def test_the_server_faces_ciphertext_that_is_random_or_cannot_be_told_from_it(*,
 def test_a_server_that_adds_half_of_its_noise_protects_like_one_with_half_as_much(delta: Decimal | None) -> None:
     noise = TwoSidedNoise(cells=6, curator_replacement=UNIT // 3, server_replacement=UNIT // 2)
     half = card_of(shared(noise=replace(noise, server_replacement=UNIT // 4)), delta=delta).bound(Coalition.DESK)
-    found = card_of(shared(noise=noise), delta=delta, shown=Fraction(1, 2)).bound(Coalition.DESK)
+    found = card_of(shared(noise=noise), delta=delta, least_noise=Fraction(1, 2)).bound(Coalition.DESK)
     assert found.if_omitted == (half.epsilon, half.delta)
     assert half.epsilon is not None
     assert found.epsilon is not None
@@ -150,4 +150,4 @@ def test_a_server_that_adds_half_of_its_noise_protects_like_one_with_half_as_muc
 
 def test_a_server_that_may_add_nothing_leaves_no_bound_without_noise_of_the_curators() -> None:
     noise = TwoSidedNoise(cells=6, curator_replacement=0, server_replacement=UNIT // 2)
-    assert card_of(shared(noise=noise), shown=Fraction(0)).bound(Coalition.DESK).if_omitted is None
+    assert card_of(shared(noise=noise), least_noise=Fraction(0)).bound(Coalition.DESK).if_omitted is None

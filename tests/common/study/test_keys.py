@@ -27,7 +27,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
     finish = Fields.finish
 
     def recorded(fields: Fields) -> None:
-        found[re.sub(r"\]\].*", "]]", fields.where).strip()] = set(fields._asked)
+        found[re.sub(r"\]\].*", "]]", fields.where).strip()] = set(fields._read_keys)
         finish(fields)
 
     monkeypatch.setattr(Fields, "finish", recorded)
