@@ -80,6 +80,7 @@ name = "salary"
 owner = "bob"
 categories = ["low", "high"]
 """.encode()
+SURVEY = study_from_bytes(STUDY, "study.toml")
 COLUMNS = (Column(attribute="sex", owner="alice", size=2), Column(attribute="salary", owner="bob", size=2))
 
 gc.set_threshold(20_000)  # most of what lives was imported or collected, and is no garbage
@@ -166,7 +167,7 @@ def spec_with(**changes: Any) -> TableSpec:  # noqa: ANN401 - any field of a spe
     """Return a spec, planned unless the changes say otherwise."""
     fields: dict[str, Any] = {
         "release_id": "0" * 31 + "1",
-        "study_digest": study_from_bytes(STUDY, "study.toml").digest,
+        "study_digest": SURVEY.digest,
         "researcher": "rosa",
         "columns": COLUMNS,
         "population": 1000,
@@ -261,22 +262,12 @@ def pytest_runtest_teardown() -> None:
 
 @pytest.fixture(scope="session")
 def study() -> Study:
-    return study_from_bytes(STUDY, "study.toml")
+    return SURVEY
 
 
 @pytest.fixture(scope="session")
 def study_bytes() -> bytes:
     return STUDY
-
-
-@pytest.fixture(scope="session")
-def make_spec() -> Callable[..., TableSpec]:
-    return spec_with
-
-
-@pytest.fixture(scope="session")
-def make_request() -> Callable[..., ReleaseRequest]:
-    return request_with
 
 
 @pytest.fixture(scope="session")

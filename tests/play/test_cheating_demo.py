@@ -1,10 +1,8 @@
 """When a server that cheats counts as caught."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
+from tests.conftest import spec_with
 from tests.made_receipts import made_tests
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.release.receipts.receipt import Receipt
@@ -33,9 +31,9 @@ REJECTED, ACCEPTED, TOGETHER = 0.0, 1.0, -1.0
     ],
 )
 def test_caught_is_a_server_that_a_test_rejects_before_any_curator_is_ready(
-    make_spec: Callable[..., Any], ends: list[tuple[ReleaseState, float | None]], *, is_caught: bool
+    ends: list[tuple[ReleaseState, float | None]], *, is_caught: bool
 ) -> None:
-    spec = make_spec(canaries=4000, server_replacement=UNIT // 4)
+    spec = spec_with(canaries=4000, server_replacement=UNIT // 4)
     curators = tuple(
         CuratorOutcome(curator=name, state=state, failure="", receipts=receipts_of(spec, name, tested))
         for name, (state, tested) in zip(("alice", "bob"), ends, strict=True)

@@ -1,14 +1,14 @@
 """What each cheat does to the rows, and that the canaries show it: the demonstration without its processes."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.conftest import spec_with
 from tests.server.publishing import complete, perturb
 from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.core.domain import Symbols
@@ -36,7 +36,7 @@ def store(tmp_path: Path) -> Iterator[ServerStore]:
 
 @pytest.mark.parametrize("cheat", [None, *Cheat])
 def test_the_canaries_show_every_cheat_and_no_honest_server(
-    store: ServerStore, make_spec: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, cheat: Cheat | None
+    store: ServerStore, monkeypatch: pytest.MonkeyPatch, cheat: Cheat | None
 ) -> None:
     if cheat is not None:
         monkeypatch.setattr(
@@ -47,7 +47,7 @@ def test_the_canaries_show_every_cheat_and_no_honest_server(
         Column(attribute="salary", owner="bob", size=3),
         Column(attribute="age", owner="carol", size=4),
     )
-    spec: TableSpec = make_spec(
+    spec: TableSpec = spec_with(
         columns=owned, population=5000, sample=5000, canaries=4000, server_replacement=UNIT // 4
     )
     symbols = [np.random.default_rng(c.size).integers(0, c.size, spec.uploaded_rows, np.uint8) for c in owned]

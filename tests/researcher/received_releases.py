@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from tests.conftest import request_with, spec_with
 from tests.researcher.made_release import SALT, MadeRelease, Perturb, honest
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.release.table_spec import Column, TableSpec
@@ -15,9 +16,6 @@ from veiltab.common.study.file import Study
 from veiltab.researcher.parties.parties import PartyLinks
 from veiltab.researcher.receiving.receiving import Receiver
 from veiltab.researcher.records.store import ResearcherStore
-
-Make = Callable[..., Any]
-
 
 ID = "0" * 31 + "1"
 
@@ -33,15 +31,15 @@ HALF = 2**63
 
 
 @pytest.fixture(name="store")
-def store_fixture(tmp_path: Path, study: Study, make_request: Make) -> Iterator[ResearcherStore]:
+def store_fixture(tmp_path: Path, study: Study) -> Iterator[ResearcherStore]:
     store = ResearcherStore(tmp_path, study)
-    store.start(make_request(), "", 100)
+    store.start(request_with(), "", 100)
     yield store
     store.close()
 
 
 @pytest.fixture(name="made")
-def made_fixture(make_spec: Make) -> Callable[..., MadeRelease]:
+def made_fixture() -> Callable[..., MadeRelease]:
     def make(perturb_rows: Perturb = honest, **changes: object) -> MadeRelease:
         fields: dict[str, Any] = {
             "columns": COLUMNS,
@@ -51,7 +49,7 @@ def made_fixture(make_spec: Make) -> Callable[..., MadeRelease]:
             "curator_replacement": HALF // 4,
             "canaries": 2000,
         }
-        spec: TableSpec = make_spec(**(fields | changes))
+        spec: TableSpec = spec_with(**(fields | changes))
         return MadeRelease(spec, table_of(spec), perturb_rows)
 
     return make

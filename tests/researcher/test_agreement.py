@@ -1,12 +1,12 @@
 """What the server or a curator says of another release, or of one that was not asked for, is refused."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from tests.conftest import request_with, spec_with
 from tests.researcher.made_workload import COLUMNS, request_for_pairs, workload_with
 from veiltab.common.errors import FailedReleaseError, NotReadyError
 from veiltab.common.release.modes import Pad, Sampling
@@ -15,7 +15,6 @@ from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.study.file import Study
 from veiltab.researcher.parties.agreement import agreed_spec, agreed_table, agreed_tables
 
-Make = Callable[..., Any]
 OTHER = "0" * 31 + "2"
 
 
@@ -24,36 +23,36 @@ def by_everyone(spec: TableSpec) -> dict[str, TableSpec]:
     return {"alice": spec, "bob": spec}
 
 
-def test_what_all_state_alike_is_taken(study: Study, make_request: Make, make_spec: Make) -> None:
-    spec = make_spec()
-    for request in (make_request(), make_request(sample=400), make_request(partial=True)):
+def test_what_all_state_alike_is_taken(study: Study) -> None:
+    spec = spec_with()
+    for request in (request_with(), request_with(sample=400), request_with(partial=True)):
         assert agreed_spec(request, study, spec, by_everyone(spec)) == spec
-    poisson = make_spec(scheme="poisson")
-    request = make_request(scheme="poisson", sample=380)
+    poisson = spec_with(scheme="poisson")
+    request = request_with(scheme="poisson", sample=380)
     assert agreed_spec(request, study, poisson, by_everyone(poisson)) == poisson
-    part = make_spec(columns=make_spec().columns[:1])
-    assert agreed_spec(make_request(partial=True), study, part, by_everyone(part)) == part
+    part = spec_with(columns=spec_with().columns[:1])
+    assert agreed_spec(request_with(partial=True), study, part, by_everyone(part)) == part
 
 
 @pytest.mark.parametrize("planned", [(), ("alice",), ("bob",)])
 def test_nothing_is_taken_before_every_curator_with_columns_in_it_has_planned(
-    study: Study, make_request: Make, make_spec: Make, planned: tuple[str, ...]
+    study: Study, planned: tuple[str, ...]
 ) -> None:
-    for published in (make_spec(), make_spec(release_id=OTHER)):
-        said = {name: make_spec() for name in planned}
+    for published in (spec_with(), spec_with(release_id=OTHER)):
+        said = {name: spec_with() for name in planned}
         with pytest.raises(NotReadyError, match="has not planned the release yet"):
-            agreed_spec(make_request(), study, published, said)
+            agreed_spec(request_with(), study, published, said)
 
 
-def test_another_release_is_refused_whoever_speaks_of_it(study: Study, make_request: Make, make_spec: Make) -> None:
-    asked, older = make_spec(), make_spec(release_id=OTHER)
+def test_another_release_is_refused_whoever_speaks_of_it(study: Study) -> None:
+    asked, older = spec_with(), spec_with(release_id=OTHER)
     with pytest.raises(FailedReleaseError, match="server cloud: it answered about another release"):
-        agreed_spec(make_request(), study, older, by_everyone(asked))
+        agreed_spec(request_with(), study, older, by_everyone(asked))
     with pytest.raises(FailedReleaseError, match="server cloud: it answered about another release"):
-        agreed_spec(make_request(), study, older, by_everyone(older))
+        agreed_spec(request_with(), study, older, by_everyone(older))
     for name in ("alice", "bob"):
         with pytest.raises(FailedReleaseError, match=f"curator {name}: the server published another release than was"):
-            agreed_spec(make_request(), study, asked, by_everyone(asked) | {name: older})
+            agreed_spec(request_with(), study, asked, by_everyone(asked) | {name: older})
 
 
 CHANGES: dict[str, dict[str, Any]] = {
@@ -78,36 +77,32 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_was_not_asked_for_is_refused_even_if_all_agree(
-    study: Study, make_request: Make, make_spec: Make, change: str
-) -> None:
+def test_what_was_not_asked_for_is_refused_even_if_all_agree(study: Study, change: str) -> None:
     fields = dict(CHANGES[change])
     if "columns" in fields:
         fields["columns"] = tuple(Column(attribute=a, owner=o, size=s) for a, o, s in fields["columns"])
-    spec = make_spec(**fields)
+    spec = spec_with(**fields)
     said = "columns" if "columns" in CHANGES[change] else change
     with pytest.raises(FailedReleaseError, match=f"another release than was asked for: .*{said}"):
-        agreed_spec(make_request(sample=400, canaries=0), study, spec, by_everyone(spec))
+        agreed_spec(request_with(sample=400, canaries=0), study, spec, by_everyone(spec))
 
 
-def test_the_plan_may_choose_the_canaries(study: Study, make_request: Make, make_spec: Make) -> None:
-    spec = make_spec(canaries=9)
-    for request in (make_request(), make_request(canaries=9)):
+def test_the_plan_may_choose_the_canaries(study: Study) -> None:
+    spec = spec_with(canaries=9)
+    for request in (request_with(), request_with(canaries=9)):
         assert agreed_spec(request, study, spec, by_everyone(spec)) == spec
 
 
-def test_every_field_of_a_request_that_a_spec_repeats_is_compared(make_request: Make, make_spec: Make) -> None:
-    repeated = set(type(make_spec()).__dataclass_fields__) & set(type(make_request()).__dataclass_fields__)
+def test_every_field_of_a_request_that_a_spec_repeats_is_compared() -> None:
+    repeated = set(type(spec_with()).__dataclass_fields__) & set(type(request_with()).__dataclass_fields__)
     assert repeated - {"release_id"} <= set(CHANGES)
 
 
-def test_a_part_is_taken_only_if_the_request_goes_on_without_the_rest(
-    study: Study, make_request: Make, make_spec: Make
-) -> None:
+def test_a_part_is_taken_only_if_the_request_goes_on_without_the_rest(study: Study) -> None:
     more = Column(attribute="age", owner="alice", size=3)
-    spec = replace(make_spec(), columns=(make_spec().columns[0], more))
+    spec = replace(spec_with(), columns=(spec_with().columns[0], more))
     with pytest.raises(FailedReleaseError, match="asked for: columns"):
-        agreed_spec(make_request(partial=True), study, spec, by_everyone(spec))
+        agreed_spec(request_with(partial=True), study, spec, by_everyone(spec))
 
 
 def planned_by_all(**changes: Any) -> dict[str, ReleaseSpec]:  # noqa: ANN401 - any field of a workload

@@ -1,16 +1,13 @@
-from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from tests.conftest import request_with
 from veiltab.common.errors import BudgetExceededError
-from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.study.file import Study
 from veiltab.researcher.desk.request_check import check_fits_budget
-
-Make = Callable[..., ReleaseRequest]
 
 
 def budget(study: Study, delta: str | None) -> Study:
@@ -29,10 +26,10 @@ def budget(study: Study, delta: str | None) -> Study:
     ],
 )
 def test_more_than_the_whole_budget_is_refused(
-    study: Study, make_request: Make, asked: dict[str, Any], delta: str | None, said: str
+    study: Study, asked: dict[str, Any], delta: str | None, said: str
 ) -> None:
     with pytest.raises(BudgetExceededError) as refused:
-        check_fits_budget(make_request(**asked), budget(study, delta))
+        check_fits_budget(request_with(**asked), budget(study, delta))
     assert said in str(refused.value)
     assert "Ask for a smaller epsilon" in refused.value.remedy
 
@@ -49,6 +46,6 @@ def test_more_than_the_whole_budget_is_refused(
     ],
 )
 def test_what_a_budget_might_hold_is_left_to_the_curators(
-    study: Study, make_request: Make, asked: dict[str, Any], delta: str | None
+    study: Study, asked: dict[str, Any], delta: str | None
 ) -> None:
-    check_fits_budget(make_request(**asked), budget(study, delta))
+    check_fits_budget(request_with(**asked), budget(study, delta))

@@ -1,16 +1,15 @@
 """What the commands of a researcher print of a result, without a service behind them."""
 
 import json
-from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from tests.conftest import spec_with
 from tests.researcher.made_status import made_status
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.privacy.planning.planning import FEW_ROWS
@@ -22,14 +21,12 @@ from veiltab.researcher.commands.status_cli import Watcher
 from veiltab.researcher.estimates.estimation import Estimate
 from veiltab.researcher.estimates.uncertainty import ReleaseDesign
 
-Make = Callable[..., Any]
-
 
 @pytest.mark.parametrize(("rows", "warned"), [(19, True), (400, False)])
 def test_an_estimate_with_few_rows_in_a_cell_says_so(
-    study: Study, make_spec: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rows: int, *, warned: bool
+    study: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rows: int, *, warned: bool
 ) -> None:
-    spec = make_spec()
+    spec = spec_with()
     status = made_status(spec=release_of(spec), study_digest=spec.study_digest, granted=("sex", "salary"))
     mechanism = GammaDiagonal(cells=4, replacement=2**62)
     estimate = Estimate(

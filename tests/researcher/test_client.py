@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from types import SimpleNamespace
@@ -30,7 +29,6 @@ from veiltab.researcher.estimates.uncertainty import ReleaseDesign
 from veiltab.researcher.status.release_status import ReleaseList, Status, release_status_from_proto
 from veiltab.v1 import release_pb2, researcher_pb2
 
-Make = Callable[..., Any]
 ID = "0" * 31 + "1"
 NOW = 1_900_000_000
 STATUS = made_status(release_id=ID, state=ReleaseState.UPLOADING, epsilon="0.1")
@@ -76,7 +74,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("with_counts", [True, False])
-def test_a_status_is_read_whole(make_spec: Make, *, with_counts: bool) -> None:
+def test_a_status_is_read_whole(*, with_counts: bool) -> None:
     answer = researcher_pb2.GetResultResponse(
         summary=researcher_pb2.ReleaseSummary(
             release_id=ID,
@@ -99,7 +97,7 @@ def test_a_status_is_read_whole(make_spec: Make, *, with_counts: bool) -> None:
             researcher_pb2.PartyStatus(party="curator alice", state=release_pb2.RELEASE_STATE_CHARGED),
         ],
         failure="why",
-        spec=release_to_proto(release_of(make_spec())),
+        spec=release_to_proto(release_of(spec_with())),
         granted=["sex"],
         seconds={"fetch": 0.5},
         bytes={"a -> b": 7},
@@ -116,7 +114,7 @@ def test_a_status_is_read_whole(make_spec: Make, *, with_counts: bool) -> None:
             "curator bob": (ReleaseState.REQUESTED, "a person decides"),
             "curator alice": (ReleaseState.CHARGED, ""),
         },
-        spec=release_of(make_spec()),
+        spec=release_of(spec_with()),
         granted=("sex",),
         seconds={"fetch": 0.5},
         bytes={"a -> b": 7},
@@ -133,10 +131,10 @@ def test_a_status_is_read_whole(make_spec: Make, *, with_counts: bool) -> None:
     assert release_status_from_proto(answer).spec is None
 
 
-def test_counts_that_came_with_the_status_are_not_fetched(study: Study, make_spec: Make) -> None:
-    service = Service(study, ready(make_spec()))
+def test_counts_that_came_with_the_status_are_not_fetched(study: Study) -> None:
+    service = Service(study, ready(spec_with()))
     fetched = release(service).measurements()[0].counts
-    service = Service(study, ready(make_spec(), counts=service.counts.tobytes()))
+    service = Service(study, ready(spec_with(), counts=service.counts.tobytes()))
     service.counts = np.zeros(4, "<i8")
     assert release(service).measurements()[0].counts.tolist() == fetched.tolist()
 
@@ -195,8 +193,8 @@ def test_waiting_in_vain_says_for_whom(study: Study) -> None:
         release(Service(study, held)).wait(timeout=0)
 
 
-def test_an_estimate_inverts_what_ran(study: Study, make_spec: Make) -> None:
-    spec = make_spec(epsilon=Decimal(2))
+def test_an_estimate_inverts_what_ran(study: Study) -> None:
+    spec = spec_with(epsilon=Decimal(2))
     service = Service(study, ready(spec))
     estimate = release(service).estimate(confidence=0.9)
     r = 1 - float(spec.mechanism.retention)
@@ -208,8 +206,8 @@ def test_an_estimate_inverts_what_ran(study: Study, make_spec: Make) -> None:
     assert list(frame["sex"]) == ["f", "f", "m", "m"]
 
 
-def test_of_a_sample_of_the_server_s_the_rows_of_data_are_a_smaller_sample(study: Study, make_spec: Make) -> None:
-    spec = make_spec(epsilon=Decimal(2), sampling=Sampling.SERVER, canaries=70)
+def test_of_a_sample_of_the_server_s_the_rows_of_data_are_a_smaller_sample(study: Study) -> None:
+    spec = spec_with(epsilon=Decimal(2), sampling=Sampling.SERVER, canaries=70)
     service = Service(study, ready(spec))
     service.counts = np.array([90, 50, 150, 80], "<i8")
     estimate = release(service).estimate()
@@ -231,10 +229,8 @@ def test_of_a_sample_of_the_server_s_the_rows_of_data_are_a_smaller_sample(study
         ("server", [0, 0, 0, 401]),
     ],
 )
-def test_counts_that_cannot_be_those_of_the_sample_are_refused(
-    study: Study, make_spec: Make, sampling: str, counts: list[int]
-) -> None:
-    spec = make_spec(sampling=Sampling(sampling), canaries=70)
+def test_counts_that_cannot_be_those_of_the_sample_are_refused(study: Study, sampling: str, counts: list[int]) -> None:
+    spec = spec_with(sampling=Sampling(sampling), canaries=70)
     service = Service(study, ready(spec))
     service.counts = np.array(counts, "<i8")
     for use in (release(service).estimate, release(service).rows):
@@ -242,8 +238,8 @@ def test_counts_that_cannot_be_those_of_the_sample_are_refused(
             use()
 
 
-def test_a_part_that_is_granted_is_inverted_alone(study: Study, make_spec: Make) -> None:
-    spec = make_spec(epsilon=Decimal(2))
+def test_a_part_that_is_granted_is_inverted_alone(study: Study) -> None:
+    spec = spec_with(epsilon=Decimal(2))
     service = Service(study, ready(spec, granted=("salary",)))
     service.counts = np.array([250, 150], "<i8")
     estimate = release(service).estimate()
@@ -252,11 +248,9 @@ def test_a_part_that_is_granted_is_inverted_alone(study: Study, make_spec: Make)
     assert np.allclose(estimate.raw, (service.counts / 400 - r / 2) / (1 - r), rtol=1e-12)
 
 
-def test_an_attribute_that_is_not_in_the_release_is_named_and_so_are_those_that_are(
-    study: Study, make_spec: Make
-) -> None:
+def test_an_attribute_that_is_not_in_the_release_is_named_and_so_are_those_that_are(study: Study) -> None:
     with pytest.raises(InvalidInputError, match=r"age is not in the release") as refused:
-        release(Service(study, ready(make_spec()))).estimate(["age", "sex"])
+        release(Service(study, ready(spec_with()))).estimate(["age", "sex"])
     assert refused.value.remedy == "It has sex, salary."
 
 
@@ -267,8 +261,8 @@ def test_without_a_result_there_is_no_estimate(study: Study) -> None:
         release(Service(study, replace(STATUS, state=ReleaseState.FAILED, failure="why"))).estimate()
 
 
-def test_rows_carry_the_names_of_their_categories(study: Study, make_spec: Make) -> None:
-    asked = release(Service(study, ready(make_spec())))
+def test_rows_carry_the_names_of_their_categories(study: Study) -> None:
+    asked = release(Service(study, ready(spec_with())))
     frame = asked.rows()
     assert list(frame.columns) == ["sex", "salary"]
     assert list(frame["sex"].cat.categories) == ["f", "m"]

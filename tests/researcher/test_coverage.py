@@ -1,17 +1,17 @@
 """The claims of an estimate, over many releases of the Adult table: no bias, exact error, honest intervals."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from math import exp
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from tests.conftest import spec_with
 from tests.researcher.analysis.simulated import ADULT, ADULT_DOMAIN, simulated_counts
 from tests.researcher.made_release import MadeRelease
 from veiltab.common.core.domain import Symbols
@@ -125,11 +125,9 @@ def released(folder: Path, spec: TableSpec, rng: np.random.Generator) -> Estimat
 
 @pytest.mark.long
 @pytest.mark.parametrize("sampling", [Sampling.SEED, Sampling.SERVER])
-def test_four_hundred_releases_with_noise_of_both_sides_and_canaries(
-    tmp_path: Path, make_spec: Callable[..., Any], sampling: Sampling
-) -> None:
+def test_four_hundred_releases_with_noise_of_both_sides_and_canaries(tmp_path: Path, sampling: Sampling) -> None:
     curators = curators_part(MECHANISM, Decimal("0.5"))
-    spec: TableSpec = make_spec(
+    spec: TableSpec = spec_with(
         columns=COLUMNS,
         population=N,
         sample=M,

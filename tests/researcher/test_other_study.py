@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from tests.common.study.other import CHANGES, FULL
-from tests.conftest import STUDY
+from tests.conftest import STUDY, request_with, spec_with
 from tests.researcher.desks import client_of, finish, rosas_driver
 from tests.worlds.parties import ROSA
 from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError
@@ -27,7 +27,6 @@ from veiltab.researcher.parties.parties import PartyLinks
 from veiltab.researcher.records.store import ResearcherStore
 from veiltab.v1 import researcher_pb2
 
-Make = Callable[..., Any]
 RIGHT = study_from_bytes(FULL, "study.toml")
 SOME = [*CHANGES][::18]
 """What differs is found by one function, whose own test has every change."""
@@ -71,10 +70,10 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     stores[-1].close()
 
 
-def finished(service: Service, make_spec: Make) -> None:
+def finished(service: Service) -> None:
     """Ask for a release, which becomes ready."""
     release = asked(service.client(RIGHT))
-    finish(service.driver.store, make_spec(release_id=release.id, study_digest=RIGHT.digest))
+    finish(service.driver.store, spec_with(release_id=release.id, study_digest=RIGHT.digest))
 
 
 def asked(client: Client, label: str = "wages") -> Release:
@@ -91,11 +90,9 @@ def test_a_client_with_another_file_may_not_ask(serve: Callable[[Study], Service
 
 
 @some_changes
-def test_a_client_with_another_file_may_not_read_a_result(
-    serve: Callable[[Study], Service], make_spec: Make, change: str
-) -> None:
+def test_a_client_with_another_file_may_not_read_a_result(serve: Callable[[Study], Service], change: str) -> None:
     service = serve(RIGHT)
-    finished(service, make_spec)
+    finished(service)
     other = service.release(OTHERS[change])
     for read in (other.estimate, other.frame, other.rows):
         with pytest.raises(InvalidInputError, match="has another study file; the one here") as caught:
@@ -109,10 +106,10 @@ def test_a_client_with_another_file_may_not_read_a_result(
 
 @some_changes
 def test_a_service_that_was_restarted_with_another_file_keeps_its_results(
-    serve: Callable[[Study], Service], make_spec: Make, change: str
+    serve: Callable[[Study], Service], change: str
 ) -> None:
     service = serve(RIGHT)
-    finished(service, make_spec)
+    finished(service)
     before = service.release(RIGHT).frame()
     service = serve(OTHERS[change])
     after = service.release(RIGHT).frame()
@@ -151,21 +148,21 @@ def test_a_file_that_the_service_never_had_is_not_given_out(serve: Callable[[Stu
 
 
 def test_a_release_whose_study_file_is_lost_is_refused_all_the_same(
-    serve: Callable[[Study], Service], make_spec: Make, tmp_path: Path
+    serve: Callable[[Study], Service], tmp_path: Path
 ) -> None:
     service = serve(RIGHT)
-    finished(service, make_spec)
+    finished(service)
     (tmp_path / "studies" / f"{RIGHT.digest}.toml").unlink()
     service = serve(study_from_bytes(STUDY, "study.toml"))
     with pytest.raises(InvalidInputError, match=f"has not the SHA-256 {RIGHT.digest}"):
         service.release(service.driver.study).estimate()
 
 
-def test_a_label_is_a_line_that_a_terminal_can_show(serve: Callable[[Study], Service], make_request: Make) -> None:
+def test_a_label_is_a_line_that_a_terminal_can_show(serve: Callable[[Study], Service]) -> None:
     service = serve(RIGHT)
     for label in ("\x1b[2J", "two\nlines", "l" * 10_000):
         request = researcher_pb2.StartReleaseRequest(
-            request=request_to_proto(make_request()), label=label, study_digest=RIGHT.digest
+            request=request_to_proto(request_with()), label=label, study_digest=RIGHT.digest
         )
         with pytest.raises(InvalidInputError, match="label"):
             asyncio.run(service.servicer.StartRelease(request, None))

@@ -1,6 +1,6 @@
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import closing, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.conftest import request_with, spec_with
 from veiltab.common.errors import FailedReleaseError
 from veiltab.common.rpc.peer import ASK_SECONDS
 from veiltab.common.study.file import Study
@@ -15,8 +16,6 @@ from veiltab.researcher.parties import parties
 from veiltab.researcher.parties.parties import ColumnDigests, PartyLinks
 from veiltab.researcher.records.store import ResearcherStore
 from veiltab.v1 import curator_pb2
-
-Make = Callable[..., Any]
 
 
 class Server:
@@ -45,14 +44,12 @@ class Curator:
 
 
 @pytest.mark.parametrize("says_how", [False, True])
-def test_a_request_is_proposed_and_asked_about_in_one_question(
-    study: Study, make_request: Make, tmp_path: Path, *, says_how: bool
-) -> None:
+def test_a_request_is_proposed_and_asked_about_in_one_question(study: Study, tmp_path: Path, *, says_how: bool) -> None:
     links, curator = object.__new__(PartyLinks), Curator(says_how=says_how)
     links._study, links.curators = study, {"alice": cast("Any", curator)}
     links._witnessed = {"alice": (2, b"h" * 32)}.__getitem__
     with closing(ResearcherStore(tmp_path, study)) as store:
-        stored, _ = store.start(make_request(), "", 100)
+        stored, _ = store.start(request_with(), "", 100)
     answer = asyncio.run(links.ask_curator("alice", stored, 0.5, is_first=True))
     assert answer.waiting_for == ("a person decides" if says_how else "")
     assert curator.asked == [("propose", 500)]
@@ -68,9 +65,7 @@ def test_a_request_is_proposed_and_asked_about_in_one_question(
         ({"sex": bytes(32), "salary": bytes(32)}, False),
     ],
 )
-def test_keys_are_those_of_columns_that_were_asked_for(
-    make_spec: Make, keys: dict[str, bytes], *, is_taken: bool
-) -> None:
+def test_keys_are_those_of_columns_that_were_asked_for(keys: dict[str, bytes], *, is_taken: bool) -> None:
     async def ask(_method: object, request: curator_pb2.GetKeysRequest, *, once: bool) -> curator_pb2.GetKeysResponse:
         assert once
         assert {name: (one.published, one.canaries) for name, one in request.columns.items()} == {
@@ -82,12 +77,12 @@ def test_keys_are_those_of_columns_that_were_asked_for(
     links, held = object.__new__(PartyLinks), ColumnDigests(published=b"p", canaries=b"c")
     links.curators = {"alice": cast("Any", SimpleNamespace(stub=SimpleNamespace(GetKeys=None), ask=ask))}
     with nullcontext() if is_taken else pytest.raises(FailedReleaseError, match="other keys than it was asked for"):
-        assert asyncio.run(links.fetch_keys(make_spec(), "alice", dict.fromkeys(("sex", "age"), held))) == keys
+        assert asyncio.run(links.fetch_keys(spec_with(), "alice", dict.fromkeys(("sex", "age"), held))) == keys
 
 
 @pytest.mark.parametrize("excess", [0, 1])
 def test_a_column_that_is_kept_after_a_restart_is_synced(
-    make_spec: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, excess: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, excess: int
 ) -> None:
     synced, fsync = list[int](), os.fsync
 
@@ -96,7 +91,7 @@ def test_a_column_that_is_kept_after_a_restart_is_synced(
         fsync(descriptor)
 
     monkeypatch.setattr("veiltab.common.storage.files.os.fsync", recorded)
-    spec = make_spec()
+    spec = spec_with()
     length = spec.columns[0].byte_length(spec.published_rows)
     monkeypatch.setattr(parties, "LONGEST_UNSYNCED", length - excess)
     links = object.__new__(PartyLinks)

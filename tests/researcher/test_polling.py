@@ -7,10 +7,11 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
+from tests.conftest import request_with, spec_with
 from veiltab.common.errors import (
     DeniedError,
     FailedReleaseError,
@@ -33,7 +34,6 @@ from veiltab.researcher.records.store import ResearcherStore
 from veiltab.v1 import curator_pb2, release_pb2, server_release_pb2
 
 State = ReleaseState | VeiltabError | curator_pb2.GetProposalResponse
-Make = Callable[..., Any]
 ID = "0" * 31 + "1"
 AWAY = UnavailableError("no connection", where="curator bob")
 
@@ -89,8 +89,8 @@ def polling(study: Study, store: ResearcherStore) -> Polling:
 
 
 @pytest.fixture
-def stored(store: ResearcherStore, make_request: Make) -> ResearcherRelease:
-    return store.start(make_request(), "", 1)[0]
+def stored(store: ResearcherStore) -> ResearcherRelease:
+    return store.start(request_with(), "", 1)[0]
 
 
 @pytest.fixture
@@ -205,10 +205,10 @@ NOT_NEEDED = [
 
 @pytest.mark.parametrize("third", NOT_NEEDED, ids=str)
 async def test_a_release_that_is_ready_where_its_columns_are_needs_nobody_else(
-    polling: Polling, stored: ResearcherRelease, make_spec: Make, pauses: list[int], third: ReleaseState | VeiltabError
+    polling: Polling, stored: ResearcherRelease, pauses: list[int], third: ReleaseState | VeiltabError
 ) -> None:
 
-    curators, ready = Curators("carol", wait=False, spec=make_spec()), state_to_proto(ReleaseState.READY)
+    curators, ready = Curators("carol", wait=False, spec=spec_with()), state_to_proto(ReleaseState.READY)
     for name in ("alice", "bob"):
         await curators.move(name, ReleaseState.READY)
     await curators.move("carol", third)
@@ -239,9 +239,9 @@ UNREADABLE: dict[str, Callable[[TableSpec], curator_pb2.GetProposalResponse]] = 
 
 @pytest.mark.parametrize("unreadable", UNREADABLE)
 async def test_an_answer_that_cannot_be_read_is_a_refusal_of_whoever_sent_it(
-    polling: Polling, stored: ResearcherRelease, make_spec: Make, pauses: list[int], unreadable: str
+    polling: Polling, stored: ResearcherRelease, pauses: list[int], unreadable: str
 ) -> None:
-    said, curators = UNREADABLE[unreadable](make_spec()), Curators("carol", wait=False, spec=make_spec())
+    said, curators = UNREADABLE[unreadable](spec_with()), Curators("carol", wait=False, spec=spec_with())
     await curators.move("carol", said)
     with pytest.raises(InvalidInputError, match="curator carol"):
         await all_answers(polling, stored, curators)
@@ -269,15 +269,14 @@ PERTURBING = server_release_pb2.GetReleaseResponse(state=state_to_proto(ReleaseS
 @pytest.mark.parametrize(
     "server", [NotFoundError("unknown"), UnavailableError("away"), PERTURBING, None], ids=lambda one: str(one)[:7]
 )
-async def test_who_says_that_a_release_is_ready_hides_no_end_of_it(  # noqa: PLR0913, PLR0917 - fixtures
+async def test_who_says_that_a_release_is_ready_hides_no_end_of_it(
     polling: Polling,
     stored: ResearcherRelease,
-    make_spec: Make,
     pauses: list[int],
     end: ReleaseState | VeiltabError,
     server: VeiltabError | server_release_pb2.GetReleaseResponse | None,
 ) -> None:
-    spec = make_spec()
+    spec = spec_with()
     published = server_release_pb2.GetReleaseResponse(
         state=state_to_proto(ReleaseState.READY), spec=spec_to_proto(spec)
     )
@@ -318,10 +317,10 @@ OF_END = {ReleaseState.DENIED: DeniedError, ReleaseState.FAILED: FailedReleaseEr
 
 
 async def test_of_several_tables_no_spec_of_one_hides_how_they_stand_elsewhere(
-    polling: Polling, store: ResearcherStore, make_request: Make, make_spec: Make
+    polling: Polling, store: ResearcherStore
 ) -> None:
-    spec = make_spec()
-    request = make_request(tables=(("sex",), ("salary",)), delta=Decimal("1e-6"))
+    spec = spec_with()
+    request = request_with(tables=(("sex",), ("salary",)), delta=Decimal("1e-6"))
     several = store.start(request, "", 1)[0]
 
     curators = Curators(wait=False, spec=only_of(spec, "alice"))
@@ -332,8 +331,8 @@ async def test_of_several_tables_no_spec_of_one_hides_how_they_stand_elsewhere(
     polling.stop_asking(ID)
 
 
-async def test_what_is_no_statement_is_none(polling: Polling, stored: ResearcherRelease, make_spec: Make) -> None:
-    spec, amiss = spec_to_proto(make_spec()), release_pb2.SignedStatement(text="{}", certificate=b"\xff")
+async def test_what_is_no_statement_is_none(polling: Polling, stored: ResearcherRelease) -> None:
+    spec, amiss = spec_to_proto(spec_with()), release_pb2.SignedStatement(text="{}", certificate=b"\xff")
     ready = state_to_proto(ReleaseState.READY)
 
     async def ask_server(_: ResearcherRelease) -> server_release_pb2.GetReleaseResponse:
@@ -348,10 +347,10 @@ async def test_what_is_no_statement_is_none(polling: Polling, stored: Researcher
 
 
 async def test_who_hangs_keeps_nobody_waiting_who_needs_nothing_of_it(
-    polling: Polling, stored: ResearcherRelease, make_spec: Make
+    polling: Polling, stored: ResearcherRelease
 ) -> None:
 
-    curators = Curators("carol", spec=make_spec())
+    curators = Curators("carol", spec=spec_with())
     await all_answers(polling, stored, curators)  # the next questions wait for a change
     for name in ("alice", "bob"):
         asking = asyncio.create_task(all_answers(polling, stored, curators))

@@ -1,14 +1,13 @@
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from html import unescape
-from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.common.schemes.made_up import OneRespondent
+from tests.conftest import spec_with
 from tests.made_receipts import made_tests
 from tests.researcher.made_status import made_status, result_of
 from veiltab.common.errors import FailedReleaseError
@@ -24,8 +23,6 @@ from veiltab.researcher.estimates.uncertainty import ReleaseDesign
 from veiltab.researcher.report.presentation import report_page
 from veiltab.researcher.status.release_status import Status
 
-Make = Callable[..., Any]
-
 
 @pytest.fixture(autouse=True)
 def _words_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,8 +31,8 @@ def _words_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def status(make_spec: Make) -> Status:
-    spec = make_spec(epsilon=Decimal("1.25"))
+def status() -> Status:
+    spec = spec_with(epsilon=Decimal("1.25"))
     return made_status(
         release_id=spec.release_id,
         study_digest=spec.study_digest,
@@ -59,12 +56,10 @@ def estimate_of(study: Study, status: Status, names: tuple[str, ...]) -> Estimat
 
 
 @pytest.mark.parametrize("name", [*SCHEMES, OneRespondent.name])
-def test_a_report_names_the_scheme(
-    study: Study, status: Status, make_spec: Make, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_report_names_the_scheme(study: Study, status: Status, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setitem(SCHEMES, OneRespondent.name, "tests.common.schemes.made_up:OneRespondent")
     stage = 500 if has_stage(scheme_class(name)) else None
-    reported = replace(status, spec=release_of(make_spec(scheme=name, stage=stage)))
+    reported = replace(status, spec=release_of(spec_with(scheme=name, stage=stage)))
     page = unescape(report_page(study, reported, estimate_of(study, reported, ("sex", "salary"))))
     assert f"{scheme_class(name).title}, from a seed that the curators tossed" in page
 

@@ -1,15 +1,15 @@
 """A researcher's service fetches nothing that its disk cannot hold."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
-from tests.conftest import PlayedDisk
+from tests.conftest import PlayedDisk, request_with, spec_with
 from tests.researcher.desks import rosas_driver
 from veiltab.common.errors import UnavailableError
 from veiltab.common.release.modes import Pad
@@ -20,32 +20,31 @@ from veiltab.researcher.parties.parties import PartyLinks
 from veiltab.researcher.parties.polling import Publication
 from veiltab.researcher.records.store import ResearcherStore
 
-Make = Callable[..., Any]
 ID = "0" * 31 + "1"
 
 
 @pytest.fixture
-def store(tmp_path: Path, study: Study, make_request: Make) -> Iterator[ResearcherStore]:
+def store(tmp_path: Path, study: Study) -> Iterator[ResearcherStore]:
     with closing(ResearcherStore(tmp_path, study)) as store:
-        store.start(make_request(), "wages", 1000)
+        store.start(request_with(), "wages", 1000)
         yield store
 
 
-def test_what_is_to_come_is_what_is_not_there(store: ResearcherStore, make_spec: Make) -> None:
-    spec = make_spec(sample=400)
+def test_what_is_to_come_is_what_is_not_there(store: ResearcherStore) -> None:
+    spec = spec_with(sample=400)
     rows = spec.uploaded_rows
     assert store.files.bytes_to_come(spec) == 2 * rows + 8 * spec.cells
-    assert store.files.bytes_to_come(make_spec(sample=400, pad=Pad.OTP)) == 4 * rows + 8 * spec.cells
+    assert store.files.bytes_to_come(spec_with(sample=400, pad=Pad.OTP)) == 4 * rows + 8 * spec.cells
     store.files.noisy_column(ID, "sex").parent.mkdir(parents=True)
     store.files.noisy_column(ID, "sex").write_bytes(bytes(rows))
     assert store.files.bytes_to_come(spec) == rows + 8 * spec.cells
 
 
 def test_a_release_for_which_there_is_no_room_is_not_fetched(
-    store: ResearcherStore, study: Study, make_spec: Make, disk: PlayedDisk, monkeypatch: pytest.MonkeyPatch
+    store: ResearcherStore, study: Study, disk: PlayedDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver = rosas_driver(study, store)
-    spec, fetched = make_spec(sample=400), list[str]()
+    spec, fetched = spec_with(sample=400), list[str]()
 
     async def published(*_: object) -> Publication:
         return Publication(spec=spec, salt=b"salt", columns={})

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.conftest import request_with
 from tests.researcher.desks import rosas_driver
 from veiltab.common.observe.progress import Stages
 from veiltab.common.observe.status import SHOWN, waiting_lines
@@ -15,7 +15,6 @@ from veiltab.researcher.desk.driver import ResearcherDriver
 from veiltab.researcher.desk.own_status import observe
 from veiltab.researcher.records.store import ResearcherStore
 
-Make = Callable[..., Any]
 IDS = [f"{number:032x}" for number in range(1, 40)]
 
 
@@ -31,10 +30,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return lambda now: monkeypatch.setattr("veiltab.researcher.records.store.time.time", lambda: float(now))
 
 
-def test_a_release_says_whom_it_waits_for(
-    driver: ResearcherDriver, make_request: Make, clock: Callable[[int], None]
-) -> None:
-    driver.store.start(make_request(), "wages", 1000)
+def test_a_release_says_whom_it_waits_for(driver: ResearcherDriver, clock: Callable[[int], None]) -> None:
+    driver.store.start(request_with(), "wages", 1000)
     driver.statuses[IDS[0]] = {
         "curator alice": (ReleaseState.APPROVED, ""),
         "curator bob": (ReleaseState.REQUESTED, "a person decides"),
@@ -61,10 +58,10 @@ def test_a_release_says_whom_it_waits_for(
     assert observe(driver).counts["release", "denied"] == 1
 
 
-def test_what_the_service_does_itself_is_what_a_release_waits_for(driver: ResearcherDriver, make_request: Make) -> None:
+def test_what_the_service_does_itself_is_what_a_release_waits_for(driver: ResearcherDriver) -> None:
     now = [100.0]
     driver._stages = Stages(lambda: now[0])
-    driver.store.start(make_request(), "", 1000)
+    driver.store.start(request_with(), "", 1000)
     alice = "curator alice", (ReleaseState.PERTURBING, "curator bob: has not tested the server yet")
     driver.statuses[IDS[0]] = dict([alice])
     with driver._stages.stage(IDS[0]) as stage, stage.of("fetching columns", 200) as progress:
@@ -80,10 +77,10 @@ def test_what_the_service_does_itself_is_what_a_release_waits_for(driver: Resear
 
 
 def test_all_that_is_under_way_is_shown_and_the_last_that_ended(
-    driver: ResearcherDriver, make_request: Make, clock: Callable[[int], None]
+    driver: ResearcherDriver, clock: Callable[[int], None]
 ) -> None:
     for place, release_id in enumerate(IDS):
-        driver.store.start(make_request(release_id=release_id), f"label {place}", place)
+        driver.store.start(request_with(release_id=release_id), f"label {place}", place)
     for place, release_id in enumerate(IDS[:30]):
         clock(1000 + place)
         driver.store.finish(release_id, ReleaseState.READY)

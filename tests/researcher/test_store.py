@@ -2,10 +2,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.conftest import request_with, spec_with
 from tests.made_receipts import made_tests
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
 from veiltab.common.release.modes import Pad
@@ -14,7 +14,6 @@ from veiltab.common.study.file import Study
 from veiltab.researcher.records.desk_files import LONGEST_UNSYNCED
 from veiltab.researcher.records.store import ResearcherStore
 
-Make = Callable[..., Any]
 ID, OTHER, THIRD = "0" * 31 + "1", "0" * 31 + "2", "0" * 31 + "3"
 
 
@@ -25,18 +24,18 @@ def store(tmp_path: Path, study: Study) -> Iterator[ResearcherStore]:
     store.close()
 
 
-def test_a_request_is_recorded(store: ResearcherStore, make_request: Make) -> None:
-    stored, continued = store.start(make_request(), "wages", 100)
+def test_a_request_is_recorded(store: ResearcherStore) -> None:
+    stored, continued = store.start(request_with(), "wages", 100)
     assert not continued
-    assert (stored.request, stored.label, stored.created) == (make_request(), "wages", 100)
+    assert (stored.request, stored.label, stored.created) == (request_with(), "wages", 100)
     assert (stored.state, stored.failure, stored.spec, stored.granted) == (ReleaseState.REQUESTED, "", None, ())
     assert store.release(ID) == store.release("wages") == stored
     assert store.releases() == (stored,)
 
 
-def test_an_unfinished_release_that_asks_for_the_same_is_continued(store: ResearcherStore, make_request: Make) -> None:
-    store.start(make_request(), "", 100)
-    again = make_request(release_id=OTHER, deadline=2_000_000_999)
+def test_an_unfinished_release_that_asks_for_the_same_is_continued(store: ResearcherStore) -> None:
+    store.start(request_with(), "", 100)
+    again = request_with(release_id=OTHER, deadline=2_000_000_999)
     found, continued = store.start(again, "", 200)
     assert (found.request.release_id, continued) == (ID, True)
     for number, change in enumerate([{"epsilon": Decimal("0.2")}, {"partial": True}, {"sample": 5}, {"purpose": "x"}]):
@@ -45,32 +44,30 @@ def test_an_unfinished_release_that_asks_for_the_same_is_continued(store: Resear
 
 
 @pytest.mark.parametrize("end", [state for state in ReleaseState if state.finished])
-def test_a_finished_release_is_not_continued_without_a_label(
-    store: ResearcherStore, make_request: Make, end: ReleaseState
-) -> None:
-    store.start(make_request(), "", 100)
+def test_a_finished_release_is_not_continued_without_a_label(store: ResearcherStore, end: ReleaseState) -> None:
+    store.start(request_with(), "", 100)
     store.finish(ID, end, "why")
     assert (store.release(ID).state, store.release(ID).failure) == (end, "why")
-    found, continued = store.start(make_request(release_id=OTHER), "", 200)
+    found, continued = store.start(request_with(release_id=OTHER), "", 200)
     assert (found.request.release_id, continued) == (OTHER, False)
 
 
-def test_a_label_names_one_release_for_good(store: ResearcherStore, make_request: Make) -> None:
-    store.start(make_request(), "wages", 100)
+def test_a_label_names_one_release_for_good(store: ResearcherStore) -> None:
+    store.start(request_with(), "wages", 100)
     store.finish(ID, ReleaseState.READY)
-    found, continued = store.start(make_request(release_id=OTHER), "wages", 200)
+    found, continued = store.start(request_with(release_id=OTHER), "wages", 200)
     assert (found.request.release_id, continued) == (ID, True)
     with pytest.raises(ConflictError, match="a release of this label asks for something else"):
-        store.start(make_request(release_id=THIRD, epsilon=Decimal("0.2")), "wages", 200)
-    unlabelled, continued = store.start(make_request(release_id=OTHER), "", 200)
+        store.start(request_with(release_id=THIRD, epsilon=Decimal("0.2")), "wages", 200)
+    unlabelled, continued = store.start(request_with(release_id=OTHER), "", 200)
     assert (unlabelled.request.release_id, continued) == (OTHER, False)
-    other_label, continued = store.start(make_request(release_id=THIRD), "other", 200)
+    other_label, continued = store.start(request_with(release_id=THIRD), "other", 200)
     assert (other_label.request.release_id, continued) == (THIRD, False)
 
 
-def test_a_label_that_is_taken_says_what_differs(store: ResearcherStore, make_request: Make) -> None:
-    store.start(make_request(purpose="wages"), "wages", 100)
-    differing = make_request(
+def test_a_label_that_is_taken_says_what_differs(store: ResearcherStore) -> None:
+    store.start(request_with(purpose="wages"), "wages", 100)
+    differing = request_with(
         release_id=OTHER, epsilon=Decimal("0.2"), purpose="", delta=Decimal("1e-6"), pad=Pad.OTP, attributes=("sex",)
     )
     with pytest.raises(ConflictError) as refused:
@@ -81,30 +78,28 @@ def test_a_label_that_is_taken_says_what_differs(store: ResearcherStore, make_re
     )
 
 
-def test_an_id_names_one_request_for_good(store: ResearcherStore, make_request: Make) -> None:
-    store.start(make_request(), "wages", 100)
+def test_an_id_names_one_request_for_good(store: ResearcherStore) -> None:
+    store.start(request_with(), "wages", 100)
     store.finish(ID, ReleaseState.READY)
     for label in ("wages", ""):
-        again, continued = store.start(make_request(), label, 200)
+        again, continued = store.start(request_with(), label, 200)
         assert (again.request.release_id, again.created, continued) == (ID, 100, True)
         with pytest.raises(ConflictError, match="a release of this id asks for something else"):
-            store.start(make_request(epsilon=Decimal("0.2")), label, 200)
+            store.start(request_with(epsilon=Decimal("0.2")), label, 200)
 
 
-def test_an_id_goes_before_a_label_that_reads_like_it(store: ResearcherStore, make_request: Make) -> None:
-    store.start(make_request(), "", 100)
-    store.start(make_request(release_id=OTHER), ID, 100)
-    store.start(make_request(release_id=THIRD), OTHER, 100)
+def test_an_id_goes_before_a_label_that_reads_like_it(store: ResearcherStore) -> None:
+    store.start(request_with(), "", 100)
+    store.start(request_with(release_id=OTHER), ID, 100)
+    store.start(request_with(release_id=THIRD), OTHER, 100)
     for release_id in (ID, OTHER, THIRD):
         assert store.release(release_id).request.release_id == release_id
 
 
-def test_a_release_is_named_by_the_beginning_of_its_id_unless_another_begins_so(
-    store: ResearcherStore, make_request: Make
-) -> None:
+def test_a_release_is_named_by_the_beginning_of_its_id_unless_another_begins_so(store: ResearcherStore) -> None:
     first, second, third = (f"{beginning}{'0' * 28}" for beginning in ("ab12", "ab34", "cd12"))
     for release_id, label in ((first, "cd"), (second, ""), (third, "")):
-        store.start(make_request(release_id=release_id), label, 100)
+        store.start(request_with(release_id=release_id), label, 100)
         store.finish(release_id, ReleaseState.READY)
     assert store.release("ab1").request.release_id == first
     assert store.release("cd").request.release_id == first  # its label
@@ -113,19 +108,19 @@ def test_a_release_is_named_by_the_beginning_of_its_id_unless_another_begins_so(
         store.release("ab")
 
 
-def test_an_unknown_release(store: ResearcherStore, make_request: Make) -> None:
-    store.start(make_request(), "", 100)
+def test_an_unknown_release(store: ResearcherStore) -> None:
+    store.start(request_with(), "", 100)
     for name in (OTHER, "wages", ""):
         with pytest.raises(NotFoundError, match="no such release"):
             store.release(name)
-    store.start(make_request(release_id=THIRD), "wages", 100)
+    store.start(request_with(release_id=THIRD), "wages", 100)
     with pytest.raises(NotFoundError, match=r"Did you mean 'wages'\?"):
         store.release("wage")
 
 
-def test_what_is_known_outlives_the_process(tmp_path: Path, study: Study, make_request: Make, make_spec: Make) -> None:
-    store, spec = ResearcherStore(tmp_path, study), make_spec(canaries=50)
-    store.start(make_request(), "wages", 100)
+def test_what_is_known_outlives_the_process(tmp_path: Path, study: Study) -> None:
+    store, spec = ResearcherStore(tmp_path, study), spec_with(canaries=50)
+    store.start(request_with(), "wages", 100)
     store.set_state(ID, ReleaseState.UPLOADING)
     store.set_spec(spec)
     store.set_granted(ID, ("sex", "salary"))
@@ -172,12 +167,10 @@ def test_of_a_release_that_is_over_its_counts_are_all_that_is_kept(store: Resear
 
 
 @pytest.mark.parametrize("end", [state for state in ReleaseState if state.finished])
-def test_at_the_start_rows_pads_and_what_a_crash_left_are_deleted(
-    store: ResearcherStore, make_request: Make, end: ReleaseState
-) -> None:
-    store.start(make_request(), "", 100)
+def test_at_the_start_rows_pads_and_what_a_crash_left_are_deleted(store: ResearcherStore, end: ReleaseState) -> None:
+    store.start(request_with(), "", 100)
     store.finish(ID, end)
-    store.start(make_request(release_id=OTHER), "other", 100)
+    store.start(request_with(release_id=OTHER), "other", 100)
     store.set_state(OTHER, ReleaseState.UPLOADING)
     folder = with_files(store, ID, OTHER, THIRD)
     for release_id in (ID, OTHER):
@@ -192,9 +185,9 @@ def test_at_the_start_rows_pads_and_what_a_crash_left_are_deleted(
 
 
 def test_a_release_is_read_without_any_accounting(
-    store: ResearcherStore, make_request: Make, make_spec: Make, forbid_accounting: Callable[[], None]
+    store: ResearcherStore, forbid_accounting: Callable[[], None]
 ) -> None:
-    store.start(make_request(), "", 100)
-    store.set_spec(make_spec(delta=Decimal("1e-6")))
+    store.start(request_with(), "", 100)
+    store.set_spec(spec_with(delta=Decimal("1e-6")))
     forbid_accounting()
     assert store.releases() == store.latest(1) == (store.release(ID),)

@@ -1,15 +1,11 @@
 """The two databases of the server's state, on both of which its tests run, and releases that it takes."""
 
-import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import spec_with
 from tests.server.cluster import Cluster
-from veiltab.common.release.table_spec import TableSpec
 from veiltab.server.records.store import ServerStore
 
 
@@ -35,9 +31,3 @@ def store(tmp_path: Path, database: str) -> Iterator[ServerStore]:
     store = ServerStore(tmp_path, database)
     yield store
     store.close()
-
-
-@pytest.fixture(scope="session")
-def make_spec() -> Callable[..., TableSpec]:
-    """Make specs whose deadline the server accepts: it lies ahead, and not too far."""
-    return partial(spec_with, deadline=int(time.time()) + 30 * 86_400)

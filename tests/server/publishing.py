@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,12 +11,18 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import spec_with
 from tests.protocol.killing_launcher import wrapped
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release import perturbation
 from veiltab.server.release.perturbation import perturb_release
+
+
+def spec_ahead(**changes: Any) -> TableSpec:  # noqa: ANN401 - any field of a spec
+    """Return a spec whose deadline the server accepts: it lies ahead, and not too far."""
+    return spec_with(**{"deadline": int(time.time()) + 30 * 86_400} | changes)
 
 
 def complete(store: ServerStore, spec: TableSpec, *columns: Symbols) -> None:

@@ -1,7 +1,6 @@
 """What curators get of their canaries: the published symbols at their places, after the publication, for one key."""
 
 import asyncio
-from collections.abc import Callable
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.server.publishing import complete, perturb
+from tests.server.publishing import complete, perturb, spec_ahead
 from veiltab.common.core.canaries import CanaryPlaces, CanaryRows
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.errors import (
@@ -36,7 +35,6 @@ from veiltab.server.release.canaries import Canaries, CanaryStream, canary_rows
 from veiltab.server.release.perturbation import PLACES, SALT
 from veiltab.server.release.releases import Releases
 
-Make = Callable[..., Any]
 ID = "0" * 31 + "1"
 KEY = bytes(range(32))
 COLUMNS = (
@@ -54,9 +52,9 @@ def uploaded(spec: TableSpec) -> list[Symbols]:
     return columns
 
 
-def release(store: ServerStore, make_spec: Make, **changes: object) -> TableSpec:
+def release(store: ServerStore, **changes: object) -> TableSpec:
     """Publish a release of 400 rows, or of 400 of 1000, with 100 canaries."""
-    spec: TableSpec = make_spec(**({"columns": COLUMNS, "canaries": 100, "sample": 400} | changes))
+    spec: TableSpec = spec_ahead(**({"columns": COLUMNS, "canaries": 100, "sample": 400} | changes))
     complete(store, spec, *uploaded(spec))
     perturb(store, spec)
     return spec
@@ -86,8 +84,8 @@ def expected(folder: Path, attributes: tuple[str, ...], rows: list[int]) -> byte
 # What is answered
 
 
-def test_each_curator_gets_its_own_published_symbols_at_the_places(store: ServerStore, make_spec: Make) -> None:
-    spec = release(store, make_spec)
+def test_each_curator_gets_its_own_published_symbols_at_the_places(store: ServerStore) -> None:
+    spec = release(store)
     places = CanaryPlaces.of(KEY, rows=500, canaries=100).all().tolist()
     folder = store.published_folder(ID)
     assert fetched(store, "alice") == expected(folder, ("sex", "age"), places)
@@ -96,10 +94,8 @@ def test_each_curator_gets_its_own_published_symbols_at_the_places(store: Server
     assert fetched(store, "bob") != ciphertext["salary"][places].tobytes()
 
 
-def test_where_the_server_samples_the_sampled_canaries_come_with_their_numbers(
-    store: ServerStore, make_spec: Make
-) -> None:
-    release(store, make_spec, sampling=Sampling.SERVER)
+def test_where_the_server_samples_the_sampled_canaries_come_with_their_numbers(store: ServerStore) -> None:
+    release(store, sampling=Sampling.SERVER)
     folder = store.published_folder(ID)
     sampled = np.fromfile(folder / PLACES, "<i8").tolist()
     places = CanaryPlaces.of(KEY, rows=1100, canaries=100).all().tolist()
@@ -111,19 +107,21 @@ def test_where_the_server_samples_the_sampled_canaries_come_with_their_numbers(
     assert fetched(store, "bob") == head + expected(folder, ("salary",), rows)
 
 
-def test_the_stream_is_part_of_the_format(tmp_path: Path, make_spec: Make) -> None:
+def test_the_stream_is_part_of_the_format(tmp_path: Path) -> None:
     """The places under this key among 20 rows are 2, 5, 6, 11, 12, 16."""
     key = bytes.fromhex("43e500d4b34f811062591723c2413ab762792d0c4f82b478e747e9bac87e595d")
     sex, age = (np.arange(20) % 2).astype(np.uint8), (np.arange(20) * 15).astype("<u2")
 
-    spec = make_spec(columns=COLUMNS, population=20, sample=14, canaries=6, epsilon=Decimal(4))
+    spec = spec_ahead(columns=COLUMNS, population=20, sample=14, canaries=6, epsilon=Decimal(4))
     stream = CanaryStream(canary_rows(spec, key, tmp_path), [sex, age])
     data = b"".join(data_of(chunk) for chunk in stream.chunks())
     assert data.hex() == "000100010000" + "1e00" + "4b00" + "5a00" + "a500" + "b400" + "f000"
 
     # The server drew these of the 20 rows: of the canaries it has the first, the second, the fourth and the last.
     np.array([1, 2, 3, 5, 9, 11, 16], "<i8").tofile(tmp_path / PLACES)
-    spec = make_spec(columns=COLUMNS, population=14, sample=7, canaries=6, epsilon=Decimal(4), sampling=Sampling.SERVER)
+    spec = spec_ahead(
+        columns=COLUMNS, population=14, sample=7, canaries=6, epsilon=Decimal(4), sampling=Sampling.SERVER
+    )
     stream = CanaryStream(canary_rows(spec, key, tmp_path), [sex[:7], age[:7]])
     data = b"".join(data_of(chunk) for chunk in stream.chunks())
     numbers = "0000000000000000" + "0100000000000000" + "0300000000000000" + "0500000000000000"
@@ -131,15 +129,15 @@ def test_the_stream_is_part_of_the_format(tmp_path: Path, make_spec: Make) -> No
 
 
 @pytest.mark.parametrize("sampling", [Sampling.SEED, Sampling.SERVER])
-def test_without_canaries_the_stream_is_empty(store: ServerStore, make_spec: Make, sampling: Sampling) -> None:
-    release(store, make_spec, canaries=0, sampling=sampling)
+def test_without_canaries_the_stream_is_empty(store: ServerStore, sampling: Sampling) -> None:
+    release(store, canaries=0, sampling=sampling)
     stream = asyncio.run(Canaries(store).of(ID, "alice", KEY))
     assert stream.total == 0
     assert list(stream.chunks()) == []
 
 
-def test_no_canary_may_be_sampled(tmp_path: Path, make_spec: Make) -> None:
-    spec = make_spec(sampling=Sampling.SERVER, canaries=3, sample=2)
+def test_no_canary_may_be_sampled(tmp_path: Path) -> None:
+    spec = spec_ahead(sampling=Sampling.SERVER, canaries=3, sample=2)
     taken = set(CanaryPlaces.of(KEY, rows=1003, canaries=3).all().tolist())
     for others in ([0, 1, 2, 3, 4], [1002, 1001, 1000, 999, 998]):
         drawn = sorted([place for place in others if place not in taken][:2])
@@ -185,11 +183,9 @@ def test_a_stream_begins_anywhere_and_is_the_same(
 # What is refused
 
 
-def test_nothing_is_answered_before_the_publication_nor_after_its_time(
-    study: Study, store: ServerStore, make_spec: Make
-) -> None:
+def test_nothing_is_answered_before_the_publication_nor_after_its_time(study: Study, store: ServerStore) -> None:
     releases = Releases(study, store, retention_days=1)
-    spec: TableSpec = make_spec(columns=COLUMNS, canaries=100)
+    spec: TableSpec = spec_ahead(columns=COLUMNS, canaries=100)
     with pytest.raises(NotFoundError, match="no such release"):
         fetched(store, "alice")
     complete(store, spec, *uploaded(spec))
@@ -210,11 +206,9 @@ def test_nothing_is_answered_before_the_publication_nor_after_its_time(
     assert (session.state, session.failure, digests) == (ReleaseState.EXPIRED, "the release is no longer kept", {})
 
 
-def test_the_digest_of_the_sampled_places_is_stated_with_the_publication(
-    study: Study, store: ServerStore, make_spec: Make
-) -> None:
+def test_the_digest_of_the_sampled_places_is_stated_with_the_publication(study: Study, store: ServerStore) -> None:
     releases = Releases(study, store)
-    spec: TableSpec = make_spec(columns=COLUMNS, canaries=100, sampling=Sampling.SERVER)
+    spec: TableSpec = spec_ahead(columns=COLUMNS, canaries=100, sampling=Sampling.SERVER)
     complete(store, spec, *uploaded(spec))
     assert releases.places_digest_of(store.session(ID)) == b""
     perturb(store, spec)
@@ -223,8 +217,8 @@ def test_the_digest_of_the_sampled_places_is_stated_with_the_publication(
     assert releases.places_digest_of(store.session(ID)) == stated
 
 
-def test_columns_that_go_while_they_are_asked_for_are_not_found(store: ServerStore, make_spec: Make) -> None:
-    release(store, make_spec)
+def test_columns_that_go_while_they_are_asked_for_are_not_found(store: ServerStore) -> None:
+    release(store)
     (store.published_folder(ID) / "sex").unlink()
     with pytest.raises(NotFoundError, match="not here"):
         fetched(store, "alice")
@@ -233,10 +227,8 @@ def test_columns_that_go_while_they_are_asked_for_are_not_found(store: ServerSto
         fetched(store, "bob")
 
 
-def test_a_curator_without_columns_and_a_wrong_key_are_refused(
-    study: Study, store: ServerStore, make_spec: Make
-) -> None:
-    spec: TableSpec = make_spec(columns=COLUMNS[:1], canaries=100)
+def test_a_curator_without_columns_and_a_wrong_key_are_refused(study: Study, store: ServerStore) -> None:
+    spec: TableSpec = spec_ahead(columns=COLUMNS[:1], canaries=100)
     complete(store, spec, *uploaded(spec))
     perturb(store, spec)
     with pytest.raises(DeniedError, match="curator bob: no column of this release"):
@@ -252,9 +244,9 @@ def test_a_curator_without_columns_and_a_wrong_key_are_refused(
 
 
 def test_the_places_are_found_once_for_all_who_ask_at_a_time(
-    store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+    store: ServerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release(store, make_spec)
+    release(store)
     calls: list[str] = []
 
     def counted(spec: TableSpec, key: bytes, published: Path) -> CanaryRows:

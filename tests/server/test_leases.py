@@ -10,6 +10,7 @@ from itertools import chain
 import pytest
 
 from tests.server.held_leases import ID, Make, Two, complete, taken_over, two_fixture, url_fixture  # noqa: F401 - fixtures
+from tests.server.publishing import spec_ahead
 from veiltab.common.release.state import ReleaseState
 from veiltab.server.records.store import ServerStore
 from veiltab.server.sharing.leases import BusyError, Lease, Leases, LostLeaseError
@@ -124,10 +125,10 @@ def test_of_many_that_want_a_lease_at_once_one_gets_it(two: Two) -> None:
         assert sorted(chain(*threads.map(want, range(8)))) == list("abcde")
 
 
-def test_a_lease_cannot_be_taken_while_a_change_under_it_is_committed(two: Two, make_spec: Make) -> None:
+def test_a_lease_cannot_be_taken_while_a_change_under_it_is_committed(two: Two) -> None:
     first, second = two
     lease = first.leases.take(ID)
-    first.open_session(make_spec())
+    first.open_session(spec_ahead())
     taken: list[Lease] = []
     thread = threading.Thread(target=lambda: taken.append(taken_over(second)))
     with first.connection.transaction():
@@ -157,11 +158,11 @@ CHANGES: dict[str, Callable[[ServerStore, Lease], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_every_change_under_a_lost_lease_is_refused(two: Two, make_spec: Make, change: str) -> None:
+def test_every_change_under_a_lost_lease_is_refused(two: Two, change: str) -> None:
     first, second = two
-    first.open_session(make_spec())
+    first.open_session(spec_ahead())
     if change == "publish":
-        complete(first, make_spec())
+        complete(first, spec_ahead())
     lease = first.leases.take(ID)
     new = taken_over(second)
     before = second.session(ID)

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from tests.server.publishing import STEPS, complete, perturb, tell
+from tests.server.publishing import STEPS, complete, perturb, spec_ahead, tell
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal
@@ -23,7 +23,6 @@ from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.perturbation import PLACES, SALT, check_column
 
-Make = Callable[..., Any]
 ID = "0" * 31 + "1"
 COLUMNS = (Column(attribute="sex", owner="alice", size=2), Column(attribute="age", owner="bob", size=300))
 
@@ -54,16 +53,16 @@ def read(path: Path, size: int) -> Symbols:
     return symbols
 
 
-def perturbed(store: ServerStore, make_spec: Make, release_id: str = ID) -> TableSpec:
+def perturbed(store: ServerStore, release_id: str = ID) -> TableSpec:
     """Return the spec of a small release that is published."""
-    spec, columns = small(make_spec, release_id)
+    spec, columns = small(release_id)
     complete(store, spec, *columns)
     perturb(store, spec)
     return spec
 
 
-def small(make_spec: Make, release_id: str = ID) -> tuple[TableSpec, list[Symbols]]:
-    spec: TableSpec = make_spec(release_id=release_id, columns=COLUMNS, population=1000, sample=400)
+def small(release_id: str = ID) -> tuple[TableSpec, list[Symbols]]:
+    spec: TableSpec = spec_ahead(release_id=release_id, columns=COLUMNS, population=1000, sample=400)
     return spec, [(np.arange(400) % 2).astype(np.uint8), (np.arange(400) % 300).astype("<u2")]
 
 
@@ -81,14 +80,12 @@ def law(x: NDArray[np.int64], y: NDArray[np.int64], mechanism: GammaDiagonal) ->
     return float(stats.chi2.sf(statistic, cells * (cells - 1)))
 
 
-def test_the_output_has_the_law_of_the_mechanism(
-    store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_output_has_the_law_of_the_mechanism(store: ServerStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """10^6 rows in four chunks; alpha 1e-4 each, one seed."""
     rows, sizes = 10**6, (2, 3)
     columns = tuple(Column(attribute=f"a{size}", owner="alice", size=size) for size in sizes)
     mechanism = GammaDiagonal.from_gamma(6, Fraction(5))
-    spec = make_spec(
+    spec = spec_ahead(
         columns=columns, population=10**7, sample=rows, server_replacement=mechanism.replacement, epsilon=Decimal("0.4")
     )
     cells = np.random.default_rng(8).choice(6, rows, p=[0.5, 0.2, 0.1, 0.1, 0.05, 0.05])
@@ -110,8 +107,8 @@ def test_the_output_has_the_law_of_the_mechanism(
     assert stats.binomtest(same, CHUNK, agree).pvalue > 1e-4
 
 
-def test_a_row_is_replaced_as_a_whole_and_otherwise_kept(store: ServerStore, make_spec: Make) -> None:
-    spec = make_spec(columns=COLUMNS, population=10**7, sample=50_000, epsilon=Decimal("1.4"))
+def test_a_row_is_replaced_as_a_whole_and_otherwise_kept(store: ServerStore) -> None:
+    spec = spec_ahead(columns=COLUMNS, population=10**7, sample=50_000, epsilon=Decimal("1.4"))
     retention = float(spec.mechanism.retention)
     assert 0.05 < retention < 0.95
     sex, age = np.zeros(50_000, np.uint8), np.full(50_000, 299, "<u2")
@@ -126,17 +123,17 @@ def test_a_row_is_replaced_as_a_whole_and_otherwise_kept(store: ServerStore, mak
     assert stats.binomtest(int(noisy_sex[~kept].sum()), replaced, 0.5).pvalue > 1e-6
 
 
-def sampled_by_the_server(make_spec: Make, release_id: str = ID) -> tuple[TableSpec, list[Symbols]]:
-    spec: TableSpec = make_spec(
+def sampled_by_the_server(release_id: str = ID) -> tuple[TableSpec, list[Symbols]]:
+    spec: TableSpec = spec_ahead(
         release_id=release_id, columns=COLUMNS, population=1000, sample=400, sampling=Sampling.SERVER
     )
     return spec, [(np.arange(1000) % 2).astype(np.uint8), (np.arange(1000) % 300).astype("<u2")]
 
 
-def test_every_release_has_a_sample_of_its_own(store: ServerStore, make_spec: Make) -> None:
+def test_every_release_has_a_sample_of_its_own(store: ServerStore) -> None:
     drawn = []
     for number in (1, 2):
-        spec, columns = sampled_by_the_server(make_spec, f"{number:032x}")
+        spec, columns = sampled_by_the_server(f"{number:032x}")
         complete(store, spec, *columns)
         perturb(store, spec)
         places = np.fromfile(store.published_folder(spec.release_id) / PLACES, "<i8")
@@ -147,12 +144,10 @@ def test_every_release_has_a_sample_of_its_own(store: ServerStore, make_spec: Ma
     assert drawn[0] != drawn[1]
 
 
-def test_known_answers_of_noise_and_places(
-    store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_known_answers_of_noise_and_places(store: ServerStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """One noise secret gives the same publication in another year, as a copy of the state must."""
     monkeypatch.setattr("veiltab.server.records.store.noise_secret", lambda *_: bytes(range(32)))
-    spec, columns = sampled_by_the_server(make_spec)
+    spec, columns = sampled_by_the_server()
     complete(store, spec, *columns)
     perturb(store, spec)
     folder = store.published_folder(ID)
@@ -163,9 +158,9 @@ def test_known_answers_of_noise_and_places(
 
 
 @pytest.mark.parametrize("sampling", [Sampling.SEED, Sampling.SERVER])
-def test_canaries_are_rows_like_others(store: ServerStore, make_spec: Make, sampling: Sampling) -> None:
+def test_canaries_are_rows_like_others(store: ServerStore, sampling: Sampling) -> None:
     """The server takes c rows more; it publishes them too, or m of all where it samples."""
-    spec = make_spec(columns=COLUMNS, population=1000, sample=400, canaries=200, sampling=sampling)
+    spec = spec_ahead(columns=COLUMNS, population=1000, sample=400, canaries=200, sampling=sampling)
     rows = 1200 if sampling is Sampling.SERVER else 600
     symbols = np.arange(rows)
     complete(store, spec, (symbols % 2).astype(np.uint8), (symbols % 300).astype("<u2"))
@@ -178,9 +173,9 @@ def test_canaries_are_rows_like_others(store: ServerStore, make_spec: Make, samp
         assert places.max() > 1000, "only a chance of 6e-34 leaves all places of the last 200 rows out"
 
 
-def test_the_digests_of_what_is_published_are_recorded_with_it(any_store: ServerStore, make_spec: Make) -> None:
+def test_the_digests_of_what_is_published_are_recorded_with_it(any_store: ServerStore) -> None:
     store = any_store
-    spec, columns = small(make_spec)
+    spec, columns = small()
     complete(store, spec, *columns)
     assert store.published_digests(ID) == {}
     noise = derive(store.noise_secret(spec), "noise")
@@ -198,17 +193,17 @@ def test_the_digests_of_what_is_published_are_recorded_with_it(any_store: Server
 # Once, ever
 
 
-def test_a_second_run_is_refused_and_leaves_the_publication_alone(any_store: ServerStore, make_spec: Make) -> None:
+def test_a_second_run_is_refused_and_leaves_the_publication_alone(any_store: ServerStore) -> None:
     store = any_store
-    spec = perturbed(store, make_spec)
+    spec = perturbed(store)
     before = [column.tobytes() for column in published(store, spec)]
     with pytest.raises(IntegrityError, match="the release was published before"):
         perturb(store, spec)
     assert [column.tobytes() for column in published(store, spec)] == before
 
 
-def test_a_release_that_ended_is_not_perturbed(store: ServerStore, make_spec: Make) -> None:
-    spec, columns = small(make_spec)
+def test_a_release_that_ended_is_not_perturbed(store: ServerStore) -> None:
+    spec, columns = small()
     complete(store, spec, *columns)
     store.end(store.session(ID), ReleaseState.FAILED, "why", store.leases.take(ID))
     with pytest.raises(IntegrityError):
@@ -240,11 +235,11 @@ def run_until(monkeypatch: pytest.MonkeyPatch, crash_at: int, work: Callable[[],
 
 @pytest.mark.parametrize("after", [False, True])
 def test_a_crash_at_any_step_ends_in_one_publication(
-    any_store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, after: bool
+    any_store: ServerStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, after: bool
 ) -> None:
     store, crashed_at = any_store, set[str]()
     for number in range(1, 100):
-        spec, columns = small(make_spec, f"{number:032x}")
+        spec, columns = small(f"{number:032x}")
         complete(store, spec, *columns)
         step = run_until(monkeypatch, number, lambda spec=spec: perturb(store, spec), after=after)  # type: ignore[misc]
         # A new process takes up what is perturbing, and deletes the ciphertext of what is published.
@@ -268,10 +263,8 @@ def test_a_crash_at_any_step_ends_in_one_publication(
     assert crashed_at == {name for _, name in STEPS}
 
 
-def test_everything_is_durable_before_the_next_step(
-    store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spec, columns = small(make_spec)
+def test_everything_is_durable_before_the_next_step(store: ServerStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec, columns = small()
     complete(store, spec, *columns)
     steps: list[str] = []
     fsync, rename, publish, delete = os.fsync, Path.rename, store.publish, store.delete_ciphertext
@@ -314,10 +307,10 @@ def files(store: ServerStore, spec: TableSpec) -> list[bytes]:
 
 @pytest.mark.parametrize("sampling", [Sampling.SEED, Sampling.SERVER])
 def test_a_copy_of_the_state_publishes_the_same_noise(
-    any_store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch, sampling: Sampling
+    any_store: ServerStore, monkeypatch: pytest.MonkeyPatch, sampling: Sampling
 ) -> None:
     store = any_store
-    spec = make_spec(columns=COLUMNS, population=1000, sample=400, sampling=sampling)
+    spec = spec_ahead(columns=COLUMNS, population=1000, sample=400, sampling=sampling)
     rows = spec.uploaded_rows
     complete(store, spec, (np.arange(rows) % 2).astype(np.uint8), (np.arange(rows) % 300).astype("<u2"))
     first = interrupted(store, spec, monkeypatch)
@@ -328,21 +321,19 @@ def test_a_copy_of_the_state_publishes_the_same_noise(
 
 
 def test_other_ciphertext_under_the_same_release_gets_other_noise(
-    store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+    store: ServerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec, columns = small(make_spec)
+    spec, columns = small()
     complete(store, spec, *columns)
     first = interrupted(store, spec, monkeypatch)
     store.connection.execute("UPDATE complete_column SET digest = ? WHERE attribute = 'age'", [b"another"])
     assert interrupted(store, spec, monkeypatch) != first
 
 
-def test_the_noise_secret_is_forgotten_with_the_publication_and_with_the_end(
-    any_store: ServerStore, make_spec: Make
-) -> None:
+def test_the_noise_secret_is_forgotten_with_the_publication_and_with_the_end(any_store: ServerStore) -> None:
     store = any_store
     for number, end in ((1, False), (2, True)):
-        spec, columns = small(make_spec, f"{number:032x}")
+        spec, columns = small(f"{number:032x}")
         complete(store, spec, *columns)
         assert len(store.noise_secret(spec)) == 32
         if end:
@@ -353,10 +344,10 @@ def test_the_noise_secret_is_forgotten_with_the_publication_and_with_the_end(
             store.noise_secret(spec)
 
 
-def test_secrets_of_releases_differ(store: ServerStore, make_spec: Make) -> None:
+def test_secrets_of_releases_differ(store: ServerStore) -> None:
     found = set()
     for number in range(1, 5):
-        spec, columns = small(make_spec, f"{number:032x}")
+        spec, columns = small(f"{number:032x}")
         complete(store, spec, *columns)
         row = store.connection.execute("SELECT noise FROM session WHERE id = ?", [spec.release_id]).fetchone()
         found.add(bytes(row["noise"]))
@@ -369,8 +360,8 @@ def test_secrets_of_releases_differ(store: ServerStore, make_spec: Make) -> None
 # Damage
 
 
-def test_a_column_of_another_length_is_refused(store: ServerStore, make_spec: Make) -> None:
-    spec, columns = small(make_spec)
+def test_a_column_of_another_length_is_refused(store: ServerStore) -> None:
+    spec, columns = small()
     complete(store, spec, *columns)
     path = store.ciphertext_folder(ID) / "age"
     for length in (799, 801, 0):
@@ -386,10 +377,10 @@ def test_a_column_of_another_length_is_refused(store: ServerStore, make_spec: Ma
 @pytest.mark.parametrize(("attribute", "symbol"), [("sex", 2), ("sex", 255), ("age", 300), ("age", 65_535)])
 @pytest.mark.parametrize("place", [0, CHUNK, CHUNK + 9])
 def test_a_symbol_outside_its_alphabet_is_found_wherever_it_is(
-    store: ServerStore, make_spec: Make, attribute: str, symbol: int, place: int
+    store: ServerStore, attribute: str, symbol: int, place: int
 ) -> None:
     rows = CHUNK + 10
-    spec = make_spec(columns=COLUMNS, population=rows, sample=rows, epsilon=Decimal("0.1"))
+    spec = spec_ahead(columns=COLUMNS, population=rows, sample=rows, epsilon=Decimal("0.1"))
     columns: list[Symbols] = [np.full(rows, 1, np.uint8), np.full(rows, 299, "<u2")]
     complete(store, spec, *columns)
     check_column(store.ciphertext_folder(ID) / "sex", spec, "sex")

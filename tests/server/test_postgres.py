@@ -12,6 +12,7 @@ import pytest
 
 from tests.hostile.small_disk import SmallDisk, small_disk
 from tests.server.cluster import Cluster
+from tests.server.publishing import spec_ahead
 from veiltab.common.errors import IntegrityError, InvalidInputError, UnavailableError, VeiltabError
 from veiltab.server.records.databases import open_state
 from veiltab.server.records.postgres import Postgres, open_postgres
@@ -240,14 +241,12 @@ def test_without_its_packages_it_says_what_to_install(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.long
-def test_a_store_works_again_when_its_database_is_back(
-    tmp_path: Path, make_spec: Callable[..., object], url: str, cluster: Cluster
-) -> None:
+def test_a_store_works_again_when_its_database_is_back(tmp_path: Path, url: str, cluster: Cluster) -> None:
     store = ServerStore(tmp_path, url)
-    spec = make_spec()
-    store.open_session(spec)  # type: ignore[arg-type]
+    spec = spec_ahead()
+    store.open_session(spec)
     cluster.stop()
-    for ask in (store.sessions, lambda: store.leases.take("x"), lambda: store.open_session(spec)):  # type: ignore[arg-type]
+    for ask in (store.sessions, lambda: store.leases.take("x"), lambda: store.open_session(spec)):
         with pytest.raises(UnavailableError, match=r"the server's database does not answer\. Ask again"):
             ask()
     with pytest.raises(UnavailableError):

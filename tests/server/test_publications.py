@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from tests.server.publishing import spec_ahead
 from tests.server.sent_columns import DATA, ID, Make, releases_fixture, run, send, settled, started  # noqa: F401 - fixtures
 from veiltab.common.errors import DeniedError, FailedReleaseError, InvalidInputError, NotFoundError, NotReadyError
 from veiltab.common.observe.progress import Stage
@@ -27,11 +28,11 @@ async def whole_release(releases: Releases, spec: TableSpec) -> None:
 
 
 @pytest.fixture
-def complete(releases: Releases, make_spec: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def complete(releases: Releases, monkeypatch: pytest.MonkeyPatch) -> None:
     """A release that is complete, and whose perturbation no process has begun."""
     with monkeypatch.context() as stopped:
         stopped.setattr(Releases, "_begin_perturbation", lambda *_: None)
-        run(whole_release(releases, make_spec()))
+        run(whole_release(releases, spec_ahead()))
 
 
 @pytest.fixture
@@ -48,10 +49,10 @@ def perturbations(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 def test_fifty_submissions_at_once_are_perturbed_once(
-    releases: Releases, store: ServerStore, make_spec: Make, perturbations: Counter[str]
+    releases: Releases, store: ServerStore, perturbations: Counter[str]
 ) -> None:
     async def work() -> list[tuple[int, bool] | BaseException]:
-        spec = make_spec()
+        spec = spec_ahead()
         uploads = [send(releases, spec, attribute) for attribute in DATA for _ in range(25)]
         answers = await asyncio.gather(*uploads, return_exceptions=True)
         await settled(releases)
@@ -65,9 +66,9 @@ def test_fifty_submissions_at_once_are_perturbed_once(
 
 @pytest.mark.parametrize("database", [""], ids=["sqlite"])
 async def test_fifty_releases_at_once_are_kept_apart(
-    releases: Releases, store: ServerStore, make_spec: Make, perturbations: Counter[str]
+    releases: Releases, store: ServerStore, perturbations: Counter[str]
 ) -> None:
-    specs = [make_spec(release_id=f"{number:032x}", sample=400) for number in range(50)]
+    specs = [spec_ahead(release_id=f"{number:032x}", sample=400) for number in range(50)]
 
     await asyncio.gather(*(send(releases, spec, attribute) for attribute in DATA for spec in specs))
     await settled(releases)
@@ -75,10 +76,8 @@ async def test_fifty_releases_at_once_are_kept_apart(
     assert {session.state for session in store.sessions()} == {ReleaseState.READY}
 
 
-async def test_nothing_is_served_before_it_is_published_nor_to_another(
-    releases: Releases, make_spec: Make, store: ServerStore
-) -> None:
-    spec = make_spec()
+async def test_nothing_is_served_before_it_is_published_nor_to_another(releases: Releases, store: ServerStore) -> None:
+    spec = spec_ahead()
     releases.open_release(spec, "alice")
     with pytest.raises(NotReadyError, match="not published yet"):
         releases.published_column(ID, "sex", "rosa")
@@ -96,9 +95,9 @@ async def test_nothing_is_served_before_it_is_published_nor_to_another(
 
 
 async def test_columns_that_fit_a_chunk_together_come_with_the_answer(
-    releases: Releases, make_spec: Make, store: ServerStore, monkeypatch: pytest.MonkeyPatch
+    releases: Releases, store: ServerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = make_spec()
+    spec = spec_ahead()
     session, _ = releases.open_release(spec, "alice")
     assert releases.short_columns_of(session) == {}
     await whole_release(releases, spec)
@@ -116,13 +115,13 @@ async def test_columns_that_fit_a_chunk_together_come_with_the_answer(
 
 @pytest.mark.parametrize("database", [""], ids=["sqlite"])
 def test_who_waits_for_a_publication_hears_of_it_when_it_is_there(
-    releases: Releases, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+    releases: Releases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("veiltab.common.rpc.waiting.changes.LONGEST_WAIT", 3600.0)
     alice, carol = (Party(study="survey", role=Role.CURATOR, name=name) for name in ("alice", "carol"))
 
     async def work() -> None:
-        spec = make_spec()
+        spec = spec_ahead()
         await send(releases, spec, "sex")
         with pytest.raises(DeniedError):
             await releases.wait_for_publication(ID, carol, 3600.0)
@@ -147,10 +146,10 @@ def test_a_new_process_takes_up_a_perturbation(study: Study, store: ServerStore)
 
 
 async def test_what_is_being_perturbed_is_not_begun_again(
-    releases: Releases, store: ServerStore, make_spec: Make, perturbations: Counter[str]
+    releases: Releases, store: ServerStore, perturbations: Counter[str]
 ) -> None:
     for attribute in DATA:
-        await send(releases, make_spec(), attribute)
+        await send(releases, spec_ahead(), attribute)
     assert store.session(ID).state is ReleaseState.PERTURBING
     await started(releases)
     assert perturbations == {ID: 1}
@@ -158,11 +157,11 @@ async def test_what_is_being_perturbed_is_not_begun_again(
 
 
 def test_a_new_process_deletes_the_ciphertext_of_what_is_published(
-    study: Study, releases: Releases, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+    study: Study, releases: Releases, store: ServerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as crashed:
         crashed.setattr(store, "delete_ciphertext", lambda _: None)
-        run(whole_release(releases, make_spec()))
+        run(whole_release(releases, spec_ahead()))
     assert store.session(ID).state is ReleaseState.READY
     assert store.ciphertext_folder(ID).exists()
     run(started(Releases(study, store)))
@@ -171,7 +170,7 @@ def test_a_new_process_deletes_the_ciphertext_of_what_is_published(
 
 
 def test_a_full_disk_leaves_the_ciphertext_for_a_new_process(
-    study: Study, releases: Releases, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+    study: Study, releases: Releases, store: ServerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
@@ -179,7 +178,7 @@ def test_a_full_disk_leaves_the_ciphertext_for_a_new_process(
     with monkeypatch.context() as broken:
         broken.setattr("veiltab.server.release.perturbation.perturb_chunk", full)
         broken.setattr(store.leases, "seconds", store.leases.seconds / 100)
-        run(whole_release(releases, make_spec()))
+        run(whole_release(releases, spec_ahead()))
     assert store.session(ID).state is ReleaseState.PERTURBING
     assert store.ciphertext_folder(ID).exists()
     run(started(Releases(study, store)))
@@ -196,8 +195,8 @@ def test_a_column_that_was_damaged_since_fails_the_release(releases: Releases, s
     assert not store.published_folder(ID).exists()
 
 
-def test_what_is_not_complete_at_its_deadline_expires(releases: Releases, store: ServerStore, make_spec: Make) -> None:
-    spec = make_spec()
+def test_what_is_not_complete_at_its_deadline_expires(releases: Releases, store: ServerStore) -> None:
+    spec = spec_ahead()
     run(send(releases, spec, "sex"))
     releases._sweep(spec.deadline)
     assert store.session(ID).state is ReleaseState.UPLOADING
@@ -208,8 +207,8 @@ def test_what_is_not_complete_at_its_deadline_expires(releases: Releases, store:
         run(send(releases, spec, "salary"))
 
 
-def test_what_is_published_is_kept_for_its_time(releases: Releases, store: ServerStore, make_spec: Make) -> None:
-    spec = make_spec()
+def test_what_is_published_is_kept_for_its_time(releases: Releases, store: ServerStore) -> None:
+    spec = spec_ahead()
     run(whole_release(releases, spec))
     releases._sweep(spec.deadline + 86_400)
     assert releases.published_column(ID, "sex", "rosa")[0].exists()

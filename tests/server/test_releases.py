@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 
 from tests.power import FailingPower, PowerFailure
+from tests.server.publishing import spec_ahead
 from tests.server.sent_columns import (  # noqa: F401 - fixtures
     DATA,
     ID,
@@ -67,22 +68,22 @@ async def send_whole(
     ],
 )
 def test_a_release_that_is_not_of_the_study_is_refused(
-    releases: Releases, store: ServerStore, make_spec: Make, changes: dict[str, object], problem: str
+    releases: Releases, store: ServerStore, changes: dict[str, object], problem: str
 ) -> None:
     with pytest.raises(InvalidInputError, match=problem):
-        releases.open_release(make_spec(**changes), "alice")
+        releases.open_release(spec_ahead(**changes), "alice")
     assert store.sessions() == ()
 
 
-def test_too_many_cells_and_others_releases_are_refused(store: ServerStore, study: Study, make_spec: Make) -> None:
+def test_too_many_cells_and_others_releases_are_refused(store: ServerStore, study: Study) -> None:
     with pytest.raises(InvalidInputError, match="the study allows 3 cells"):
-        Releases(replace(study, maximum_cells=3), store).open_release(make_spec(), "alice")
+        Releases(replace(study, maximum_cells=3), store).open_release(spec_ahead(), "alice")
     with pytest.raises(DeniedError, match="no column of this release is the caller's"):
-        Releases(study, store).open_release(make_spec(), "carol")
+        Releases(study, store).open_release(spec_ahead(), "carol")
 
 
-async def test_whole_columns_are_taken_of_a_release_that_was_announced(releases: Releases, make_spec: Make) -> None:
-    spec = make_spec()
+async def test_whole_columns_are_taken_of_a_release_that_was_announced(releases: Releases) -> None:
+    spec = spec_ahead()
     for attribute, curator in OWNERS.items():
         for _ in range(2):  # the same again changes nothing
             await send_whole(releases, spec, curator, whole(attribute))
@@ -92,7 +93,7 @@ async def test_whole_columns_are_taken_of_a_release_that_was_announced(releases:
     with pytest.raises(ConflictError, match="other bytes were taken"):
         await send_whole(releases, spec, "bob", whole("salary", bytes(400)))
     with pytest.raises(ConflictError, match="another spec is announced"):
-        await send_whole(releases, make_spec(sample=399), "bob", whole("salary"))
+        await send_whole(releases, spec_ahead(sample=399), "bob", whole("salary"))
 
 
 @pytest.mark.parametrize(
@@ -106,13 +107,9 @@ async def test_whole_columns_are_taken_of_a_release_that_was_announced(releases:
     ],
 )
 def test_a_whole_column_is_refused_that_is_none(
-    releases: Releases,
-    store: ServerStore,
-    make_spec: Make,
-    column: dict[str, tuple[bytes, bytes]],
-    refusal: VeiltabError,
+    releases: Releases, store: ServerStore, column: dict[str, tuple[bytes, bytes]], refusal: VeiltabError
 ) -> None:
-    spec = make_spec()
+    spec = spec_ahead()
     with pytest.raises(type(refusal), match=re.escape(refusal.problem)):
         run(send_whole(releases, spec, "alice", column))
     assert not store.session(ID).complete
@@ -123,16 +120,16 @@ def test_a_whole_column_is_refused_that_is_none(
             run(send_whole(releases, spec, "alice", whole("sex")))
 
 
-async def test_a_column_of_which_a_part_is_here_is_completed_by_the_whole(releases: Releases, make_spec: Make) -> None:
-    assert await send(releases, make_spec(), "sex", stop=100) == (100, False)
-    await send_whole(releases, make_spec(), "alice", whole("sex"))
-    assert releases.open_release(make_spec(), "alice")[0].complete == {"sex"}
+async def test_a_column_of_which_a_part_is_here_is_completed_by_the_whole(releases: Releases) -> None:
+    assert await send(releases, spec_ahead(), "sex", stop=100) == (100, False)
+    await send_whole(releases, spec_ahead(), "alice", whole("sex"))
+    assert releases.open_release(spec_ahead(), "alice")[0].complete == {"sex"}
 
 
 async def test_a_part_that_a_failing_power_damaged_is_sent_again_with_the_whole(
-    releases: Releases, store: ServerStore, make_spec: Make
+    releases: Releases, store: ServerStore
 ) -> None:
-    spec = make_spec()
+    spec = spec_ahead()
     await send(releases, spec, "sex", stop=100)
     (part,) = store.ciphertext_folder(ID).iterdir()
     part.write_bytes(bytes(1 - symbol for symbol in DATA["sex"][:100]))
@@ -195,30 +192,28 @@ async def resumed(releases: Releases, work: Callable[[Releases], Coroutine[Any, 
 
 
 @pytest.mark.parametrize("at", [6, 13, 20])
-def test_a_release_outlives_a_power_that_fails(tmp_path: Path, study: Study, make_spec: Make, at: int) -> None:
-    assert outlives(tmp_path, study, make_spec(), at, seed=at)
+def test_a_release_outlives_a_power_that_fails(tmp_path: Path, study: Study, at: int) -> None:
+    assert outlives(tmp_path, study, spec_ahead(), at, seed=at)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(5))
-def test_a_release_outlives_a_power_that_fails_at_any_step(
-    tmp_path: Path, study: Study, make_spec: Make, seed: int
-) -> None:
+def test_a_release_outlives_a_power_that_fails_at_any_step(tmp_path: Path, study: Study, seed: int) -> None:
     at = 0
-    while outlives(tmp_path / str(at), study, make_spec(), at, 1000 * seed + at):
+    while outlives(tmp_path / str(at), study, spec_ahead(), at, 1000 * seed + at):
         at += 1
     assert at > 20
 
 
-def test_a_column_is_named_once_in_a_message(releases: Releases, make_spec: Make) -> None:
+def test_a_column_is_named_once_in_a_message(releases: Releases) -> None:
     twice = [ingest_pb2.WholeColumn(attribute="sex")] * 2
-    request = ingest_pb2.UploadColumnsRequest(spec=spec_to_proto(make_spec()), columns=twice)
+    request = ingest_pb2.UploadColumnsRequest(spec=spec_to_proto(spec_ahead()), columns=twice)
     with pytest.raises(InvalidInputError, match="an attribute is named twice"):
         run(IngestServicer(releases).UploadColumns(request, cast("Any", None)))
 
 
-async def test_an_upload_may_stop_and_go_on(releases: Releases, make_spec: Make) -> None:
-    spec = make_spec()
+async def test_an_upload_may_stop_and_go_on(releases: Releases) -> None:
+    spec = spec_ahead()
     assert await send(releases, spec, "sex", stop=100) == (100, False)
     assert releases.open_release(spec, "alice")[1] == {"sex": 100}
     assert await send(releases, spec, "sex") == (400, True)
@@ -229,8 +224,8 @@ async def test_an_upload_may_stop_and_go_on(releases: Releases, make_spec: Make)
         await send(releases, spec, "sex", bytes([1] * 400))
 
 
-async def test_a_column_of_another_spec_or_curator_is_refused(releases: Releases, make_spec: Make) -> None:
-    spec = make_spec()
+async def test_a_column_of_another_spec_or_curator_is_refused(releases: Releases) -> None:
+    spec = spec_ahead()
     good = announced(releases.open_release(spec, "alice")[0], "sex", DATA["sex"])
     with pytest.raises(InvalidInputError, match="another spec"):
         await releases.upload(replace(good, spec_digest=bytes(32)), pieces(DATA["sex"]))
@@ -245,10 +240,8 @@ async def test_a_column_of_another_spec_or_curator_is_refused(releases: Releases
     assert not releases._store.ciphertext_folder(ID).exists()
 
 
-async def test_a_symbol_outside_its_alphabet_fails_the_release(
-    releases: Releases, store: ServerStore, make_spec: Make
-) -> None:
-    spec = make_spec()
+async def test_a_symbol_outside_its_alphabet_fails_the_release(releases: Releases, store: ServerStore) -> None:
+    spec = spec_ahead()
     await send(releases, spec, "salary")
     with pytest.raises(IntegrityError, match="1 of 400 symbols lie outside"):
         await send(releases, spec, "sex", bytes([2, *bytes(399)]))
@@ -260,8 +253,8 @@ async def test_a_symbol_outside_its_alphabet_fails_the_release(
         await send(releases, spec, "sex")
 
 
-async def test_a_damaged_column_may_be_sent_again(releases: Releases, store: ServerStore, make_spec: Make) -> None:
-    spec = make_spec()
+async def test_a_damaged_column_may_be_sent_again(releases: Releases, store: ServerStore) -> None:
+    spec = spec_ahead()
     header = announced(releases.open_release(spec, "alice")[0], "sex", DATA["sex"])
     with pytest.raises(IntegrityError, match="does not have its digest"):
         await releases.upload(header, pieces(bytes([1] * 400)))
@@ -270,7 +263,7 @@ async def test_a_damaged_column_may_be_sent_again(releases: Releases, store: Ser
 
 
 def test_an_upload_whose_file_is_gone_is_refused_while_nothing_explains_it(
-    releases: Releases, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+    releases: Releases, store: ServerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone(*_: object) -> None:
         raise FileNotFoundError
@@ -278,25 +271,21 @@ def test_an_upload_whose_file_is_gone_is_refused_while_nothing_explains_it(
     with monkeypatch.context() as broken:
         broken.setattr("veiltab.server.sharing.folders.ReleaseFolder.begin_column", gone)
         with pytest.raises(FileNotFoundError):
-            run(send(releases, make_spec(), "sex"))
+            run(send(releases, spec_ahead(), "sex"))
     assert store.session(ID).state is ReleaseState.UPLOADING
-    assert run(send(releases, make_spec(), "sex")) == (400, True)
+    assert run(send(releases, spec_ahead(), "sex")) == (400, True)
 
 
-def test_a_ledger_is_remembered_if_it_has_no_more_entries_than_releases(
-    study_bytes: bytes, store: ServerStore, make_spec: Make
-) -> None:
+def test_a_ledger_is_remembered_if_it_has_no_more_entries_than_releases(study_bytes: bytes, store: ServerStore) -> None:
     study = study_from_bytes(study_bytes, "study.toml")
     releases = Releases(study, store)
-    releases.open_release(make_spec(study_digest=study.digest), "alice")
+    releases.open_release(spec_ahead(study_digest=study.digest), "alice")
     for length in (1, 2):
         releases.witness("alice", (length, bytes(32)))
     assert releases.witness("alice", (1, bytes(32))) == (1, bytes(32))
 
 
-async def test_the_parts_of_a_column_come_from_its_holders_and_are_added_up(
-    store: ServerStore, study: Study, make_spec: Make
-) -> None:
+async def test_the_parts_of_a_column_come_from_its_holders_and_are_added_up(store: ServerStore, study: Study) -> None:
     bob = replace(study.curator("bob"), complete=False)
     carol = replace(bob, name="carol", endpoint="localhost:7403")
     *others, salary = study.attributes
@@ -304,9 +293,9 @@ async def test_the_parts_of_a_column_come_from_its_holders_and_are_added_up(
         study, curators=(study.curator("alice"), bob, carol), attributes=(*others, replace(salary, others=("carol",)))
     )
     column = Column(attribute="salary", owner="bob", others=("carol",), size=3)
-    spec, releases = make_spec(columns=(column,), server_replacement=1), Releases(held, store)
+    spec, releases = spec_ahead(columns=(column,), server_replacement=1), Releases(held, store)
     with pytest.raises(InvalidInputError, match="not as the study says"):
-        releases.open_release(make_spec(columns=(replace(column, others=None),)), "bob")
+        releases.open_release(spec_ahead(columns=(replace(column, others=None),)), "bob")
     with pytest.raises(DeniedError, match="no column of this release is the caller's"):
         releases.open_release(spec, "alice")
     parts = {"bob": bytes([0, 1, 2, 2] * 100), "carol": bytes([2, 2, 1, 2] * 100)}

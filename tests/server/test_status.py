@@ -15,7 +15,7 @@ from tests.common.collection.rounds import round_with
 from tests.common.collection.rounds import study as poll
 from tests.common.observe.collector import collecting
 from tests.server.collection.opened_rounds import running
-from tests.server.publishing import complete
+from tests.server.publishing import complete, spec_ahead
 from veiltab.common.collection.oracles import Category
 from veiltab.common.collection.tokens import token_digest
 from veiltab.common.core import symbols
@@ -36,7 +36,6 @@ from veiltab.server.rounds.rounds import RoundKeeper
 from veiltab.server.rounds.rounds_store import CollectionStore
 from veiltab.server.sharing.leases import Lease
 
-Make = Callable[..., Any]
 IDS = [f"{number:032x}" for number in range(1, 40)]
 SOLE = Lease(resource=IDS[0])
 
@@ -86,9 +85,9 @@ def test_an_idle_server(parts: Parts) -> None:
     assert ("round", "open") in seen.counts
 
 
-def test_a_release_says_which_columns_it_waits_for(parts: Parts, make_spec: Make, clock: Callable[[int], None]) -> None:
+def test_a_release_says_which_columns_it_waits_for(parts: Parts, clock: Callable[[int], None]) -> None:
     clock(1000)
-    parts.releases.open_release(make_spec(deadline=10_000), "alice")
+    parts.releases.open_release(spec_ahead(deadline=10_000), "alice")
     (work,) = parts.seen().work
     assert (work.kind, work.id, work.state, work.since) == ("release", IDS[0], "uploading", 1000)
     assert (work.about, work.waiting_for) == ("sex, salary at epsilon 0.1 for rosa", "the columns sex, salary")
@@ -102,13 +101,11 @@ def test_a_release_says_which_columns_it_waits_for(parts: Parts, make_spec: Make
     assert parts.seen().counts["release", "failed"] == 1
 
 
-def test_a_release_says_how_far_its_perturbation_is(
-    parts: Parts, make_spec: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_release_says_how_far_its_perturbation_is(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     now, said = [100.0], list[str]()
     monkeypatch.setattr(parts.releases, "_stages", Stages(lambda: now[0]))
     monkeypatch.setattr(symbols, "CHUNK", 100)
-    spec: TableSpec = make_spec()
+    spec: TableSpec = spec_ahead()
     complete(parts.sessions, spec, *(np.zeros(400, np.uint8) for _ in spec.columns))
 
     def watched(*arguments: Any, **options: Any) -> None:  # noqa: ANN401 - those of the function
@@ -123,12 +120,10 @@ def test_a_release_says_how_far_its_perturbation_is(
     assert (work.state, work.waiting_for) == ("ready", "")
 
 
-def test_all_that_is_under_way_is_shown_and_the_last_that_ended(
-    parts: Parts, make_spec: Make, clock: Callable[[int], None]
-) -> None:
+def test_all_that_is_under_way_is_shown_and_the_last_that_ended(parts: Parts, clock: Callable[[int], None]) -> None:
     for place, release_id in enumerate(IDS):
         clock(place + 1)
-        parts.sessions.open_session(make_spec(release_id=release_id))
+        parts.sessions.open_session(spec_ahead(release_id=release_id))
     for place, release_id in enumerate(IDS[:30]):
         clock(1000 + place)
         parts.sessions.end(parts.sessions.session(release_id), ReleaseState.EXPIRED, "late", Lease(resource=release_id))

@@ -3,11 +3,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.conftest import PlayedDisk
+from tests.server.publishing import spec_ahead
 from veiltab.common.errors import (
     ConflictError,
     DeniedError,
@@ -26,7 +26,6 @@ from veiltab.server.records.store import ServerStore, room_of
 from veiltab.server.sharing.leases import Lease
 from veiltab.server.sharing.quota import Quota
 
-Make = Callable[..., Any]
 ID = "0" * 31 + "1"
 DIGESTS = {"sex": b"s" * 32, "salary": b"t" * 32}
 
@@ -42,33 +41,33 @@ def complete(store: ServerStore, lease: Lease) -> None:
         store.complete_columns(ID, {attribute: (b"1", lease)})
 
 
-def test_a_release_is_recorded_once(store: ServerStore, make_spec: Make) -> None:
+def test_a_release_is_recorded_once(store: ServerStore) -> None:
     with pytest.raises(NotFoundError, match="no such release here"):
         store.session(ID)
-    first = store.open_session(make_spec())
-    assert store.open_session(make_spec()) == first
-    assert (first.spec, first.state, first.complete) == (make_spec(), ReleaseState.UPLOADING, frozenset())
+    first = store.open_session(spec_ahead())
+    assert store.open_session(spec_ahead()) == first
+    assert (first.spec, first.state, first.complete) == (spec_ahead(), ReleaseState.UPLOADING, frozenset())
     with pytest.raises(ConflictError, match="another spec is announced"):
-        store.open_session(make_spec(sample=399))
+        store.open_session(spec_ahead(sample=399))
     assert store.sessions() == (first,)
 
 
-def test_a_curator_announces_no_more_than_its_quota(store: ServerStore, make_spec: Make) -> None:
+def test_a_curator_announces_no_more_than_its_quota(store: ServerStore) -> None:
     quota = Quota(releases=2, gibibytes=1)
     for number in (1, 1, 2):
-        store.open_session(make_spec(release_id=f"{number:032x}"), "alice", quota)
+        store.open_session(spec_ahead(release_id=f"{number:032x}"), "alice", quota)
     with pytest.raises(UnavailableError, match="a curator may have 2 releases of 1 GiB together open here"):
-        store.open_session(make_spec(release_id=f"{3:032x}"), "alice", quota)
-    store.open_session(make_spec(release_id=f"{4:032x}"), "bob", quota)
-    large = make_spec(release_id=f"{5:032x}", population=2**30, sample=2**30)
+        store.open_session(spec_ahead(release_id=f"{3:032x}"), "alice", quota)
+    store.open_session(spec_ahead(release_id=f"{4:032x}"), "bob", quota)
+    large = spec_ahead(release_id=f"{5:032x}", population=2**30, sample=2**30)
     with pytest.raises(UnavailableError, match="of 1 GiB together"):
         store.open_session(large, "bob", quota)
     assert len(store.sessions()) == 3
 
 
-def test_a_release_without_room_is_not_opened(store: ServerStore, make_spec: Make, disk: PlayedDisk) -> None:
+def test_a_release_without_room_is_not_opened(store: ServerStore, disk: PlayedDisk) -> None:
     def spec(number: int, **changes: object) -> TableSpec:
-        made: TableSpec = make_spec(release_id=f"{number:032x}", population=2**20, sample=2**20, **changes)
+        made: TableSpec = spec_ahead(release_id=f"{number:032x}", population=2**20, sample=2**20, **changes)
         return made
 
     size = 4 * (2**20 + spec(1).canaries)  # two columns, as they come and as they are published
@@ -91,13 +90,13 @@ def test_a_release_without_room_is_not_opened(store: ServerStore, make_spec: Mak
     store.open_session(spec(2))
 
 
-def test_sampled_places_take_room_too(make_spec: Make) -> None:
-    spec = make_spec(sampling=Sampling.SERVER, population=1000, sample=400)
+def test_sampled_places_take_room_too() -> None:
+    spec = spec_ahead(sampling=Sampling.SERVER, population=1000, sample=400)
     assert room_of(spec) == 2 * (1000 + spec.canaries + 400) + 8 * 400
 
 
-def test_the_last_column_begins_the_perturbation(store: ServerStore, lease: Lease, make_spec: Make) -> None:
-    store.open_session(make_spec())
+def test_the_last_column_begins_the_perturbation(store: ServerStore, lease: Lease) -> None:
+    store.open_session(spec_ahead())
     assert store.complete_columns(ID, {"sex": (b"1", lease)}).state is ReleaseState.UPLOADING
     assert store.complete_columns(ID, {"salary": (b"2", lease)}).state is ReleaseState.PERTURBING
     assert store.session(ID).state is ReleaseState.PERTURBING
@@ -105,8 +104,8 @@ def test_the_last_column_begins_the_perturbation(store: ServerStore, lease: Leas
         store.complete_columns(ID, {"sex": (b"1", lease)})
 
 
-def test_a_release_is_published_once(store: ServerStore, lease: Lease, make_spec: Make) -> None:
-    store.open_session(make_spec())
+def test_a_release_is_published_once(store: ServerStore, lease: Lease) -> None:
+    store.open_session(spec_ahead())
     with pytest.raises(IntegrityError, match="the release was published before"):
         store.publish(ID, DIGESTS, 1.0, lease)
     complete(store, lease)
@@ -121,9 +120,9 @@ KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
 
 
 def test_the_first_key_of_the_canaries_places_is_the_only_one(
-    store: ServerStore, lease: Lease, make_spec: Make, tmp_path: Path, database: str
+    store: ServerStore, lease: Lease, tmp_path: Path, database: str
 ) -> None:
-    spec = store.open_session(make_spec()).spec
+    spec = store.open_session(spec_ahead()).spec
     for attribute in ("sex", "salary"):
         with pytest.raises(NotReadyError, match="not published yet"):
             store.record_places_key(ID, "bob", OTHER)
@@ -147,8 +146,8 @@ def test_the_first_key_of_the_canaries_places_is_the_only_one(
         store.record_places_key(ID, "alice", KEY)
 
 
-def test_of_two_keys_at_once_one_is_recorded(store: ServerStore, lease: Lease, make_spec: Make) -> None:
-    store.open_session(make_spec())
+def test_of_two_keys_at_once_one_is_recorded(store: ServerStore, lease: Lease) -> None:
+    store.open_session(spec_ahead())
     complete(store, lease)
     store.publish(ID, DIGESTS, 1.0, lease)
 
@@ -164,8 +163,8 @@ def test_of_two_keys_at_once_one_is_recorded(store: ServerStore, lease: Lease, m
 
 
 @pytest.mark.parametrize("end", [ReleaseState.EXPIRED, ReleaseState.FAILED])
-def test_a_release_that_ended_stays_so(store: ServerStore, lease: Lease, make_spec: Make, end: ReleaseState) -> None:
-    store.open_session(make_spec())
+def test_a_release_that_ended_stays_so(store: ServerStore, lease: Lease, end: ReleaseState) -> None:
+    store.open_session(spec_ahead())
     store.complete_columns(ID, {"sex": (b"1", lease)})
     assert store.end(store.session(ID), end, "why", lease).state is end
     with pytest.raises(FailedReleaseError, match="why"):
@@ -174,13 +173,11 @@ def test_a_release_that_ended_stays_so(store: ServerStore, lease: Lease, make_sp
         store.publish(ID, DIGESTS, 1.0, lease)
     store.end(store.session(ID), ReleaseState.FAILED, "another reason", lease)
     assert (store.session(ID).state, store.session(ID).failure) == (end, "why")
-    assert store.open_session(make_spec()).state is end
+    assert store.open_session(spec_ahead()).state is end
 
 
-def test_what_has_gone_on_since_it_was_looked_at_is_not_ended(
-    store: ServerStore, lease: Lease, make_spec: Make
-) -> None:
-    seen = store.open_session(make_spec())
+def test_what_has_gone_on_since_it_was_looked_at_is_not_ended(store: ServerStore, lease: Lease) -> None:
+    seen = store.open_session(spec_ahead())
     complete(store, lease)
     assert store.end(seen, ReleaseState.EXPIRED, "late", lease).state is ReleaseState.PERTURBING
     assert store.session(ID).state is ReleaseState.PERTURBING
@@ -190,11 +187,11 @@ def test_what_has_gone_on_since_it_was_looked_at_is_not_ended(
     assert store.session(ID).state is ReleaseState.READY
 
 
-def test_sessions_are_found_by_what_is_to_be_done(store: ServerStore, make_spec: Make) -> None:
+def test_sessions_are_found_by_what_is_to_be_done(store: ServerStore) -> None:
     for number in (1, 2):
         release_id = f"{number:032x}"
         lease = store.leases.take(release_id)
-        store.open_session(make_spec(release_id=release_id))
+        store.open_session(spec_ahead(release_id=release_id))
         for attribute in ("sex", "salary")[:number]:
             store.complete_columns(release_id, {attribute: (b"1", lease)})
     assert [session.spec.release_id for session in store.perturbing()] == [f"{2:032x}"]
@@ -208,8 +205,8 @@ def test_a_text_that_no_database_keeps_is_no_release(store: ServerStore) -> None
         store.session("a\0b")
 
 
-def test_folders_are_deleted_one_by_one(store: ServerStore, lease: Lease, make_spec: Make) -> None:
-    store.open_session(make_spec())
+def test_folders_are_deleted_one_by_one(store: ServerStore, lease: Lease) -> None:
+    store.open_session(spec_ahead())
     complete(store, lease)
     store.publish(ID, DIGESTS, 1.0, lease)
     folders = (store.ciphertext_folder(ID), store.published_folder(ID), store.folder(ID).published(lease.fence + 1))
@@ -230,10 +227,8 @@ def test_folders_are_deleted_one_by_one(store: ServerStore, lease: Lease, make_s
     store.delete_unpublished(store.session(ID))
 
 
-def test_a_release_is_read_without_any_accounting(
-    store: ServerStore, make_spec: Make, forbid_accounting: Callable[[], None]
-) -> None:
-    session = store.open_session(make_spec(delta=Decimal("1e-6")))
+def test_a_release_is_read_without_any_accounting(store: ServerStore, forbid_accounting: Callable[[], None]) -> None:
+    session = store.open_session(spec_ahead(delta=Decimal("1e-6")))
     forbid_accounting()
     assert store.session(ID) == session
     assert store.sessions() == (session,)

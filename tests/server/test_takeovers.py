@@ -11,7 +11,7 @@ import pytest
 
 from tests.server.cluster import Cluster
 from tests.server.held_leases import DATA, ID, Make, Two, complete, run_out, taken_over, two_fixture, url_fixture  # noqa: F401 - fixtures
-from tests.server.publishing import STEPS, tell
+from tests.server.publishing import STEPS, spec_ahead, tell
 from tests.server.sent_columns import OWNERS, announced
 from veiltab.common.errors import IntegrityError, UnavailableError
 from veiltab.common.release.state import ReleaseState
@@ -41,14 +41,14 @@ def soon_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_process_that_is_paused_at_any_step_publishes_nothing_after_another_took_over(
-    soon_cut_off: None, two: Two, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+    soon_cut_off: None, two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del soon_cut_off
     paused, other = two
     outcomes: list[str] = []
     for pause_at in range(1, 100):
         release_id = f"{pause_at:032x}"
-        spec = make_spec(release_id=release_id)
+        spec = spec_ahead(release_id=release_id)
         complete(paused, spec)
         outcome, served = taken_over_at(pause_at, paused, other, spec, monkeypatch)
         assert other.session(release_id).state is ReleaseState.READY
@@ -106,9 +106,9 @@ async def pieces(
         yield start, data[start : start + 100]
 
 
-async def test_a_column_goes_on_at_another_process_and_the_first_cannot_touch_it(two: Two, make_spec: Make) -> None:
+async def test_a_column_goes_on_at_another_process_and_the_first_cannot_touch_it(two: Two) -> None:
     first, second = two
-    session, column = first.open_session(make_spec()), DATA["sex"]
+    session, column = first.open_session(spec_ahead()), DATA["sex"]
     one, other = (Receiver(store, lambda _: None) for store in two)
     bad = column[:200] + bytes(200)
 
@@ -130,10 +130,10 @@ async def test_a_column_goes_on_at_another_process_and_the_first_cannot_touch_it
 
 @pytest.mark.parametrize("paused_at", ["before it has the lease", "before it has a file"])
 def test_a_column_that_another_process_completes_meanwhile_is_left_alone(
-    two: Two, make_spec: Make, monkeypatch: pytest.MonkeyPatch, paused_at: str
+    two: Two, monkeypatch: pytest.MonkeyPatch, paused_at: str
 ) -> None:
     first, second = two
-    session, column = first.open_session(make_spec()), DATA["sex"]
+    session, column = first.open_session(spec_ahead()), DATA["sex"]
     one, other = (Receiver(store, lambda _: None) for store in two)
 
     def overtaken() -> None:
@@ -162,8 +162,8 @@ def test_a_column_that_another_process_completes_meanwhile_is_left_alone(
     assert (path.read_bytes(), list(path.parent.iterdir())) == (column, [path])
 
 
-async def test_an_upload_may_be_continued_anywhere(two: Two, make_spec: Make) -> None:
-    session, column = two[0].open_session(make_spec()), DATA["sex"]
+async def test_an_upload_may_be_continued_anywhere(two: Two) -> None:
+    session, column = two[0].open_session(spec_ahead()), DATA["sex"]
     receivers = [Receiver(store, lambda _: None) for store in two]
 
     for number in range(4):
@@ -207,7 +207,7 @@ async def finished(*processes: Releases) -> None:
 
 
 async def test_what_one_process_does_not_finish_another_takes_up(
-    two: Two, study: Study, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+    two: Two, study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("veiltab.server.release.releases._LOOK_SECONDS", 0.05)
     processes = Releases(study, two[0]), Releases(study, two[1])
@@ -221,7 +221,7 @@ async def test_what_one_process_does_not_finish_another_takes_up(
 
     # The second completes the release and begins, and gets no further.
     monkeypatch.setattr(processes[1], "_perturb_under", hang)
-    await uploaded(processes, make_spec())
+    await uploaded(processes, spec_ahead())
     await reached.wait()
     running = asyncio.create_task(processes[0].run())
     await asyncio.sleep(0.2)
@@ -231,14 +231,14 @@ async def test_what_one_process_does_not_finish_another_takes_up(
     stuck.set()
     await stop(running)
     # Whoever comes later finds nothing to do.
-    processes[0]._begin_perturbation(make_spec())
+    processes[0]._begin_perturbation(spec_ahead())
     await finished(*processes)
     assert two[0].session(ID).publication == 2
     assert on_disk(two[0]) == {"published.2"}
 
 
 async def test_a_publication_that_the_database_did_not_answer_is_tried_again(
-    two: Two, study: Study, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+    two: Two, study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether it was committed nobody knows; here it was not, and then it was."""
     monkeypatch.setattr("veiltab.server.release.releases._LOOK_SECONDS", 0.05)
@@ -252,7 +252,7 @@ async def test_a_publication_that_the_database_did_not_answer_is_tried_again(
         raise UnavailableError("the server's database does not answer")
 
     monkeypatch.setattr(two[0], "publish", unanswered)
-    await uploaded((releases, releases), make_spec())
+    await uploaded((releases, releases), spec_ahead())
     running = asyncio.create_task(releases.run())
     await settled(two[0])
     await stop(running)
@@ -265,7 +265,7 @@ async def test_a_publication_that_the_database_did_not_answer_is_tried_again(
 
 
 async def test_nodes_wait_for_a_database_that_is_away(
-    two: Two, study: Study, make_spec: Make, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    two: Two, study: Study, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("_LOOK_SECONDS", "_SWEEP_SECONDS"):
         monkeypatch.setattr(f"veiltab.server.release.releases.{name}", 0.05)
@@ -280,10 +280,10 @@ async def test_nodes_wait_for_a_database_that_is_away(
     with monkeypatch.context() as broken:
         broken.setattr(two[1], "publish", away)
         broken.setattr(two[0], "publish", away)
-        await uploaded(processes, make_spec())
+        await uploaded(processes, spec_ahead())
         await asyncio.sleep(0.5)
         with pytest.raises(UnavailableError):
-            processes[0].open_release(make_spec(), "alice")
+            processes[0].open_release(spec_ahead(), "alice")
     assert not any(task.done() for task in running)
     cluster.start()
     for store in two:
@@ -297,9 +297,9 @@ async def test_nodes_wait_for_a_database_that_is_away(
     assert two[0].session(ID).failure == ""
 
 
-def test_both_sweep_and_only_one_ends_a_release(two: Two, make_spec: Make) -> None:
+def test_both_sweep_and_only_one_ends_a_release(two: Two) -> None:
     first, second = two
-    spec = make_spec()
+    spec = spec_ahead()
     first.open_session(spec)
     held = second.leases.take(ID)
     sweep(first, spec.deadline + 1, 0)

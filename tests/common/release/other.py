@@ -1,11 +1,12 @@
 """Every field of a spec and of a request, with another value than conftest's that is valid beside the rest."""
 
 from decimal import Decimal
+from typing import Any
 
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.table_spec import Column
 
-OTHER_SPEC: dict[str, object] = {
+OTHER_SPEC: dict[str, Any] = {
     "release_id": "f" * 32,
     "study_digest": "0" * 64,
     "researcher": "rita",
@@ -25,7 +26,7 @@ OTHER_SPEC: dict[str, object] = {
     "stage": None,  # goes with a two-stage scheme, below
     "part_of": "e" * 32,
 }
-OTHER_REQUEST: dict[str, object] = {
+OTHER_REQUEST: dict[str, Any] = {
     "release_id": "f" * 32,
     "researcher": "rita",
     "attributes": ("salary", "sex"),
@@ -46,7 +47,7 @@ OTHER_REQUEST: dict[str, object] = {
     "tables": (("sex",), ("sex", "salary")),
     "repeats": 1,
 }
-GOES_WITH: dict[str, dict[str, object]] = {
+GOES_WITH: dict[str, dict[str, Any]] = {
     "tables": {"delta": Decimal("1e-6")},
     "repeats": {"delta": Decimal("1e-6"), "tables": (("sex",), ("salary",))},
 }

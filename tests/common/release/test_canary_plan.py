@@ -3,19 +3,18 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from itertools import permutations
 from math import ceil, comb, prod
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
+from tests.conftest import spec_with
 from veiltab.common.core.mechanism import UNIT, GammaDiagonal
 from veiltab.common.privacy.cards.card import card_of
 from veiltab.common.privacy.planning.planning import plan_release
@@ -224,24 +223,24 @@ def test_a_test_says_what_it_finds(canaries: int, shown: str, tested: HowTested,
     assert ("may pass" in test.sentence) == (tested is HowTested.TOO_LITTLE)
 
 
-def test_card_and_documents_say_the_same_words_of_what_was_tested(make_spec: Callable[..., Any]) -> None:
+def test_card_and_documents_say_the_same_words_of_what_was_tested() -> None:
     test = ServerTest(canaries=5000, shown=Fraction(1, 2))
     found = test.sentence.partition(": ")[2].replace("0.5", "half")
     root = Path(__file__).parents[3]
     for page in ("README.md", "docs/threat-model.md", "docs/protection.md"):
         assert found in " ".join((root / page).read_text("utf-8").split()), page
-    spec = make_spec(canaries=20_000)
+    spec = spec_with(canaries=20_000)
     assert release_card(release_of(spec)).bounds[0].note.endswith(f"; {server_test(spec).sentence}")
 
 
 @pytest.mark.parametrize("needed", [1024, 5000, 100_000])
-def test_a_server_that_samples_publishes_as_many_as_are_needed(make_spec: Callable[..., Any], needed: int) -> None:
+def test_a_server_that_samples_publishes_as_many_as_are_needed(needed: int) -> None:
     n, m = 10**6, 300_000
     hidden = canaries_to_sample(needed, population=n, sample=m)
-    spec = make_spec(population=n, sample=m, canaries=hidden, sampling=Sampling.SERVER)
+    spec = spec_with(population=n, sample=m, canaries=hidden, sampling=Sampling.SERVER)
     fewest_published, _ = sampled_canaries(spec)
     assert needed <= fewest_published <= needed + 16 * needed**0.5
-    assert sampled_canaries(make_spec(canaries=7)) == (7, 7)
+    assert sampled_canaries(spec_with(canaries=7)) == (7, 7)
 
 
 PROGRAM = """

@@ -1,12 +1,12 @@
 """What a study allows of a request: so much, and not one more."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from tests.conftest import request_with
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.limits import check_limits
 from veiltab.common.study.file import Study
@@ -19,10 +19,8 @@ SEVERAL: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_a_table_may_have_the_most_cells_and_not_one_more(
-    study: Study, make_request: Callable[..., Any], *, several: bool
-) -> None:
-    request = make_request(**(SEVERAL if several else {}))
+def test_a_table_may_have_the_most_cells_and_not_one_more(study: Study, *, several: bool) -> None:
+    request = request_with(**(SEVERAL if several else {}))
     cells = study.domain(("sex", "age") if several else request.attributes).cells
     check_limits(request, replace(study, maximum_cells=cells))
     with pytest.raises(InvalidInputError, match=f"has {cells} cells; the study allows {cells - 1}"):

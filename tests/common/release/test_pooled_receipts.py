@@ -1,12 +1,12 @@
 """Sums of receipts over tables: what they accept, beside exact sums, and the little noise left out that they find."""
 
-from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from math import comb
 
 import numpy as np
 
+from tests.conftest import spec_with
 from veiltab.common.core.numbers.counts import Binomial, accepted_sum
 from veiltab.common.release.receipts.canary_changes import ChangesCollector
 from veiltab.common.release.receipts.noise_test_kinds import Family
@@ -16,7 +16,6 @@ from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.receipts.testing import joint_receipt
 from veiltab.common.release.table_spec import Column, TableSpec
 
-Make = Callable[..., TableSpec]
 COLUMNS = (
     Column(attribute="sex", owner="alice", size=3),
     Column(attribute="region", owner="bob", size=8),
@@ -44,35 +43,33 @@ def receipt_of(spec: TableSpec, rng: np.random.Generator, *, share: float = 1.0,
     return joint_receipt(spec, lists, CanaryOrders(places=places, rows=spec.uploaded_rows))
 
 
-def tables(make_spec: Make) -> list[TableSpec]:
+def tables() -> list[TableSpec]:
     """Return forty tables of three columns, each with few canaries."""
     shared = {"columns": COLUMNS, "population": 5000, "sample": 5000, "canaries": 1024}
-    return [make_spec(**shared, server_replacement=2**64 * (20 + number) // 100) for number in range(40)]
+    return [spec_with(**shared, server_replacement=2**64 * (20 + number) // 100) for number in range(40)]
 
 
-def test_an_honest_server_passes_over_all_tables(make_spec: Make) -> None:
+def test_an_honest_server_passes_over_all_tables() -> None:
     rng = np.random.default_rng(1)
-    pooled = pooled_counts(receipt_of(spec, rng) for spec in tables(make_spec))
+    pooled = pooled_counts(receipt_of(spec, rng) for spec in tables())
     assert all(one.passed for one in pooled)
     assert [one.of for one in pooled if one.test is Family.COLUMN] == ["sex", "region", "income"]
     assert sum(one.test is Family.PAIR for one in pooled) == 3
     assert {one.tables for one in pooled} == {40}
 
 
-def test_a_tenth_of_the_noise_that_no_table_shows_is_found_over_all(make_spec: Make) -> None:
+def test_a_tenth_of_the_noise_that_no_table_shows_is_found_over_all() -> None:
     rng = np.random.default_rng(2)
-    receipts = [receipt_of(spec, rng, share=0.9) for spec in tables(make_spec)]
+    receipts = [receipt_of(spec, rng, share=0.9) for spec in tables()]
     assert all(receipt.passed for receipt in receipts)
     failed = [one for one in pooled_counts(receipts) if not one.passed]
     assert [(one.test, one.of) for one in failed] == [(Family.AMOUNT, "all columns")]
     assert failed[0].sentence() == "over 40 tables together amount (all columns) is not as honest noise has it"
 
 
-def test_a_column_left_out_of_a_quarter_of_the_tables_is_named(make_spec: Make) -> None:
+def test_a_column_left_out_of_a_quarter_of_the_tables_is_named() -> None:
     rng = np.random.default_rng(3)
-    receipts = [
-        receipt_of(spec, rng, raw="region" if number % 4 == 0 else "") for number, spec in enumerate(tables(make_spec))
-    ]
+    receipts = [receipt_of(spec, rng, raw="region" if number % 4 == 0 else "") for number, spec in enumerate(tables())]
     assert (Family.COLUMN, "region") in {(one.test, one.of) for one in pooled_counts(receipts) if not one.passed}
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from tests.common.release.other import GOES_WITH, OTHER_REQUEST, OTHER_SPEC
+from tests.conftest import request_with, spec_with
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.release.guarantees import check_keeps_what_was_asked, epsilon_card, guaranteed_epsilon
@@ -22,8 +23,6 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.study.limits import MAX_CELLS
-
-Make = Callable[..., Any]
 
 
 @pytest.mark.parametrize("kind", [ReleaseRequest, TableSpec, ReleaseSpec])
@@ -99,23 +98,23 @@ def test_a_column_has_an_alphabet_that_fits_two_bytes(size: int) -> None:
         ({"server_replacement": 2**64 + 1}, "replacement"),
     ],
 )
-def test_a_malformed_spec_is_refused(make_spec: Make, changes: dict[str, object], problem: str) -> None:
+def test_a_malformed_spec_is_refused(changes: dict[str, object], problem: str) -> None:
     with pytest.raises(InvalidInputError, match=problem):
-        make_spec(**changes)
+        spec_with(**changes)
 
 
-def test_the_largest_table(make_spec: Make) -> None:
+def test_the_largest_table() -> None:
     def sized(size: int) -> tuple[Column, ...]:
         return (Column(attribute="a", owner="b", size=2**11), Column(attribute="c", owner="b", size=size))
 
-    whole = make_spec(columns=sized(2**11), population=10, sample=10, server_replacement=2**64)
+    whole = spec_with(columns=sized(2**11), population=10, sample=10, server_replacement=2**64)
     assert whole.cells == MAX_CELLS
     with pytest.raises(InvalidInputError, match="cells"):
         replace(whole, columns=sized(2**11 + 1))
 
 
-def test_every_field_of_a_spec_is_in_its_digest(make_spec: Make) -> None:
-    spec = make_spec()
+def test_every_field_of_a_spec_is_in_its_digest() -> None:
+    spec = spec_with()
     assert set(OTHER_SPEC) == {field.name for field in fields(TableSpec)}
     others = [replace(spec, **{name: value}) for name, value in OTHER_SPEC.items() if value is not None]
     owner = replace(spec.columns[0], owner="bob")
@@ -132,8 +131,8 @@ def test_every_field_of_a_spec_is_in_its_digest(make_spec: Make) -> None:
     assert len({one.digest() for one in (spec, *others, *more)}) == 1 + len(others) + len(more)
 
 
-def test_the_canonical_text_of_a_spec_does_not_change(make_spec: Make) -> None:
-    spec = make_spec(study_digest="0" * 64, server_replacement=2**64)
+def test_the_canonical_text_of_a_spec_does_not_change() -> None:
+    spec = spec_with(study_digest="0" * 64, server_replacement=2**64)
     text = (
         '{"alignment":"abababababababababababababababab","canaries":0,"columns":'
         '[{"attribute":"sex","owner":"alice","size":2},{"attribute":"salary","owner":"bob","size":2}],'
@@ -156,9 +155,9 @@ def test_a_spec_is_read_back_as_it_was(any_spec: SearchStrategy[TableSpec], data
 
 @pytest.mark.parametrize("delta", [None, Decimal("1e-6")])
 def test_a_spec_is_read_back_without_any_accounting(
-    make_spec: Make, forbid_accounting: Callable[[], None], delta: Decimal | None
+    forbid_accounting: Callable[[], None], delta: Decimal | None
 ) -> None:
-    spec = make_spec(delta=delta)
+    spec = spec_with(delta=delta)
     forbid_accounting()
     assert TableSpec.from_json(spec.to_json()) == spec
     for work in (check_keeps_what_was_asked, guaranteed_epsilon):
@@ -208,14 +207,14 @@ def test_one_unit_less_of_replacement_is_refused(any_spec: SearchStrategy[TableS
 
 
 @pytest.mark.parametrize("delta", [None, Decimal("1e-6")])
-def test_a_mechanism_that_does_not_keep_what_was_asked_is_refused(make_spec: Make, delta: Decimal | None) -> None:
-    check_keeps_what_was_asked(make_spec(delta=delta))
+def test_a_mechanism_that_does_not_keep_what_was_asked_is_refused(delta: Decimal | None) -> None:
+    check_keeps_what_was_asked(spec_with(delta=delta))
     with pytest.raises(InvalidInputError, match="too small for the epsilon"):
-        check_keeps_what_was_asked(make_spec(delta=delta, server_replacement=2**63))
+        check_keeps_what_was_asked(spec_with(delta=delta, server_replacement=2**63))
 
 
-def test_columns_are_found_by_attribute_and_owner(make_spec: Make) -> None:
-    spec = make_spec()
+def test_columns_are_found_by_attribute_and_owner() -> None:
+    spec = spec_with()
     assert spec.column("salary").owner == "bob"
     assert [column.attribute for column in spec.columns_of("alice")] == ["sex"]
     assert spec.columns_of("carol") == ()
@@ -230,25 +229,25 @@ def test_a_request_is_read_back_as_it_was(any_request: SearchStrategy[ReleaseReq
     assert ReleaseRequest.from_json(request.to_json()) == request
 
 
-def test_the_canonical_text_of_a_request_does_not_change(make_request: Make) -> None:
+def test_the_canonical_text_of_a_request_does_not_change() -> None:
     rest = (
         '"epsilon":"0.1","noise_split":"0.5","pad":"chacha20","partial":false,"purpose":"wage gap",%s"repeats":0,'
         '"researcher":"rosa","sampling":"seed","scheme":"wor","tables":[]}'
     )
-    assert make_request().text_without_id() == '{"attributes":["sex","salary"],' + rest % ""
+    assert request_with().text_without_id() == '{"attributes":["sex","salary"],' + rest % ""
     release_id = '"release_id":"00000000000000000000000000000001",'
-    assert make_request().to_json() == '{"attributes":["sex","salary"],"deadline":2000000000,' + rest % release_id
+    assert request_with().to_json() == '{"attributes":["sex","salary"],"deadline":2000000000,' + rest % release_id
 
 
-def test_every_field_of_a_request_is_read_back(make_request: Make) -> None:
+def test_every_field_of_a_request_is_read_back() -> None:
     for name, value in OTHER_REQUEST.items():
-        other = make_request(**GOES_WITH.get(name, {}), **{name: value})
+        other = request_with(**GOES_WITH.get(name, {}), **{name: value})
         assert ReleaseRequest.from_json(other.to_json()) == other
         assert getattr(other, name) == value
 
 
-def test_what_is_asked_for_is_everything_but_id_and_deadline(make_request: Make) -> None:
-    request = make_request()
+def test_what_is_asked_for_is_everything_but_id_and_deadline() -> None:
+    request = request_with()
     assert set(OTHER_REQUEST) == {field.name for field in fields(ReleaseRequest)}
     for name, value in OTHER_REQUEST.items():
         plain = replace(request, **GOES_WITH.get(name, {}))
@@ -275,6 +274,6 @@ def test_what_is_asked_for_is_everything_but_id_and_deadline(make_request: Make)
         ({"researcher": "\x1b[2Krosa"}, "printable"),
     ],
 )
-def test_a_malformed_request_is_refused(make_request: Make, changes: dict[str, object], problem: str) -> None:
+def test_a_malformed_request_is_refused(changes: dict[str, object], problem: str) -> None:
     with pytest.raises(InvalidInputError, match=problem):
-        make_request(**changes)
+        request_with(**changes)

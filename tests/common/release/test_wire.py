@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from tests.common.release.other import GOES_WITH, OTHER_REQUEST
+from tests.conftest import request_with, spec_with
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.messages.release_messages import (
     pad_from_proto,
@@ -31,7 +32,6 @@ from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.schemes import SCHEMES
 from veiltab.v1 import release_pb2
 
-Make = Callable[..., Any]
 ENUMS = [
     (ReleaseState, state_to_proto, state_from_proto, release_pb2.ReleaseState),
     (Sampling, sampling_to_proto, sampling_from_proto, release_pb2.SamplingMode),
@@ -73,21 +73,21 @@ def test_a_request_arrives_as_it_was_sent(any_request: SearchStrategy[ReleaseReq
     assert request_from_proto(received, request.researcher) == request
 
 
-def test_every_field_of_a_request_travels(make_request: Make) -> None:
+def test_every_field_of_a_request_travels() -> None:
     for name, value in OTHER_REQUEST.items():
-        request = make_request(**GOES_WITH.get(name, {}), **{name: value})
+        request = request_with(**GOES_WITH.get(name, {}), **{name: value})
         received = release_pb2.ReleaseRequest.FromString(request_to_proto(request).SerializeToString())
         assert request_from_proto(received, request.researcher) == request
 
 
-def test_the_name_of_a_researcher_is_not_in_its_request(make_request: Make) -> None:
-    message = request_to_proto(make_request())
+def test_the_name_of_a_researcher_is_not_in_its_request() -> None:
+    message = request_to_proto(request_with())
     assert b"rosa" not in message.SerializeToString()
     assert request_from_proto(message, "rita").researcher == "rita"
 
 
-def test_a_spec_without_replacement_at_all_travels(make_spec: Make) -> None:
-    message = spec_to_proto(make_spec(server_replacement=2**64))
+def test_a_spec_without_replacement_at_all_travels() -> None:
+    message = spec_to_proto(spec_with(server_replacement=2**64))
     assert message.server_replacement == b"\1" + bytes(8)
     assert spec_from_proto(message).server_replacement == 2**64
 
@@ -202,15 +202,15 @@ def spoiled(message: Any, field: str, value: object) -> Any:  # noqa: ANN401 - m
 
 
 @pytest.mark.parametrize(("field", "value"), SPEC_CASES)
-def test_a_malformed_spec_is_refused(make_spec: Make, field: str, value: object) -> None:
-    message = spec_to_proto(make_spec())
+def test_a_malformed_spec_is_refused(field: str, value: object) -> None:
+    message = spec_to_proto(spec_with())
     with pytest.raises(InvalidInputError):
         spec_from_proto(spoiled(message, field, value))
 
 
 @pytest.mark.parametrize(("field", "value"), REQUEST_CASES)
-def test_a_malformed_request_is_refused(make_request: Make, field: str, value: object) -> None:
-    message = request_to_proto(make_request())
+def test_a_malformed_request_is_refused(field: str, value: object) -> None:
+    message = request_to_proto(request_with())
     with pytest.raises(InvalidInputError):
         request_from_proto(spoiled(message, field, value), "rosa")
 
@@ -230,13 +230,13 @@ def test_an_empty_message_is_refused() -> None:
         request_from_proto(release_pb2.ReleaseRequest(), "rosa")
 
 
-def test_a_column_is_not_changed_on_the_way(make_spec: Make) -> None:
-    spec = make_spec(columns=(Column(attribute="a", owner="o", size=300), Column(attribute="b", owner="p", size=2)))
+def test_a_column_is_not_changed_on_the_way() -> None:
+    spec = spec_with(columns=(Column(attribute="a", owner="o", size=300), Column(attribute="b", owner="p", size=2)))
     assert [(c.attribute, c.owner, c.size) for c in spec_to_proto(spec).columns] == [("a", "o", 300), ("b", "p", 2)]
 
 
-def test_a_spec_is_read_once_and_one_that_is_padded_takes_no_memory(make_spec: Make) -> None:
-    spec = make_spec()
+def test_a_spec_is_read_once_and_one_that_is_padded_takes_no_memory() -> None:
+    spec = spec_with()
     message = spec_to_proto(spec)
     assert spec_from_proto(message) is spec_from_proto(spec_to_proto(spec))
     unknown_field, length = b"\xfa\x3e", b"\x80\x80\x02"  # number 1007; 32 KiB

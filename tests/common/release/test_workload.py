@@ -1,14 +1,13 @@
 """Tests of requests for several tables, and of their specs."""
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import fields, replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from tests.conftest import spec_with
+from tests.conftest import request_with, spec_with
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.release.messages.release_messages import (
     release_from_proto,
@@ -20,8 +19,6 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import ReleaseSpec, TablePlan, release_of, table_id
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.v1 import release_pb2
-
-Make = Callable[..., Any]
 
 PAIR = TablePlan(columns=(0, 1), server_replacement=2**63, curator_replacement=2**62, canaries=8)
 OTHER_PAIR = TablePlan(columns=(1, 2), server_replacement=2**63 + 1, curator_replacement=2**61, canaries=9)
@@ -100,8 +97,8 @@ def test_every_field_of_a_workload_travels_is_read_back_and_is_in_its_digest() -
         assert ReleaseSpec.from_json(each.to_json()) == each
 
 
-def test_a_table_travels_with_the_release_that_it_is_part_of(make_spec: Make) -> None:
-    spec = make_spec(part_of="e" * 32)
+def test_a_table_travels_with_the_release_that_it_is_part_of() -> None:
+    spec = spec_with(part_of="e" * 32)
     received = release_pb2.TableSpec.FromString(spec_to_proto(spec).SerializeToString())
     assert spec_from_proto(received) == spec
     assert TableSpec.from_json(spec.to_json()) == spec
@@ -160,8 +157,6 @@ PAIRS = {"attributes": ("age", "sex", "wage"), "delta": Decimal("1e-6"), "tables
         ({"max_pair_epsilon": Decimal(1)}, "with a cap"),
     ],
 )
-def test_a_malformed_request_for_tables_is_refused(
-    make_request: Make, changes: dict[str, object], problem: str
-) -> None:
+def test_a_malformed_request_for_tables_is_refused(changes: dict[str, object], problem: str) -> None:
     with pytest.raises(InvalidInputError, match=problem):
-        make_request(**PAIRS | changes)
+        request_with(**PAIRS | changes)

@@ -1,18 +1,17 @@
 """A scheme is one file and its registration: a complete one works in every layer, an incomplete one in none."""
 
 import importlib
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.common.schemes import made_up
 from tests.common.schemes.made_up import OneRespondent
+from tests.conftest import request_with, spec_with
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.coalitions import Coalition
@@ -31,8 +30,6 @@ from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.schemes import SCHEMES, Relation, Scheme, has_stage, scheme_class, scheme_of
 from veiltab.curator.planning.plans import foreseen_plan
 from veiltab.researcher.estimates.uncertainty import ReleaseDesign
-
-Make = Callable[..., Any]
 
 POPULATION, SAMPLE, STAGE = 1000, 40, 60
 FACTS = ("name", "title", "relation", "size_law", "is_simple_random")
@@ -54,8 +51,8 @@ def stage_of(name: str) -> int | None:
     return STAGE if has_stage(scheme_class(name)) else None
 
 
-def planned(make_spec: Make, name: str, **changes: object) -> TableSpec:
-    cells = make_spec().cells
+def planned(name: str, **changes: object) -> TableSpec:
+    cells = spec_with().cells
     plan = plan_release(
         population=POPULATION,
         cells=cells,
@@ -66,7 +63,7 @@ def planned(make_spec: Make, name: str, **changes: object) -> TableSpec:
         noise_split=Decimal(0),
     )
     sizes = {"population": POPULATION, "sample": SAMPLE, "stage": stage_of(name), "epsilon": Decimal(2)}
-    spec: TableSpec = make_spec(scheme=name, server_replacement=plan.mechanism.server_replacement, **sizes, **changes)
+    spec: TableSpec = spec_with(scheme=name, server_replacement=plan.mechanism.server_replacement, **sizes, **changes)
     return spec
 
 
@@ -121,8 +118,8 @@ def test_its_estimates_have_a_covariance(scheme: Scheme) -> None:
     assert design.terms.sampling == scheme.variance_factor > 0
 
 
-def test_its_spec_is_kept_and_has_a_card(scheme: Scheme, make_spec: Make) -> None:
-    spec = planned(make_spec, scheme.name)
+def test_its_spec_is_kept_and_has_a_card(scheme: Scheme) -> None:
+    spec = planned(scheme.name)
     assert TableSpec.from_json(spec.to_json()) == spec
     assert spec.description.scheme == scheme
     check_keeps_what_was_asked(spec)
@@ -132,24 +129,24 @@ def test_its_spec_is_kept_and_has_a_card(scheme: Scheme, make_spec: Make) -> Non
     assert (epsilon_card(spec).bound(Coalition.DESK).other is not None) == scheme.is_simple_random
 
 
-def test_what_only_simple_random_samples_allow(scheme: Scheme, make_spec: Make) -> None:
+def test_what_only_simple_random_samples_allow(scheme: Scheme) -> None:
     for changes, problem in (
         ({"delta": Decimal("1e-6")}, "certified for wor and poisson, not"),
         ({"sampling": Sampling.INDICES}, "drawn from a seed"),
         ({"sampling": Sampling.SERVER}, "drawn from a seed"),
     ):
         if scheme.is_simple_random:
-            planned(make_spec, scheme.name, **changes)
+            planned(scheme.name, **changes)
         else:
             with pytest.raises(InvalidInputError, match=problem):
-                planned(make_spec, scheme.name, **changes)
+                planned(scheme.name, **changes)
     if not scheme.is_simple_random:
         with pytest.raises(InvalidInputError, match="certified for wor and poisson, not"):
             plan_with_delta(scheme.name)
 
 
-def test_a_curator_plans_what_is_asked_under_it(scheme: Scheme, make_request: Make) -> None:
-    request = make_request(scheme=scheme.name, stage=stage_of(scheme.name), sample=SAMPLE, epsilon=Decimal(2))
+def test_a_curator_plans_what_is_asked_under_it(scheme: Scheme) -> None:
+    request = request_with(scheme=scheme.name, stage=stage_of(scheme.name), sample=SAMPLE, epsilon=Decimal(2))
     plan = foreseen_plan(request, population=POPULATION, cells=4)
     assert type(plan.scheme) is type(scheme)
     assert plan.sample == SAMPLE or scheme.relation is Relation.ADD_REMOVE
@@ -157,8 +154,8 @@ def test_a_curator_plans_what_is_asked_under_it(scheme: Scheme, make_request: Ma
 
 
 @pytest.mark.parametrize("name", SCHEMES)
-def test_its_number_travels(make_spec: Make, make_request: Make, name: str) -> None:
-    spec, request = planned(make_spec, name), make_request(scheme=name, stage=stage_of(name))
+def test_its_number_travels(name: str) -> None:
+    spec, request = planned(name), request_with(scheme=name, stage=stage_of(name))
     assert spec_from_proto(spec_to_proto(spec)) == spec
     assert request_from_proto(request_to_proto(request), request.researcher) == request
 
