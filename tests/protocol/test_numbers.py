@@ -9,37 +9,16 @@ import pytest
 
 from tests.protocol.village import Rules
 from tests.protocol.world import World, made_world
-from veiltab.common.errors import InvalidInputError
+from tests.worlds.studies import attribute_text
 
-NUMBERS = """
-[[attribute]]
-name = "hours"
-owner = "bob"
-kind = "number"
-grid = [0, 80]
-step = 20
-outside = "clip"
-
-[[attribute]]
-name = "hours_again"
-owner = "bob"
-column = "hours"
-kind = "number"
-grid = [0, 30, 80]
-
-[[attribute]]
-name = "age"
-owner = "alice"
-kind = "number"
-grid = [0, 100]
-step = 25
-
-[[attribute]]
-name = "age_bins"
-owner = "alice"
-column = "age"
-bins = [0, 30, 60, 100]
-"""
+NUMBERS = "".join(
+    (
+        attribute_text("hours", "bob", 'kind = "number"', "grid = [0, 80]", "step = 20", 'outside = "clip"'),
+        attribute_text("hours_again", "bob", 'column = "hours"', 'kind = "number"', "grid = [0, 30, 80]"),
+        attribute_text("age", "alice", 'kind = "number"', "grid = [0, 100]", "step = 25"),
+        attribute_text("age_bins", "alice", 'column = "age"', "bins = [0, 30, 60, 100]"),
+    )
+)
 WAVES = ("spring", "summer")
 """Labels of two releases of everybody, about which all tests ask."""
 
@@ -92,23 +71,6 @@ def test_means_and_models_of_a_release(world: World) -> None:
         model = release.ask("linear age ~ hours + region", confidence=SURE)
         assert model.names == ("(intercept)", "hours", "region=south", "region=west")
         assert model.low[1] <= 2 <= model.high[1]
-        with pytest.raises(InvalidInputError, match="no twin"):
-            release.ask("correlation of hours and age")
-        with pytest.raises(InvalidInputError, match="no twin"):
-            release.ask("variance of age")
-        with pytest.raises(InvalidInputError, match="no groups"):
-            release.ask("mean of hours by age")
-
-
-def test_the_command_says_the_same(world: World) -> None:
-    with world.client() as client:
-        expected = client.release("spring").ask("mean of age by region").records()
-    identity = world.local.folder / "pki" / "researcher-rosa"
-    common = ("researcher", "estimate", world.local.study_path, "--identity", identity)
-    found = world.command(*common, "--release", "spring", "mean of age by region")
-    assert found.code == 0
-    assert found.data["rows"] == expected
-    assert "n = 900" in world.command(*common, "--release", "spring", "sum of age", as_json=False).text
 
 
 def test_waves_are_shown_with_their_changes_and_drawn(world: World, tmp_path: Path) -> None:

@@ -41,17 +41,6 @@ def standing(world: World, *options: str) -> tuple[str, str]:
     return work["state"], work["waiting_for"]
 
 
-def test_a_linked_release_of_parties_that_listen_at_no_port(tmp_path: Path) -> None:
-    world = made_world(tmp_path, through_relay=("alice", "bob", "rosa"))
-    with world.local:
-        pids = {who: world.local.start(*who) for who in PARTIES}
-        for who in PARTIES:
-            world.local.wait_for(*who)
-        check_ready(world, asked(world).id)
-        assert {who for who, pid in pids.items() if ports(pid)} == {RELAY, CLOUD}
-        assert standing(world) == ("parked", "")
-
-
 def test_relayed_and_direct_curators_share_a_release_and_one_is_behind_a_proxy(tmp_path: Path) -> None:
     world = made_world(tmp_path, through_relay=("alice", "rosa"))
     local, user, door = world.local, tmp_path / "user", f"unix:{tmp_path}/door"
@@ -102,6 +91,8 @@ def test_a_relay_that_changes_bytes_ends_pairs_and_no_release(
     world = made_world(tmp_path, through_relay=("alice", "bob", "rosa"))
     with world.local, world.client(timeout=60) as client:
         world.start(*PARTIES)
+        assert {who for who in PARTIES if ports(world.local._running[who].pid)} == {RELAY, CLOUD}
+        assert standing(world) == ("parked", "")
         world.local.kill(*BOB, signal.SIGTERM)
         release = client.request(FREE, epsilon="4", label=world.label())
         world.restart(RELAY, how=(sys.executable, hostile_relay.__file__, mode))

@@ -108,7 +108,7 @@ def test_the_plan_is_the_planner_s_and_the_sample_what_was_asked_for(village: Wo
     assert not confirmed(lambda: release("1", None))
 
 
-@pytest.mark.parametrize("alignment", ["oblivious", "tokens"])
+@pytest.mark.parametrize("alignment", ["oblivious", pytest.param("tokens", marks=pytest.mark.long)])
 def test_rows_are_the_hub_s_and_estimates_of_the_people_who_are_present(tmp_path: Path, alignment: str) -> None:
     """Of alice's 1550 people bob has 1500, and 50 others; bob alone knows that."""
     world = made_world(tmp_path / "study", rules=Rules(alignment=alignment, complete=False))
