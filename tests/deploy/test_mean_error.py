@@ -13,6 +13,7 @@ from tests.researcher.numbers.rounding import Column, estimates
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.study.file import load_study
+from veiltab.common.study.toml_text import toml_text
 from veiltab.deploy.cli import veiltab
 from veiltab.deploy.plan.mean_error import mean_errors
 from veiltab.deploy.plan.twins import proposed_twins
@@ -54,20 +55,14 @@ def test_the_error_of_simulated_releases_is_the_one_foreseen(grid: str, epsilon:
     assert np.sqrt(np.nanmean(group**2)) == pytest.approx(by_sex.root_mse, rel=within)
 
 
-HOURS = b"""
-[[attribute]]
-name = "hours"
-owner = "alice"
-kind = "number"
-grid = [0, 80]
-step = 10
-
-[[attribute]]
-name = "pay"
-owner = "bob"
-kind = "number"
-grid = [0, 20, 90.5]
-"""
+HOURS = toml_text(
+    {
+        "attribute": [
+            {"name": "hours", "owner": "alice", "kind": "number", "grid": [0, 80], "step": 10},
+            {"name": "pay", "owner": "bob", "kind": "number", "grid": [0, 20, Decimal("90.5")]},
+        ],
+    }
+).encode()
 
 
 def study(tmp_path: Path) -> Path:

@@ -20,24 +20,21 @@ from veiltab.common.command.parties import parties_of
 from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.rpc.parties.identity import load_identity
 from veiltab.common.study.file import study_from_bytes
+from veiltab.common.study.toml_text import toml_text
 from veiltab.deploy.cli import veiltab
 from veiltab.deploy.pki.certificates import init_pki
 from veiltab.play.rehearsal.commands import commands_to_try
 from veiltab.play.rehearsal.rehearsal import Rehearsal, RehearsalOptions, prepare
 from veiltab.play.rehearsal.rehearsal_cli import rehearse
 
-NODES = b"""
-[nodes]
-name = "fleet"
-budget_epsilon = 3.0
-strata = ["north", "south"]
-
-[[question]]
-name = "age"
-integers = [1, 10]
-"""
+NODES = toml_text(
+    {
+        "nodes": {"name": "fleet", "budget_epsilon": Decimal("3.0"), "strata": ["north", "south"]},
+        "question": [{"name": "age", "integers": [1, 10]}],
+    }
+).encode()
 OF_NODES = (
-    STUDY[: STUDY.index(b"[[curator]]")].replace(b"[budget]\nepsilon = 3.0\ndelta = 1e-5", b"")
+    STUDY[: STUDY.index(b"[[curator]]")].replace(b"[budget]\nepsilon = 3.0\ndelta = 0.00001", b"")
     + b'[[researcher]]\nname = "rosa"\nendpoint = "rosa.example.org:7410"\n'
     + NODES
 )

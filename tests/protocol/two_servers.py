@@ -22,20 +22,18 @@ from tests.server.cluster import Cluster
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.parties.identity import Party, Role, load_identity
+from veiltab.common.study.toml_text import toml_text
 from veiltab.play.local.processes import free_ports
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.perturbation import SALT
 
 LAUNCHER = Path(__file__).with_name("two_servers_launcher.py")
-NODES = """
-[nodes]
-name = "fleet"
-budget_epsilon = 100
-
-[[question]]
-name = "value"
-integers = [1, 20]
-"""
+NODES = toml_text(
+    {
+        "nodes": {"name": "fleet", "budget_epsilon": 100},
+        "question": [{"name": "value", "integers": [1, 20]}],
+    }
+)
 
 
 class Balancer:

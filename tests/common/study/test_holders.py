@@ -6,22 +6,17 @@ import pytest
 
 from tests.common.study.test_file import TEXT, study
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.toml_text import toml_text
 
-HELD = """
-[[curator]]
-name = "carol"
-endpoint = "localhost:7403"
-id_columns = ["id"]
-[[curator]]
-name = "dan"
-endpoint = "localhost:7404"
-id_columns = ["id"]
-[[attribute]]
-name = "stay"
-holders = ["dan", "carol"]
-several = "sum"
-integers = [1, 60]
-"""
+HELD = toml_text(
+    {
+        "curator": [
+            {"name": "carol", "endpoint": "localhost:7403", "id_columns": ["id"]},
+            {"name": "dan", "endpoint": "localhost:7404", "id_columns": ["id"]},
+        ],
+        "attribute": [{"name": "stay", "holders": ["dan", "carol"], "several": "sum", "integers": [1, 60]}],
+    }
+)
 
 
 def test_an_attribute_may_have_several_holders() -> None:

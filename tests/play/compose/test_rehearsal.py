@@ -3,6 +3,7 @@
 import re
 import tomllib
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -12,30 +13,21 @@ from veiltab.common.command.parties import parties_of
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.parties.identity import load_identity
 from veiltab.common.study.file import Study, load_study, study_from_bytes
+from veiltab.common.study.toml_text import toml_text
 from veiltab.curator.check.inspection import inspect_table
 from veiltab.curator.officer.policy import policy_of
 from veiltab.play.compose.prepare import prepare, prepare_rehearsal
 from veiltab.play.compose.services import TEMPLATE, compose_text, endpoints_of
 from veiltab.play.rehearsal.rehearsal import RehearsalOptions
 
-MORE = b"""
-[[curator]]
-name = "cara"
-endpoint = "cara.example.org:7400"
-id_columns = ["a", "b"]
-
-[[researcher]]
-name = "rita"
-endpoint = "rita.example.org:7410"
-
-[nodes]
-name = "phones"
-budget_epsilon = 3.0
-
-[[question]]
-name = "mood"
-integers = [1, 5]
-"""
+MORE = toml_text(
+    {
+        "curator": [{"name": "cara", "endpoint": "cara.example.org:7400", "id_columns": ["a", "b"]}],
+        "researcher": [{"name": "rita", "endpoint": "rita.example.org:7410"}],
+        "nodes": {"name": "phones", "budget_epsilon": Decimal("3.0")},
+        "question": [{"name": "mood", "integers": [1, 5]}],
+    }
+).encode()
 
 
 @pytest.fixture(scope="module")

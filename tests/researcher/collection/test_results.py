@@ -14,6 +14,7 @@ from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.common.privacy.cards.card import advised_delta
 from veiltab.common.privacy.shuffle import OrderCertificate
 from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.common.study.toml_text import toml_text
 from veiltab.researcher.collection.guarantee import DELTA_OF_COINS, bounds, centre, centre_text, guarantee, least_active
 from veiltab.researcher.collection.results.results import values_frame, values_records, values_text
 from veiltab.researcher.collection.results.round_picture import frequencies_picture
@@ -22,23 +23,15 @@ from veiltab.researcher.collection.rounds_client import tally_of
 from veiltab.researcher.collection.strata import by_stratum
 from veiltab.researcher.frequency.frequencies import estimate
 
-TEXT = b"""
-[study]
-id = "ages"
-title = "Ages & <others>"
-[server]
-name = "cloud"
-endpoint = "localhost:1"
-[[researcher]]
-name = "rosa"
-endpoint = "localhost:2"
-[nodes]
-name = "fleet"
-budget_epsilon = 4
-[[question]]
-name = "age"
-integers = [1, 4]
-"""
+TEXT = toml_text(
+    {
+        "study": {"id": "ages", "title": "Ages & <others>"},
+        "server": {"name": "cloud", "endpoint": "localhost:1"},
+        "researcher": [{"name": "rosa", "endpoint": "localhost:2"}],
+        "nodes": {"name": "fleet", "budget_epsilon": 4},
+        "question": [{"name": "age", "integers": [1, 4]}],
+    }
+).encode()
 COUNTS = np.array([[40, 30, 20, 10], [10, 20, 30, 40]], np.int64)
 
 
