@@ -42,6 +42,7 @@ class PartyLinks:
 
     def __init__(self, identity: Identity, study: Study, witnessed: Callable[[str], Witnessed]) -> None:
         self._study = study
+        self.server = study.server.name
         self._witnessed = witnessed
         server = Party(study=study.id, role=Role.SERVER, name=study.server.name)
         self._server = Peer.at(study.server.endpoint, server, identity, server_release_pb2_grpc.ReleaseServiceStub)

@@ -7,34 +7,26 @@ perturbed ciphertext alone.
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar, assert_never
 
-from veiltab.common.core.canaries import CanaryPlaces, places_key
+from veiltab.common.core.canaries import CanaryPlaces, Places, places_key
+from veiltab.common.core.domain import Symbols
 from veiltab.common.core.symbols import row_slices
-from veiltab.common.errors import DeniedError, TransferError, VeiltabError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
-from veiltab.common.release.modes import Pad
+from veiltab.common.release.receipts.canary_changes import CanaryChanges
 from veiltab.common.release.receipts.noise_tests import CanaryOrders
-from veiltab.common.release.table_spec import Column, TableSpec
-from veiltab.common.rpc.waiting.together import MOST_BESIDE, together
+from veiltab.common.release.table_spec import TableSpec
+from veiltab.common.rpc.waiting.together import MOST_BESIDE
 from veiltab.common.storage.files import file_digest, written_whole
 from veiltab.common.storage.mapped import mapped_array, mapped_rows
 from veiltab.researcher.parties.parties import ColumnDigests, PartyLinks
 from veiltab.researcher.parties.server_findings import CuratorsTest
-from veiltab.researcher.receiving.decryption import (
-    Ciphertext,
-    EncryptedColumn,
-    PublishedRows,
-    count_rows,
-    digest_of,
-    symbols_of,
-)
+from veiltab.researcher.receiving.decryption import EncryptedColumn, PublishedRows, count_rows, digest_of, symbols_of
+from veiltab.researcher.receiving.fetching import Fetch, Publication
 from veiltab.researcher.receiving.server_check import (
     DecryptedCanaries,
     check_listed_symbols,
@@ -42,13 +34,23 @@ from veiltab.researcher.receiving.server_check import (
     check_receipts,
     common_canary_key,
     receipts_of,
-    stated_changes,
     tested_together,
 )
 from veiltab.researcher.records.store import ResearcherStore
 
-Asked = TypeVar("Asked")
-Fetched = TypeVar("Fetched")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestedRows:
+    """The published rows, on which the server has passed the tests.
+
+    Args:
+        lists: owner -> the changes of canaries that it stated.
+        digests: attribute -> what its holders are shown for their keys, of the columns that all of them have tested.
+    """
+
+    rows: PublishedRows
+    lists: Mapping[str, CanaryChanges]
+    digests: Mapping[str, ColumnDigests]
 
 
 class Receiver:
@@ -90,32 +92,55 @@ class Receiver:
             TransferError: the columns that were sent are not those of the release.
         """
         began, stage = time.monotonic(), stage or Stage()
-        noisy: dict[Column, Ciphertext] = self._sent(spec, columns) if columns else {}
-        asking = asyncio.create_task(self._fetch_tests_if_ready(spec, parties, tests))
-        try:
-            if not columns:
-                noisy |= await self._fetch_columns(spec, parties, stage)
-            sampled = self._store.files.places(spec.release_id) if spec.sampling.is_by_server else None
-            if sampled is not None:
-                await parties.fetch_places(spec, sampled)
-            fetched = time.monotonic()
-            tests = await asking or await self._fetch_tests(spec, parties, tests)
-        finally:
-            asking.cancel()
+        fetch = Fetch(spec, parties, self._store.files, self._room, stage)
+        publication = await fetch.publication(columns, tests)
+        fetched = time.monotonic()
         with stage.of("comparing columns with the curators' tests", None):
-            rows, digests = await asyncio.to_thread(self._compare, spec, salt, noisy, tests, sampled)
-        await asyncio.to_thread(self._test, spec, tests, rows, noisy)
-        encrypted = await self._fetch_keys(spec, parties, noisy, digests)
-        await asyncio.to_thread(self._count, spec, tests, rows, encrypted, stage)
+            tested = await asyncio.to_thread(self._tested, spec, salt, publication)
+        encrypted = await fetch.keys(publication.columns, tested.digests)
+        await asyncio.to_thread(self._count, spec, publication, tested, encrypted, stage)
         granted = tuple(one.column.attribute for one in encrypted)
         seconds = {"fetch": fetched - began, "decrypt": time.monotonic() - fetched}
         self._store.record_counts(spec.release_id, granted, seconds, self._bytes(spec, encrypted))
 
+    def _tested(self, spec: TableSpec, salt: bytes, publication: Publication) -> TestedRows:
+        """Compare what the desk fetched with what the curators tested, and repeat their tests of all columns together.
+
+        What the tests showed is recorded, and no key was asked for yet.
+
+        Raises:
+            FailedReleaseError: the columns differ, or a test failed.
+        """
+        noisy, tests, sampled = publication.columns, publication.tests, publication.places
+        published = {column.attribute: digest_of(ciphertext, salt) for column, ciphertext in noisy.items()}
+        claimed = b"" if sampled is None else file_digest(sampled, salt)
+        check_published(tests, published, claimed, self._server)
+        key = places_key(common_canary_key(tests))
+        places = CanaryPlaces.of(key, rows=spec.uploaded_rows, canaries=spec.canaries)
+        drawn = None if sampled is None else mapped_array(sampled, "<i8")
+        many = partial(mapped_rows, folder=self._store.files.folder)
+        rows = PublishedRows(uploaded=spec.uploaded_rows, canaries=places, sampled=drawn, many=many)
+        canaries = rows.published_canaries
+        together, lists = tested_together(spec, tests, CanaryOrders.of(places, canaries.sampled, many))
+        symbols = {column: symbols_of(ciphertext, column) for column, ciphertext in noisy.items()}
+        check_listed_symbols(lists, canaries, symbols)
+        receipts = receipts_of(tests, together)
+        self._store.set_receipts(spec.release_id, receipts)
+        check_receipts(receipts, self._server, canaries=len(canaries.rows))
+        digests = {
+            column.attribute: ColumnDigests(
+                published=published[column.attribute], canaries=_digest(symbols[column], canaries.rows)
+            )
+            for column in noisy
+            if tests.keys() >= set(column.holders)
+        }
+        return TestedRows(rows=rows, lists=lists, digests=digests)
+
     def _count(
         self,
         spec: TableSpec,
-        tests: Mapping[str, CuratorsTest],
-        rows: PublishedRows,
+        publication: Publication,
+        tested: TestedRows,
         columns: Sequence[EncryptedColumn],
         stage: Stage,
     ) -> None:
@@ -125,174 +150,16 @@ class Receiver:
             stage.of("decrypting and counting", spec.uploaded_rows) as progress,
         ):
             canaries = DecryptedCanaries(
-                common_canary_key(tests),
+                common_canary_key(publication.tests),
                 [one.column for one in columns],
                 spec.canaries,
-                rows.published_canaries,
-                stated_changes(spec, tests, rows.published_canaries),
+                tested.rows.published_canaries,
+                tested.lists,
             )
-            counts = count_rows(columns, rows, canaries.compare, progress.advance)
+            counts = count_rows(columns, tested.rows, canaries.compare, progress.advance)
         canaries.check_lists()
         with written_whole(self._store.files.histogram(spec.release_id)) as file:
             file.write(counts.astype("<i8").data)
-
-    def _sent(self, spec: TableSpec, columns: Mapping[str, bytes]) -> dict[Column, Ciphertext]:
-        lengths = {column.attribute: column.byte_length(spec.published_rows) for column in spec.columns}
-        if {attribute: len(symbols) for attribute, symbols in columns.items()} != lengths:
-            raise TransferError("it sent other columns than the release has", where=f"server {self._server}")
-        return {column: columns[column.attribute] for column in spec.columns}
-
-    async def _fetch_columns(self, spec: TableSpec, parties: PartyLinks, stage: Stage) -> dict[Column, Path]:
-        """Fetch the columns that are not here yet; return the file of each."""
-        files = {column: self._store.files.noisy_column(spec.release_id, column.attribute) for column in spec.columns}
-        sizes = {column: column.byte_length(spec.published_rows) for column in spec.columns}
-        here = sum(size for column, size in sizes.items() if files[column].exists())
-        with stage.of("fetching columns", sum(sizes.values()), done=here) as progress:
-
-            async def fetch(column: Column) -> None:
-                attribute, size = column.attribute, sizes[column]
-                with step("fetch column", release_id=spec.release_id, attribute=attribute, size=size):
-                    await parties.fetch_column(spec, column, files[column], progress.advance)
-
-            await together(self._room, [partial(fetch, column) for column in spec.columns])
-        return files
-
-    async def _fetch_tests_if_ready(
-        self, spec: TableSpec, parties: PartyLinks, received: Mapping[str, CuratorsTest]
-    ) -> dict[str, CuratorsTest] | None:
-        """Fetch the tests of all curators beside the columns; None if that is refused, so that they are asked again."""
-        with suppress(VeiltabError):
-            return await self._fetch_tests(spec, parties, received)
-        return None
-
-    async def _fetch_tests(
-        self, spec: TableSpec, parties: PartyLinks, received: Mapping[str, CuratorsTest]
-    ) -> dict[str, CuratorsTest]:
-        """Return the tests of all curators with columns of which a key is still given; fetch those that are not known.
-
-        Raises:
-            DeniedError: there are none.
-        """
-        curators = tuple(dict.fromkeys(holder for column in spec.columns for holder in column.holders))
-        missing = [one for one in curators if one not in received]
-        fetches = [partial(_or_denial, partial(parties.fetch_test, spec, one)) for one in missing]
-        answers = dict(zip(missing, await together(self._room, fetches), strict=True)) | dict(received)
-        return dict(_granted(((one, answers[one]) for one in curators), spec))
-
-    def _compare(
-        self,
-        spec: TableSpec,
-        salt: bytes,
-        noisy: Mapping[Column, Ciphertext],
-        tests: Mapping[str, CuratorsTest],
-        sampled: Path | None,
-    ) -> tuple[PublishedRows, dict[str, ColumnDigests]]:
-        """Compare what the desk fetched with what the curators tested; return its rows, and what it shows for keys.
-
-        Raises:
-            FailedReleaseError: they differ.
-        """
-        published = {column.attribute: digest_of(ciphertext, salt) for column, ciphertext in noisy.items()}
-        claimed = b"" if sampled is None else file_digest(sampled, salt)
-        check_published(tests, published, claimed, self._server)
-        key = places_key(common_canary_key(tests))
-        places = CanaryPlaces.of(key, rows=spec.uploaded_rows, canaries=spec.canaries)
-        drawn = None if sampled is None else mapped_array(sampled, "<i8")
-        many = partial(mapped_rows, folder=self._store.files.folder)
-        rows = PublishedRows(uploaded=spec.uploaded_rows, canaries=places, sampled=drawn, many=many)
-        digests, canary_rows = {}, rows.published_canaries.rows
-        for column, ciphertext in noisy.items():
-            if not tests.keys() >= set(column.holders):
-                continue
-            symbols, canaries = symbols_of(ciphertext, column), hashlib.sha256()
-            for part in row_slices(len(canary_rows)):
-                canaries.update(symbols[canary_rows[part]].data)
-            digests[column.attribute] = ColumnDigests(published=published[column.attribute], canaries=canaries.digest())
-        return rows, digests
-
-    async def _fetch_keys(
-        self,
-        spec: TableSpec,
-        parties: PartyLinks,
-        noisy: Mapping[Column, Ciphertext],
-        digests: Mapping[str, ColumnDigests],
-    ) -> list[EncryptedColumn]:
-        """Fetch every key that is given; return the columns that they decrypt.
-
-        Raises:
-            DeniedError: no key is given.
-        """
-        fetches: list[Callable[[], Awaitable[Mapping[str, bytes | Path]]]]
-        match spec.pad:
-            case Pad.CHACHA20:
-                of_curators: dict[str, dict[str, ColumnDigests]] = {}
-                for attribute, digest_of_owner in digests.items():
-                    for holder in spec.column(attribute).holders:
-                        of_curators.setdefault(holder, {})[attribute] = digest_of_owner
-                fetches = [partial(self._fetch_keys_of, spec, *one, parties) for one in of_curators.items()]
-            case Pad.OTP:
-                fetches = [
-                    partial(self._fetch_pad, spec, attribute, holder, digest_of_owner, parties)
-                    for attribute, digest_of_owner in digests.items()
-                    for holder in spec.column(attribute).holders
-                ]
-            case _:
-                assert_never(spec.pad)
-        answers = await together(self._room, [partial(_or_denial, fetch) for fetch in fetches])
-        keys = {part: key for _, given in _granted(enumerate(answers), spec) for part, key in given.items()}
-        encrypted = []
-        for column in spec.columns:
-            if keys.keys() >= set(column.parts):
-                key, *others = (keys[part] for part in column.parts)
-                encrypted.append(EncryptedColumn(column=column, noisy=noisy[column], key=key, others=tuple(others)))
-        if not encrypted:
-            raise DeniedError("no column has the keys of all its holders", where=f"release {spec.release_id}")
-        return encrypted
-
-    async def _fetch_keys_of(
-        self, spec: TableSpec, curator: str, digests: Mapping[str, ColumnDigests], parties: PartyLinks
-    ) -> dict[str, bytes]:
-        """Fetch the keys of a curator's columns, or of its parts of them."""
-        with ExitStack() as steps:
-            measured = {
-                attribute: steps.enter_context(step("fetch key", release_id=spec.release_id, attribute=attribute))
-                for attribute in digests
-            }
-            keys = await parties.fetch_keys(spec, curator, digests)
-            for attribute, one in measured.items():
-                one.bytes = len(keys.get(attribute, b""))
-        return {spec.column(attribute).part_of(curator): key for attribute, key in keys.items()}
-
-    async def _fetch_pad(
-        self, spec: TableSpec, attribute: str, curator: str, digests: ColumnDigests, parties: PartyLinks
-    ) -> dict[str, Path]:
-        """Fetch the one-time pad of a column, or of a holder's part of it."""
-        column = spec.column(attribute)
-        path = self._store.files.one_time_pad(spec.release_id, part := column.part_of(curator))
-        with step("fetch key", release_id=spec.release_id, attribute=part) as measured:
-            await parties.fetch_pad(spec, column, curator, digests, path)
-            measured.bytes = path.stat().st_size
-        return {part: path}
-
-    def _test(
-        self,
-        spec: TableSpec,
-        tests: Mapping[str, CuratorsTest],
-        rows: PublishedRows,
-        noisy: Mapping[Column, Ciphertext],
-    ) -> None:
-        """Test the server on all columns together, before any key is asked for; record what the tests showed.
-
-        Raises:
-            FailedReleaseError: a test failed.
-        """
-        published = rows.published_canaries
-        together = tested_together(spec, tests, CanaryOrders.of(rows.canaries, published.sampled, rows.many))
-        symbols = {column: symbols_of(ciphertext, column) for column, ciphertext in noisy.items()}
-        check_listed_symbols(stated_changes(spec, tests, published), published, symbols)
-        receipts = receipts_of(tests, together)
-        self._store.set_receipts(spec.release_id, receipts)
-        check_receipts(receipts, self._server, canaries=len(published.rows))
 
     def _bytes(self, spec: TableSpec, columns: Sequence[EncryptedColumn]) -> dict[str, int]:
         """Return the bytes of columns and keys by link."""
@@ -305,29 +172,9 @@ class Receiver:
         return by_link
 
 
-async def _or_denial(call: Callable[[], Awaitable[Fetched]]) -> Fetched | DeniedError:
-    """Return what a call returns, or the denial that it ends with."""
-    try:
-        return await call()
-    except DeniedError as error:
-        return error
-
-
-def _granted(
-    answers: Iterable[tuple[Asked, Fetched | DeniedError]], spec: TableSpec
-) -> Iterator[tuple[Asked, Fetched]]:
-    """Return what was granted, with what was asked for.
-
-    Raises:
-        DeniedError: nothing was.
-    """
-    denied = DeniedError("no curator gave a key", where=f"release {spec.release_id}")
-    nothing = True
-    for attribute, answer in answers:
-        if isinstance(answer, DeniedError):
-            denied = answer
-        else:
-            nothing = False
-            yield attribute, answer
-    if nothing:
-        raise denied
+def _digest(symbols: Symbols, canary_rows: Places) -> bytes:
+    """Return the SHA-256 of the published symbols of a column's canaries, in order of their places."""
+    digest = hashlib.sha256()
+    for part in row_slices(len(canary_rows)):
+        digest.update(symbols[canary_rows[part]].data)
+    return digest.digest()

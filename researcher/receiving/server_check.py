@@ -69,8 +69,12 @@ def check_published(
                 )
 
 
-def tested_together(spec: TableSpec, tests: Mapping[str, CuratorsTest], orders: CanaryOrders) -> Receipt:
+def tested_together(
+    spec: TableSpec, tests: Mapping[str, CuratorsTest], orders: CanaryOrders
+) -> tuple[Receipt, dict[str, CanaryChanges]]:
     """Return the receipt of the tests of all columns together, made here on the lists that the owners exchanged.
+
+    Beside it is what each owner's list says.
 
     Args:
         tests: curator -> its tests; at least one.
@@ -94,19 +98,7 @@ def tested_together(spec: TableSpec, tests: Mapping[str, CuratorsTest], orders: 
                 f"curator {name} states another result of the tests than the lists of changed canaries show here",
                 where="canaries",
             )
-    return receipt
-
-
-def stated_changes(
-    spec: TableSpec, tests: Mapping[str, CuratorsTest], published: CanaryRows
-) -> dict[str, CanaryChanges]:
-    """Return owner -> the changes of canaries that it stated, once all curators were seen to have the same lists.
-
-    Args:
-        tests: curator -> its tests; at least one.
-        published: where the canaries stand in the published columns.
-    """
-    return read_lists(spec, next(iter(tests.values())).changes, len(published.rows))
+    return receipt, lists
 
 
 def check_listed_symbols(

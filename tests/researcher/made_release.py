@@ -69,6 +69,8 @@ class MadeRelease:
         perturb_rows: what the server does to the uploaded rows that it publishes.
     """
 
+    server = "cloud"
+
     def __init__(self, spec: TableSpec, table: Table, perturb_rows: Perturb = honest) -> None:
         self.spec = spec
         self.noise: CuratorsNoise = curators_noise(spec, secrets.token_bytes(32))

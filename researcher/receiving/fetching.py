@@ -1,0 +1,215 @@
+"""What a desk fetches of a release: columns and sampled places of the server, tests and keys of the curators.
+
+Every call may be repeated: what lies in a file whole is not fetched again.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar, assert_never
+
+from veiltab.common.errors import DeniedError, TransferError, VeiltabError
+from veiltab.common.observe.progress import Stage
+from veiltab.common.observe.steps import step
+from veiltab.common.release.modes import Pad
+from veiltab.common.release.table_spec import Column, TableSpec
+from veiltab.common.rpc.waiting.together import together
+from veiltab.researcher.parties.parties import ColumnDigests, PartyLinks
+from veiltab.researcher.parties.server_findings import CuratorsTest
+from veiltab.researcher.receiving.decryption import Ciphertext, EncryptedColumn
+from veiltab.researcher.records.desk_files import DeskFiles
+
+Question = TypeVar("Question")
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """What the server published of a release, and what the curators' tests showed of it.
+
+    Args:
+        columns: perturbed, all of the release.
+        places: file of the places that the server sampled; None if it published all rows.
+        tests: curator -> its test of the server, of those with columns of which a key is still given.
+    """
+
+    columns: Mapping[Column, Ciphertext]
+    places: Path | None
+    tests: Mapping[str, CuratorsTest]
+
+
+class Fetch:
+    """Fetches one release from its parties.
+
+    Args:
+        parties: the curators and the server.
+        files: of the desk.
+        room: for so many calls at a time.
+        stage: says how far it is.
+    """
+
+    def __init__(
+        self, spec: TableSpec, parties: PartyLinks, files: DeskFiles, room: asyncio.Semaphore, stage: Stage
+    ) -> None:
+        self._spec = spec
+        self._parties = parties
+        self._files = files
+        self._room = room
+        self._stage = stage
+
+    async def publication(self, columns: Mapping[str, bytes], tests: Mapping[str, CuratorsTest]) -> Publication:
+        """Fetch columns and places, and beside them the curators' tests.
+
+        Args:
+            columns: attribute -> perturbed column, if the server has sent all of them; else they are fetched.
+            tests: curator -> its test of the server, of those that have said what it showed; the others are asked.
+
+        Raises:
+            NotReadyError, UnavailableError: a party cannot answer yet.
+            DeniedError: no curator gives a key.
+            TransferError: the columns that were sent are not those of the release.
+        """
+        noisy: dict[Column, Ciphertext] = self._sent(columns) if columns else {}
+        asking = asyncio.create_task(self._tests_if_ready(tests))
+        try:
+            if not columns:
+                noisy |= await self._columns()
+            places = self._files.places(self._spec.release_id) if self._spec.sampling.is_by_server else None
+            if places is not None:
+                await self._parties.fetch_places(self._spec, places)
+            return Publication(columns=noisy, places=places, tests=await asking or await self._tests(tests))
+        finally:
+            asking.cancel()
+
+    def _sent(self, columns: Mapping[str, bytes]) -> dict[Column, Ciphertext]:
+        spec = self._spec
+        lengths = {column.attribute: column.byte_length(spec.published_rows) for column in spec.columns}
+        if {attribute: len(symbols) for attribute, symbols in columns.items()} != lengths:
+            raise TransferError("it sent other columns than the release has", where=f"server {self._parties.server}")
+        return {column: columns[column.attribute] for column in spec.columns}
+
+    async def _columns(self) -> dict[Column, Path]:
+        """Fetch the columns that are not here yet; return the file of each."""
+        spec = self._spec
+        files = {column: self._files.noisy_column(spec.release_id, column.attribute) for column in spec.columns}
+        sizes = {column: column.byte_length(spec.published_rows) for column in spec.columns}
+        here = sum(size for column, size in sizes.items() if files[column].exists())
+        with self._stage.of("fetching columns", sum(sizes.values()), done=here) as progress:
+
+            async def fetch(column: Column) -> None:
+                attribute, size = column.attribute, sizes[column]
+                with step("fetch column", release_id=spec.release_id, attribute=attribute, size=size):
+                    await self._parties.fetch_column(spec, column, files[column], progress.advance)
+
+            await together(self._room, [partial(fetch, column) for column in spec.columns])
+        return files
+
+    async def _tests_if_ready(self, received: Mapping[str, CuratorsTest]) -> dict[str, CuratorsTest] | None:
+        """Fetch the tests of all curators beside the columns; None if that is refused, so that they are asked again."""
+        with suppress(VeiltabError):
+            return await self._tests(received)
+        return None
+
+    async def _tests(self, received: Mapping[str, CuratorsTest]) -> dict[str, CuratorsTest]:
+        """Return the tests of all curators with columns of which a key is still given; fetch those that are not known.
+
+        Raises:
+            DeniedError: there are none.
+        """
+        curators = tuple(dict.fromkeys(holder for column in self._spec.columns for holder in column.holders))
+        missing = [one for one in curators if one not in received]
+        fetches = [partial(_or_denial, partial(self._parties.fetch_test, self._spec, one)) for one in missing]
+        answers = dict(zip(missing, await together(self._room, fetches), strict=True)) | dict(received)
+        return dict(_granted(((one, answers[one]) for one in curators), self._spec))
+
+    async def keys(
+        self, noisy: Mapping[Column, Ciphertext], digests: Mapping[str, ColumnDigests]
+    ) -> list[EncryptedColumn]:
+        """Fetch every key that is given; return the columns that they decrypt.
+
+        Args:
+            noisy: the perturbed columns.
+            digests: attribute -> what its holders are shown, of the columns whose holders all tested the server.
+
+        Raises:
+            DeniedError: no key is given.
+        """
+        spec = self._spec
+        fetches: list[Callable[[], Awaitable[Mapping[str, bytes | Path]]]]
+        match spec.pad:
+            case Pad.CHACHA20:
+                of_curators: dict[str, dict[str, ColumnDigests]] = {}
+                for attribute, one in digests.items():
+                    for holder in spec.column(attribute).holders:
+                        of_curators.setdefault(holder, {})[attribute] = one
+                fetches = [partial(self._keys_of, *one) for one in of_curators.items()]
+            case Pad.OTP:
+                fetches = [
+                    partial(self._pad, attribute, holder, one)
+                    for attribute, one in digests.items()
+                    for holder in spec.column(attribute).holders
+                ]
+            case _:
+                assert_never(spec.pad)
+        answers = await together(self._room, [partial(_or_denial, fetch) for fetch in fetches])
+        keys = {part: key for _, given in _granted(enumerate(answers), spec) for part, key in given.items()}
+        encrypted = []
+        for column in spec.columns:
+            if keys.keys() >= set(column.parts):
+                key, *others = (keys[part] for part in column.parts)
+                encrypted.append(EncryptedColumn(column=column, noisy=noisy[column], key=key, others=tuple(others)))
+        if not encrypted:
+            raise DeniedError("no column has the keys of all its holders", where=f"release {spec.release_id}")
+        return encrypted
+
+    async def _keys_of(self, curator: str, digests: Mapping[str, ColumnDigests]) -> dict[str, bytes]:
+        """Fetch the keys of a curator's columns, or of its parts of them."""
+        with ExitStack() as steps:
+            measured = {
+                attribute: steps.enter_context(step("fetch key", release_id=self._spec.release_id, attribute=attribute))
+                for attribute in digests
+            }
+            keys = await self._parties.fetch_keys(self._spec, curator, digests)
+            for attribute, one in measured.items():
+                one.bytes = len(keys.get(attribute, b""))
+        return {self._spec.column(attribute).part_of(curator): key for attribute, key in keys.items()}
+
+    async def _pad(self, attribute: str, curator: str, digests: ColumnDigests) -> dict[str, Path]:
+        """Fetch the one-time pad of a column, or of a holder's part of it."""
+        column = self._spec.column(attribute)
+        path = self._files.one_time_pad(self._spec.release_id, part := column.part_of(curator))
+        with step("fetch key", release_id=self._spec.release_id, attribute=part) as measured:
+            await self._parties.fetch_pad(self._spec, column, curator, digests, path)
+            measured.bytes = path.stat().st_size
+        return {part: path}
+
+
+async def _or_denial(call: Callable[[], Awaitable[Answer]]) -> Answer | DeniedError:
+    """Return what a call returns, or the denial that it ends with."""
+    try:
+        return await call()
+    except DeniedError as error:
+        return error
+
+
+def _granted(
+    answers: Iterable[tuple[Question, Answer | DeniedError]], spec: TableSpec
+) -> Iterator[tuple[Question, Answer]]:
+    """Return what was granted, with what was asked for.
+
+    Raises:
+        DeniedError: nothing was.
+    """
+    denied = DeniedError("no curator gave a key", where=f"release {spec.release_id}")
+    nothing = True
+    for attribute, answer in answers:
+        if isinstance(answer, DeniedError):
+            denied = answer
+        else:
+            nothing = False
+            yield attribute, answer
+    if nothing:
+        raise denied
