@@ -120,7 +120,7 @@ docs: .venv/dev ## the site, in build/docs; fails at a link to nothing: 10 s
 tutorial-test: .venv/dev ## every command of the tutorial and the how-tos, typed in an empty folder: 2 min
 	$(BIN)/python -m pytest -v -m '' -n 2 tests/tutorial
 
-study-page: .venv/dev ## the tables of docs/study-file.md, from the keys: 2 s
+study-page: .venv/dev ## the template and the tables of docs/study-file.md, from the keys: 2 s
 	$(BIN)/python -m tests.study_page
 
 docs-pictures: .venv/dev ## the pictures of pages that the tutorial shows, taken anew with chromium: 2 min

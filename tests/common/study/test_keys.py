@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.common.study.other import FULL
-from tests.study_page import PAGE, page
+from tests.study_page import EXAMPLE, PAGE, TEMPLATE, page
 from veiltab.common.study.drafts.draft import DRAFT_TABLES
 from veiltab.common.study.drafts.template import study_template
 from veiltab.common.study.file import study_from_bytes
@@ -35,7 +35,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
 
 
 def test_the_page_of_the_study_file_is_what_the_keys_make_of_it() -> None:
-    assert page() == PAGE.read_text("utf-8"), "run `make study-page`"
+    assert (page(), EXAMPLE) == (PAGE.read_text("utf-8"), TEMPLATE.read_text("utf-8")), "run `make study-page`"
     assert {"owner", "column"} == set(STUDY_TABLES["attribute"].keys) - set(STUDY_TABLES["question"].keys)
     assert DRAFT_TABLES["attribute"].keys == STUDY_TABLES["attribute"].keys
 
