@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 
 from veiltab.common.study.coding.coding import Coding
-from veiltab.common.study.coding.rules import AttributeRule, Question
+from veiltab.common.study.coding.rules import AttributeRule, NodeQuestion
 from veiltab.common.study.file import Study
 from veiltab.common.study.members import AnalystMember, Member
 
 _NAMED = ("digest", "curators", "researchers", "analysts", "attributes", "questions")
 """Fields of a study that are compared in their own way, or that say nothing of their own."""
 
-_Part = Study | Member | AnalystMember | AttributeRule | Question | Coding
+_Part = Study | Member | AnalystMember | AttributeRule | NodeQuestion | Coding
 
 _SHOWN = 6
 """Categories, and differences, that are listed; of more it is said how many there are."""
@@ -40,7 +40,9 @@ def study_differences(mine: Study, theirs: Study) -> str:
 
 
 def _of_alphabets(
-    kind: str, mine: Sequence[AttributeRule] | Sequence[Question], theirs: Sequence[AttributeRule] | Sequence[Question]
+    kind: str,
+    mine: Sequence[AttributeRule] | Sequence[NodeQuestion],
+    theirs: Sequence[AttributeRule] | Sequence[NodeQuestion],
 ) -> Iterable[str]:
     """Yield what differs between attributes or questions, each by its name."""
     own, other = {rule.name: rule for rule in mine}, {rule.name: rule for rule in theirs}

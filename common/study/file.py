@@ -17,7 +17,7 @@ from veiltab.common.core.domain import Domain, check_names
 from veiltab.common.core.texts.nearest import known_names
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import check_writers
-from veiltab.common.study.coding.rules import AttributeRule, Question, attribute_rule, check_holders, question_rule
+from veiltab.common.study.coding.rules import AttributeRule, NodeQuestion, attribute_rule, check_holders, question_rule
 from veiltab.common.study.keys import key, optional_key, read_keys, read_table
 from veiltab.common.study.limits import MAX_CELLS, MAX_RESPONDENTS, MAX_TABLES
 from veiltab.common.study.members import (
@@ -45,7 +45,7 @@ __all__ = [
     "CuratorMember",
     "Member",
     "NodeGroup",
-    "Question",
+    "NodeQuestion",
     "Study",
     "attribute_rule",
     "load_study",
@@ -142,7 +142,7 @@ class Study:
     attributes: tuple[AttributeRule, ...]
     analysts: tuple[AnalystMember, ...] = ()
     nodes: NodeGroup | None = None
-    questions: tuple[Question, ...] = ()
+    questions: tuple[NodeQuestion, ...] = ()
     identity: "IdentityRule | None" = None
     relay: RelayMember | None = None
 
@@ -179,7 +179,7 @@ class Study:
         """Return the analysts of a researcher."""
         return tuple(analyst for analyst in self.analysts if analyst.researcher == researcher)
 
-    def question(self, name: str) -> Question:
+    def question(self, name: str) -> NodeQuestion:
         """Return a question by name."""
         return self._named("question", {one.name: one for one in self.questions}, name)
 

@@ -20,7 +20,7 @@ from veiltab.researcher.api.formats import MEDIA_TYPES, RowFormat, TableFormat, 
 from veiltab.researcher.api.resource import RESOURCES, Resource, answered, json_answer, resource_at
 from veiltab.researcher.api.tokens import Scope
 from veiltab.researcher.api.vocabulary import parameters_of
-from veiltab.researcher.client.answers import Absent
+from veiltab.researcher.client.askable import Absent
 from veiltab.researcher.client.client import Client
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.estimates.estimation import TableEstimate

@@ -10,7 +10,7 @@ from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.errors import NotFoundError, UnavailableError, VeiltabError
 from veiltab.common.release.state import ReleaseState, not_ready
 from veiltab.common.study.missing import respondents_sentence
-from veiltab.researcher.client.answers import Absent, Answers, Linkage, is_shown
+from veiltab.researcher.client.askable import Absent, Askable, Linkage, is_shown
 from veiltab.researcher.client.connection import Connection
 from veiltab.researcher.status.release_status import Status, TableStatus
 
@@ -33,7 +33,7 @@ _MANY_TABLES_SECONDS = 0.5
 """Seconds between looks at a release of several tables, each of which tells of all of them."""
 
 
-class Release(Answers):
+class Release(Askable):
     """One release of a client's."""
 
     def __init__(self, client: Connection, release_id: str, *, continued: bool) -> None:

@@ -12,7 +12,7 @@ from veiltab.common.study.file import Study
 from veiltab.common.study.missing import joined
 from veiltab.researcher.analysis.comparisons import Table
 from veiltab.researcher.analysis.modelled import ModelledTable
-from veiltab.researcher.client.answers import Linkage, is_shown, weighting
+from veiltab.researcher.client.askable import Linkage, is_shown, weighting
 from veiltab.researcher.client.connection import Connection
 from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
 from veiltab.researcher.estimates.pooling import pooled

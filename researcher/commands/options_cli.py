@@ -10,7 +10,7 @@ import click
 from veiltab.common.command.cli import Command
 from veiltab.common.command.options import connected
 from veiltab.common.core.numbers.confidence import CONFIDENCE
-from veiltab.researcher.client.answers import Absent
+from veiltab.researcher.client.askable import Absent
 
 if TYPE_CHECKING:
     from veiltab.researcher.client.client import Client

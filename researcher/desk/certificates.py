@@ -14,7 +14,7 @@ from veiltab.common.rpc.parties.signing import SignedText
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
 from veiltab.researcher.parties.parties import PartyLinks
-from veiltab.researcher.parties.polling import Answers, Publication, statement_of
+from veiltab.researcher.parties.polling import CuratorAnswers, Publication, statement_of
 from veiltab.researcher.records.releases import ResearcherRelease
 from veiltab.researcher.records.store import ResearcherStore
 
@@ -33,7 +33,7 @@ class Certificates:
         # Release that will be certified -> URI -> what a party stated with its last answer about it.
         self._stated = dict[str, dict[str, SignedText]]()
 
-    def keep_statements(self, study: Study, release_id: str, published: Publication, answers: Answers) -> None:
+    def keep_statements(self, study: Study, release_id: str, published: Publication, answers: CuratorAnswers) -> None:
         """Keep what parties stated with what they answered: they are not asked for it again."""
         self._stated[release_id] = dict(_statements(study, published, answers))
 
@@ -102,7 +102,7 @@ class Certificates:
             making.exception()  # perhaps nobody waits for it any more
 
 
-def _statements(study: Study, published: Publication, answers: Answers) -> Iterator[tuple[str, SignedText]]:
+def _statements(study: Study, published: Publication, answers: CuratorAnswers) -> Iterator[tuple[str, SignedText]]:
     """Yield the URIs of parties, and what they stated with what they answered."""
     if published.statement is not None:
         yield Party(study=study.id, role=Role.SERVER, name=study.server.name).uri, published.statement

@@ -32,7 +32,7 @@ from veiltab.researcher.desk.certificates import Certificates
 from veiltab.researcher.desk.request_check import check_asked, check_asked_under
 from veiltab.researcher.parties.agreement import agreed_spec, agreed_table
 from veiltab.researcher.parties.parties import PartyLinks
-from veiltab.researcher.parties.polling import Answers, Polling, Statuses, planned_specs, tests_of
+from veiltab.researcher.parties.polling import CuratorAnswers, Polling, Statuses, planned_specs, tests_of
 from veiltab.researcher.receiving.receiving import Receiver
 from veiltab.researcher.records.releases import ResearcherRelease
 from veiltab.researcher.records.store import ResearcherStore
@@ -242,7 +242,7 @@ class ResearcherDriver:
         self._polling.forget(table.release_id)
 
     async def _receive(
-        self, stored: ResearcherRelease, answers: Answers, agreed: Agreement, parties: PartyLinks
+        self, stored: ResearcherRelease, answers: CuratorAnswers, agreed: Agreement, parties: PartyLinks
     ) -> None:
         """Receive what the server published of a release, or of a table, once every party states the same of it."""
         published = await self._polling.ask_server(stored, answers, parties)

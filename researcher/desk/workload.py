@@ -21,7 +21,7 @@ from veiltab.common.study.file import Study
 from veiltab.researcher.estimates.table_result import TableResult, table_result
 from veiltab.researcher.parties.agreement import agreed_tables
 from veiltab.researcher.parties.parties import PartyLinks
-from veiltab.researcher.parties.polling import Answers
+from veiltab.researcher.parties.polling import CuratorAnswers
 from veiltab.researcher.records.releases import ResearcherRelease, StoredTable
 from veiltab.researcher.records.store import ResearcherStore
 
@@ -62,7 +62,7 @@ class Workloads:
         is_whole = bool(first) and all(state is ReleaseState.READY for state in first)
         return is_whole and not self._failures(release_id)
 
-    async def advance(self, stored: ResearcherRelease, answers: Answers, parties: PartyLinks) -> None:
+    async def advance(self, stored: ResearcherRelease, answers: CuratorAnswers, parties: PartyLinks) -> None:
         """Bring a release of several tables to its end.
 
         Args:
@@ -104,7 +104,7 @@ class Workloads:
         receipts = [one for name in ready for one in self._store.release(name).receipts if not one.tester]
         return [one for one in pooled_counts(receipts) if not one.passed]
 
-    def _agreed(self, stored: ResearcherRelease, answers: Answers) -> ReleaseSpec:
+    def _agreed(self, stored: ResearcherRelease, answers: CuratorAnswers) -> ReleaseSpec:
         """Record what every curator planned, and its tables, once all of them have charged it."""
         each = {name: release_from_proto(one.spec) for name, one in answers.items() if one.HasField("spec")}
         planned = agreed_tables(stored.request, self._study, each)

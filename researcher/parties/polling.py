@@ -28,7 +28,7 @@ from veiltab.researcher.records.releases import ResearcherRelease
 from veiltab.researcher.records.store import ResearcherStore
 from veiltab.v1 import curator_pb2, server_release_pb2
 
-Answers = Mapping[str, curator_pb2.GetProposalResponse]
+CuratorAnswers = Mapping[str, curator_pb2.GetProposalResponse]
 """Curator -> what it says about a release."""
 
 Statuses = dict[str, tuple[ReleaseState, str]]
@@ -224,7 +224,7 @@ class Polling:
             self._store.set_left_out(stored.request.release_id, curator, answer.left_out)
         recorded[curator] = figures
 
-    async def ask_server(self, stored: ResearcherRelease, answers: Answers, parties: PartyLinks) -> Publication:
+    async def ask_server(self, stored: ResearcherRelease, answers: CuratorAnswers, parties: PartyLinks) -> Publication:
         """Return what the server published; raise while that is nothing.
 
         Args:
@@ -273,7 +273,7 @@ class Polling:
         )
 
 
-def _of_all_owners(answers: Answers) -> dict[str, curator_pb2.GetProposalResponse]:
+def _of_all_owners(answers: CuratorAnswers) -> dict[str, curator_pb2.GetProposalResponse]:
     """Return the answers of the curators at which a release is ready, if all that have columns in it are among them.
 
     It is ready at a curator once each has tested the server, so nothing is waited for that another one says.
@@ -300,7 +300,7 @@ def _check_readable(answer: curator_pb2.GetProposalResponse, curator: str) -> No
         raise InvalidInputError(error.problem, where=f"curator {curator}", remedy=error.remedy) from None
 
 
-def planned_specs(answers: Answers) -> dict[str, TableSpec]:
+def planned_specs(answers: CuratorAnswers) -> dict[str, TableSpec]:
     """Return what curators planned for a release of one table, or for one of several, as far as they have."""
     return {
         name: spec_from_proto(answer.table) if answer.HasField("table") else release_from_proto(answer.spec).table(0)
@@ -309,7 +309,7 @@ def planned_specs(answers: Answers) -> dict[str, TableSpec]:
     }
 
 
-def tests_of(answers: Answers, spec: TableSpec) -> dict[str, CuratorsTest]:
+def tests_of(answers: CuratorAnswers, spec: TableSpec) -> dict[str, CuratorsTest]:
     """Return what curators with columns in a release say that their tests of the server showed, as far as they do.
 
     Raises:

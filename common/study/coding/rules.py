@@ -62,7 +62,7 @@ class AttributeRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class NodeQuestion:
     """A question to the nodes: an alphabet, and how a node's raw value becomes one of its symbols."""
 
     attribute: Attribute
@@ -274,7 +274,7 @@ def attribute_rule(fields: Fields) -> AttributeRule:
     return fields.checked(lambda: _attribute_rule(read_table(WrittenRule, fields)))
 
 
-def question_rule(fields: Fields) -> Question:
+def question_rule(fields: Fields) -> NodeQuestion:
     """Read a [[question]] table."""
     return fields.checked(
         lambda: _question(read_table(WrittenRule, fields, owner="", holders=(), several="", column=None))
@@ -316,10 +316,12 @@ def _holders(written: WrittenRule) -> tuple[str, ...]:
     return written.holders
 
 
-def _question(written: WrittenRule) -> Question:
+def _question(written: WrittenRule) -> NodeQuestion:
     coding = written.coding()
     number = written.name if coding.grid else ""
-    return Question(attribute=Attribute(name=written.name, categories=coding.categories, number=number), coding=coding)
+    return NodeQuestion(
+        attribute=Attribute(name=written.name, categories=coding.categories, number=number), coding=coding
+    )
 
 
 def _is_number(text: str) -> bool:

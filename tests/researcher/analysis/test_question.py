@@ -24,7 +24,7 @@ from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.regression import regress
 from veiltab.researcher.analysis.result import NO_INTERVAL, Analysis
 from veiltab.researcher.analysis.subgroups import total_contrasts, totals
-from veiltab.researcher.client.answers import Answers
+from veiltab.researcher.client.askable import Askable
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.independence import independence
 from veiltab.researcher.questions.question import Question
@@ -37,7 +37,7 @@ BEFORE = simulated(ADULT, ADULT_DOMAIN, "everyone with much noise", runs=1, seed
 MEN, WOMEN = {"sex": ["m"]}, {"sex": ["f"]}
 
 
-class MadeRelease(Answers):
+class MadeRelease(Askable):
     """A release whose table is in memory."""
 
     def __init__(self, name: str, whole: Table) -> None:

@@ -40,7 +40,7 @@ class Choices(TypedDict, total=False):
     linkage_error: Linkage
 
 
-class Answers(ABC):
+class Askable(ABC):
     """Tables that questions are put to, each in one sentence: `veiltab.researcher.questions.sentence` has all."""
 
     @abstractmethod
