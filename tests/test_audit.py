@@ -27,7 +27,7 @@ from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.schemes.registry import scheme_of
 from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.columns.noise_and_canaries import curators_noise
-from veiltab.curator.planning.checks import PlanInput
+from veiltab.curator.planning.plan_questions import PlanInput
 from veiltab.curator.planning.plans import planned_release
 from veiltab.curator.records.store import CuratorStore
 from veiltab.researcher.receiving.decryption import EncryptedColumn, PublishedRows, count_rows

@@ -21,6 +21,8 @@ ABSENT = "absent"
 Symbols = NDArray[np.uint8] | NDArray[np.uint16]
 """A column of symbols 0..K_a-1, in the narrowest unsigned type that holds them."""
 
+_BYTE, _TWO_BYTES = np.dtype(np.uint8), np.dtype("<u2")
+
 PARTS = 2**16
 """Parts of a step of a grid: position PARTS i + f lies f / PARTS of the way from the point of symbol i to the next."""
 
@@ -34,7 +36,7 @@ def symbol_dtype(size: int) -> np.dtype[np.uint8] | np.dtype[np.uint16]:
     """Return the type of the symbols of an alphabet of `size` categories: uint8 to 256, else little-endian uint16."""
     if not 1 <= size <= MAX_CATEGORIES:
         raise InvalidInputError(f"{size} categories were given, not 1 to {MAX_CATEGORIES}")
-    return np.dtype(np.uint8) if size <= 256 else np.dtype("<u2")
+    return _BYTE if size <= 256 else _TWO_BYTES
 
 
 def check_names(names: Iterable[str]) -> None:

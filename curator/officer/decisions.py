@@ -22,7 +22,7 @@ from veiltab.common.study.file import Study
 from veiltab.curator.budget.allowance import Charge
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.officer.policy import Outlook
-from veiltab.curator.planning.checks import plan_question
+from veiltab.curator.planning.plan_questions import plan_question
 from veiltab.curator.planning.planner import Planner, stored_card
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, denial_of
 from veiltab.curator.progress.release_record import CuratorRelease, Review

@@ -21,8 +21,8 @@ from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.budget.remaining import Kind, Left, left_for
 from veiltab.curator.officer.open_state import OpenedState
 from veiltab.curator.officer.verdicts import approvals_by_attribute
-from veiltab.curator.planning.checks import plan_question
-from veiltab.curator.planning.planner import charge_question, store_card, stored_card, stored_charge, stored_plan
+from veiltab.curator.planning.plan_questions import charge_question, plan_question
+from veiltab.curator.planning.planner import store_card, stored_card, stored_charge, stored_plan
 from veiltab.curator.planning.plans import charge_of, most_bytes, plan_of, planned_release, typical_error
 from veiltab.curator.progress.progress import HELD
 from veiltab.curator.progress.release_record import Approval, CuratorRelease, GrantDecision

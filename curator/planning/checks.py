@@ -2,13 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 
-from veiltab.common.core.texts.canonical import canonical_digest, canonical_text
 from veiltab.common.errors import DeniedError, InvalidInputError
-from veiltab.common.release.floors import Floors
 from veiltab.common.release.limits import check_limits
 from veiltab.common.release.messages.witness import Witnessed, check_head
 from veiltab.common.release.request import ReleaseRequest
@@ -140,51 +136,6 @@ def agreed_columns(
     if refusal := denial_of(request, {owner: denied.intersection(names) for owner, names in owned.items()}):
         raise refusal
     return tuple(column for column in requested_columns(request, study) if column.attribute in granted)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlanInput:
-    """What a plan follows from: the same question has the same plan at every curator.
-
-    Args:
-        columns: what is granted of it.
-        population: n, rows of every table.
-        alignment: digest of the curators' alignment.
-        floors: what the study asks of every release.
-        asked: columns of all that is asked for, where these are several tables.
-    """
-
-    request: ReleaseRequest
-    columns: tuple[Column, ...]
-    study_digest: str
-    population: int
-    alignment: str
-    floors: Floors
-    asked: tuple[Column, ...] = ()
-
-    @cached_property
-    def text(self) -> str:
-        """The canonical text."""
-        return canonical_text(self)
-
-    def digest(self) -> bytes:
-        """Return the SHA-256 of the question."""
-        return canonical_digest(self.text)
-
-
-def plan_question(
-    request: ReleaseRequest, columns: tuple[Column, ...], study: Study, *, population: int, alignment: str
-) -> PlanInput:
-    """Return the question of a study's release."""
-    return PlanInput(
-        request=request,
-        columns=columns,
-        study_digest=study.digest,
-        population=population,
-        alignment=alignment,
-        floors=Floors.of(study),
-        asked=requested_columns(request, study) if request.tables else (),
-    )
 
 
 def joint_decision(everyone: Iterable[Progress], study: Study) -> tuple[frozenset[str], frozenset[str]]:

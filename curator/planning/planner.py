@@ -10,25 +10,21 @@ import asyncio
 import sys
 from collections import defaultdict
 from contextlib import suppress
-from dataclasses import dataclass
-from decimal import Decimal
-from functools import cached_property
 from typing import cast
 
-from veiltab.common.core.texts.canonical import canonical_digest, canonical_text, read_canonical
-from veiltab.common.errors import InvalidInputError
+from veiltab.common.core.texts.canonical import canonical_text, read_canonical
 from veiltab.common.privacy.cards.card import Bound
-from veiltab.common.release.guarantees import guaranteed_epsilon, release_pure_epsilon
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.curator.budget.allowance import Allowance, Charge
-from veiltab.curator.planning.checks import PlanInput
+from veiltab.curator.planning.plan_questions import (
+    Card,
+    ChargeQuestion,
+    PlanAnswer,
+    PlanInput,
+    charge_question,
+    seconds_for,
+)
 from veiltab.curator.records.store import CuratorStore
-
-SECONDS = 10
-"""Seconds of processor time that a question about one table may take."""
-
-SECONDS_A_TABLE = 0.5
-"""What each table adds where there are several; the prices of a table take 50 to 150 ms."""
 
 _MOST_KINDS = 256
 """Kinds of releases whose charges a process remembers; beyond, it forgets all."""
@@ -37,82 +33,12 @@ _WORKER = (sys.executable, "-P", "-m", "veiltab.curator.planning.plans")
 _LONGEST_LINE = 2**20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanAnswer:
-    """A plan, or why there is none.
-
-    Args:
-        spec: the release that is planned; None if it is refused.
-        problem: why, if it is refused.
-        where: the field concerned.
-    """
-
-    spec: ReleaseSpec | None = None
-    problem: str = ""
-    where: str = ""
-    remedy: str = ""
-
-    def planned(self) -> ReleaseSpec:
-        """Return the plan.
-
-        Raises:
-            InvalidInputError: there is none.
-        """
-        if self.spec is None:
-            raise InvalidInputError(self.problem, where=self.where, remedy=self.remedy)
-        return self.spec
-
-
-def seconds_for(tables: int) -> float:
-    """Return how many seconds of processor time a question about a release may take; 0 tables stand for one table."""
-    return SECONDS + SECONDS_A_TABLE * tables
-
-
 def _too_long(tables: int) -> PlanAnswer:
     return PlanAnswer(
         problem=f"planning it takes more than {seconds_for(tables):g} s of processor time",
         where="request",
         remedy="Ask for fewer rows, fewer attributes, or another epsilon and delta.",
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
-    """The bounds of an epsilon card, one a coalition."""
-
-    bounds: tuple[Bound, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChargeQuestion:
-    """What the charge of a release follows from.
-
-    Args:
-        epsilon: of the budget, nats.
-        delta: of the budget; None adds up pure epsilons.
-    """
-
-    spec: ReleaseSpec
-    epsilon: Decimal
-    delta: Decimal | None = None
-
-    @cached_property
-    def text(self) -> str:
-        """The canonical text."""
-        return canonical_text(self)
-
-    def digest(self) -> bytes:
-        """Return the SHA-256 of the question."""
-        return canonical_digest(self.text)
-
-    def charge_at_once(self) -> Charge:
-        """Return a charge that is never below it, without the work."""
-        table = self.spec.only_table
-        if table is None:
-            epsilon = release_pure_epsilon(self.spec)
-        else:
-            epsilon = table.epsilon if table.delta is None else guaranteed_epsilon(table)
-        return Allowance(epsilon=self.epsilon, delta=self.delta).charge_of_pure_epsilon(epsilon)
 
 
 def stored_plan(store: CuratorStore, question: PlanInput) -> ReleaseSpec | None:
@@ -129,11 +55,6 @@ def stored_card(store: CuratorStore, spec: ReleaseSpec) -> tuple[Bound, ...] | N
     """Return the bounds of a plan's card, if it was ever made; none at all if that took too long."""
     card = store.answers.card(spec.digest())
     return None if card is None else read_canonical(Card, card).bounds
-
-
-def charge_question(planned: ReleaseSpec, allowance: Allowance) -> ChargeQuestion:
-    """Return the question what a release takes of a budget."""
-    return ChargeQuestion(spec=planned, epsilon=allowance.epsilon, delta=allowance.delta)
 
 
 def stored_charge(store: CuratorStore, question: ChargeQuestion) -> Charge | None:

@@ -35,8 +35,7 @@ from veiltab.common.release.spec import ReleaseSpec, TablePlan
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.schemes import Scheme, SizeLaw, scheme_class, scheme_of
 from veiltab.curator.budget.allowance import Allowance, Charge, priced
-from veiltab.curator.planning.checks import PlanInput
-from veiltab.curator.planning.planner import Card, ChargeQuestion, PlanAnswer, seconds_for
+from veiltab.curator.planning.plan_questions import Card, ChargeQuestion, PlanAnswer, PlanInput, seconds_for
 
 _AS_ASKED = ("release_id", "researcher", "epsilon", "delta", "scheme", "stage", "sampling", "pad", "deadline")
 """Fields of a request that its plan has as well."""

@@ -20,7 +20,8 @@ from veiltab.curator.columns.shared_sample import SharedSample
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.coins import release_coin
 from veiltab.curator.peers.witnesses import keep_checkpoints, note_seen, sign_charge
-from veiltab.curator.planning.checks import agreed_columns, check_aborted, joint_decision, plan_question
+from veiltab.curator.planning.checks import agreed_columns, check_aborted, joint_decision
+from veiltab.curator.planning.plan_questions import plan_question
 from veiltab.curator.progress.release_record import CuratorRelease, Progress, Step
 from veiltab.curator.release.curator import Curator
 from veiltab.curator.release.server_check import canary_width

@@ -18,7 +18,7 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.table_spec import TableSpec, requested_columns
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.allowance import Allowance
-from veiltab.curator.planning.checks import plan_question
+from veiltab.curator.planning.plan_questions import plan_question
 from veiltab.curator.planning.plans import charge_of, most_bytes, planned_release, table_error
 
 _NO_ALIGNMENT = "0" * 32

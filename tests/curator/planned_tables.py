@@ -12,7 +12,7 @@ from veiltab.common.release.floors import Floors
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import Column
-from veiltab.curator.planning.checks import PlanInput
+from veiltab.curator.planning.plan_questions import PlanInput
 from veiltab.curator.planning.plans import planned_release
 from veiltab.curator.progress.release_record import CuratorRelease, Progress, Review
 from veiltab.curator.progress.table_steps import TableState

@@ -15,7 +15,8 @@ from tests.worlds.states import curator_parts
 from veiltab.common.errors import BudgetExceededError, DeniedError, NotReadyError
 from veiltab.common.study.file import Study
 from veiltab.curator.officer.policy import Policy, load_policy
-from veiltab.curator.planning.checks import agreed_columns, plan_question
+from veiltab.curator.planning.checks import agreed_columns
+from veiltab.curator.planning.plan_questions import plan_question
 from veiltab.curator.planning.planner import Planner
 from veiltab.curator.planning.plans import ANSWERS
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD

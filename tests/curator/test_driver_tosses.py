@@ -21,7 +21,7 @@ from veiltab.common.core.coin import commitment
 from veiltab.common.errors import UnavailableError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import requested_columns
-from veiltab.curator.planning.checks import plan_question
+from veiltab.curator.planning.plan_questions import plan_question
 from veiltab.curator.planning.plans import planned_release
 
 

@@ -19,26 +19,19 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.table_spec import requested_columns
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.allowance import Allowance
-from veiltab.curator.planning.checks import PlanInput, plan_question
-from veiltab.curator.planning.planner import (
-    Planner,
-    charge_question,
-    seconds_for,
-    stored_card,
-    stored_charge,
-    stored_plan,
-)
+from veiltab.curator.planning.plan_questions import PlanInput, charge_question, plan_question, seconds_for
+from veiltab.curator.planning.planner import Planner, stored_card, stored_charge, stored_plan
 from veiltab.curator.planning.plans import ANSWERS, charge_of, planned_release
 from veiltab.curator.records.store import CuratorStore
 
 ENDLESS = """
-from veiltab.curator.planning import planner, plans
+from veiltab.curator.planning import plan_questions, plans
 
 def spin(text):
     while True:
         pass
 
-planner.SECONDS = {seconds}
+plan_questions.SECONDS = {seconds}
 plans.ANSWERS["plan"] = plans.ANSWERS["charge"] = spin
 plans.serve_questions()
 """

@@ -18,7 +18,8 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.study.file import Study
 from veiltab.common.study.limits import MAX_RESPONDENTS
-from veiltab.curator.planning.checks import agreed_columns, check_request, joint_decision, plan_question
+from veiltab.curator.planning.checks import agreed_columns, check_request, joint_decision
+from veiltab.curator.planning.plan_questions import plan_question
 from veiltab.curator.planning.plans import foreseen_plan, planned_release
 from veiltab.curator.progress.release_record import Progress
 from veiltab.v1 import release_pb2

@@ -43,7 +43,8 @@ from veiltab.curator.budget.allowance import Allowance
 from veiltab.curator.budget.coalitions import bounds_of_charges
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.planning.checks import check_request
-from veiltab.curator.planning.planner import _LONGEST_LINE, PlanAnswer, charge_question
+from veiltab.curator.planning.plan_questions import PlanAnswer, charge_question
+from veiltab.curator.planning.planner import _LONGEST_LINE
 from veiltab.curator.planning.plans import (
     answer_charge,
     answer_plan,

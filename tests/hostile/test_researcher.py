@@ -14,7 +14,7 @@ from tests.protocol.village import APPROVE_ALL, Rules
 from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, World, made_world
 from tests.worlds.loops import blocking
 from veiltab.common.errors import DeniedError
-from veiltab.curator.planning import planner as planning
+from veiltab.curator.planning import plan_questions as planning
 
 PROPOSE = "CuratorService/ProposeRelease"
 INVALID, DENIED, OK = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.OK)

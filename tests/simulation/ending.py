@@ -11,7 +11,8 @@ from veiltab.common.errors import VeiltabError
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
-from veiltab.curator.planning.checks import agreed_columns, plan_question
+from veiltab.curator.planning.checks import agreed_columns
+from veiltab.curator.planning.plan_questions import plan_question
 from veiltab.curator.planning.plans import planned_release
 from veiltab.curator.progress.progress import DENIED
 from veiltab.server.release.perturbation import PLACES

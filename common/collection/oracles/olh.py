@@ -135,7 +135,8 @@ class _SeedStream:
     def __init__(self, cipher: CipherContext, seed: bytes) -> None:
         self._cipher, self._seed = cipher, seed
 
-    def fill(self, out: memoryview, *, label: int, chunk: int) -> None:  # noqa: ARG002 - the protocol's names
+    def fill(self, out: memoryview, *, label: int, chunk: int) -> None:
+        del chunk
         self._cipher.reset_nonce(bytes(4) + label.to_bytes(4, "little") + self._seed)
         self._cipher.update_into(ZEROS[: len(out)], out)
 
