@@ -19,6 +19,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import beta
 
+from tests.worlds.columns import encrypt
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.release.floors import Floors
@@ -112,7 +113,7 @@ def released(folder: Path, spec: TableSpec, table: Mapping[str, Symbols]) -> NDA
         noise = curators_noise(spec, secrets.token_bytes(32))
         encryption = ColumnEncryption(curator, folder / spec.release_id, spec.release_id)
         for column in spec.columns:
-            digest = encryption.encrypt(column.attribute, table[column.attribute], column.size, spec.pad, noise)
+            digest = encrypt(encryption, column.attribute, table[column.attribute], column.size, spec.pad, noise)
             lease = server.leases.take(f"{spec.release_id}/{column.attribute}")
             path = server.folder(spec.release_id).column(column.attribute, lease.fence)
             path.write_bytes(encryption.ciphertext(column.attribute).read_bytes())

@@ -9,6 +9,7 @@ import json, os, sys, tempfile
 from contextlib import closing
 from pathlib import Path
 import numpy as np
+from tests.worlds.columns import encrypt
 from veiltab.common.collection.tokens import new_token
 from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.core.randomness import SystemSource
@@ -22,7 +23,7 @@ def drawn(pad):
         columns = ColumnEncryption(store, Path(name), "0" * 32)
         places = CanaryPlaces.of(bytes(32), rows=64, canaries=0)
         noise = CuratorsNoise(mechanism=None, coin_key=b"", canary_key=bytes(32), places=places)
-        columns.encrypt("sex", np.zeros(64, np.uint8), 2, pad, noise)
+        encrypt(columns, "sex", np.zeros(64, np.uint8), 2, pad, noise)
         return store.keys.pad("0" * 32, "sex")[0].hex(), columns.ciphertext("sex").read_bytes().hex()
 
 def secrets_of_one():

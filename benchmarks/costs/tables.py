@@ -43,7 +43,7 @@ from veiltab.curator.alignment.intersection import AlignedTable, Joined, Lacking
 from veiltab.curator.alignment.token_order import TokenOrder
 from veiltab.curator.columns.draw_tasks import DrawnSample
 from veiltab.curator.columns.encryption import ColumnEncryption
-from veiltab.curator.columns.noise_and_canaries import CuratorsNoise
+from veiltab.curator.columns.noise_and_canaries import CuratorsNoise, PlainColumn
 from veiltab.curator.columns.shared_sample import sample_check
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.table.execution import Execution
@@ -268,7 +268,9 @@ def _encrypt(folder: Path, aligned: AlignedTable) -> float:
 
         def encrypt() -> None:
             encryption = ColumnEncryption(store, folder, f"release {next(releases)}")
-            encryption.encrypt(_DRAWN, column, len(_CATEGORIES), Pad.CHACHA20, _NOISE)
+            encryption.encrypt(
+                [PlainColumn(attribute=_DRAWN, symbols=column, size=len(_CATEGORIES))], Pad.CHACHA20, _NOISE
+            )
 
         return _cpu(encrypt)
 

@@ -60,11 +60,6 @@ def decided(
     return tuple(counts)
 
 
-def running(decisions: Iterable[SelfMatch]) -> tuple[Pass, ...]:
-    """Return the passes that run."""
-    return tuple(one.step for one in decisions if one.does_run)
-
-
 def _matching(keys: Sequence[Keys]) -> Iterable[int]:
     """Yield the rows that agree with exactly one other row."""
     shared = {key for key, row in only_rows(keys).items() if row < 0}

@@ -123,17 +123,11 @@ class Peer(Generic[Stub]):
             # A peer whose stream is refused must not go on to fill what gRPC reads ahead.
             responses.cancel()
 
-    async def fetch(
-        self, method: grpc.aio.UnaryStreamMultiCallable[Request, Piece], request: Request, total: int | None = None
-    ) -> bytes:
-        """Return all bytes that an RPC of the stub streams; a stream that breaks begins anew, as a question does.
-
-        Args:
-            total: as for `stream`.
-        """
+    async def fetch(self, method: grpc.aio.UnaryStreamMultiCallable[Request, Piece], request: Request) -> bytes:
+        """Return all bytes that an RPC of the stub streams; a stream that breaks begins anew, as a question does."""
 
         async def whole(_left: float) -> bytes:
-            return b"".join([data async for data in self.stream(method, request, total)])
+            return b"".join([data async for data in self.stream(method, request)])
 
         try:
             return await repeated(whole, ASK_SECONDS)

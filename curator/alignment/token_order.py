@@ -264,15 +264,14 @@ class TokenOrder:
                         yield part.read(own, 0, _TOKENS).view(np.uint8), self._symbols(part, symbols)
             return
         theirs, stored = tokens_of(hub), self._execution.stored(hub, self._copied())
-        joins = (self._join(number, theirs, stored) for number in range(len(self._sections)))
+        joins = [self._join(number, theirs, stored) for number in range(len(self._sections))]
         with self._stage.of("comparing tokens", len(self._table)) as progress, stored.opened() as file:
             for number, (in_hub, here) in enumerate(in_order(self._engine.perform(joins))):
                 section, columns = self._sections[number], list[Mapping[str, Symbols]]()
                 with self._run.file(self._sorted(number)).opened() as symbols:
                     for part, mask in zip(section, in_hub, strict=True):
                         columns.append(self._symbols(part, symbols, _bits(mask, part.rows)))
-                pieces = self._join(number, theirs, stored).hub.pieces(file)
-                yield from self._filled(pieces, here, columns, lacking, joined)
+                yield from self._filled(joins[number].hub.pieces(file), here, columns, lacking, joined)
                 progress.advance(sum(part.rows for part in section))
             if not self._sections:
                 every = [theirs[piece] for piece in slices(len(theirs))]

@@ -25,7 +25,7 @@ from veiltab.common.release.modes import Pad
 from veiltab.common.release.table_spec import PART
 from veiltab.common.storage.database import transaction
 from veiltab.common.storage.files import file_digest, sync_folder, written_whole
-from veiltab.curator.columns.noise_and_canaries import Column, CuratorsNoise, PlainColumn
+from veiltab.curator.columns.noise_and_canaries import CuratorsNoise, PlainColumn
 from veiltab.curator.columns.sample_rows import SampledColumn
 from veiltab.curator.records.store import CuratorStore
 
@@ -62,21 +62,7 @@ class ColumnEncryption:
         """
         return self._folder / f"{attribute}{PART if holder else ''}{holder}.canaries"
 
-    def encrypt(  # noqa: PLR0913, PLR0917 - what an encryption consists of
-        self,
-        attribute: str,
-        column: Column,
-        size: int,
-        pad: Pad,
-        noise: CuratorsNoise,
-        advance: Callable[[int], None] = lambda _: None,
-    ) -> bytes:
-        """Encrypt one column, and return the SHA-256 of its ciphertext; see `encrypt_together`."""
-        plain = PlainColumn(attribute=attribute, symbols=column, size=size)
-        self.encrypt_together([plain], pad, noise, advance)
-        return self._store.keys.ciphertext_digest(self._release_id, attribute)
-
-    def encrypt_together(
+    def encrypt(
         self,
         columns: Iterable[PlainColumn],
         pad: Pad,

@@ -213,7 +213,7 @@ class StepExecutor:
             ]
             # A long column is recorded by itself: after a crash it is not made again.
             for some in [plain] if spec.uploaded_rows <= CHUNK else [[one] for one in plain]:
-                encryption.encrypt_together(some, spec.pad, sample.noise, progress.advance)
+                encryption.encrypt(some, spec.pad, sample.noise, progress.advance)
 
     async def _upload(self, spec: TableSpec, stage: Stage, server: ServerLink) -> None:
         encryption = self.curator.encryption(spec.release_id)

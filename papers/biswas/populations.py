@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.collection.oracles.krr import KaryRandomisedResponse
 from veiltab.common.collection.population import parse_population
+from veiltab.papers.biswas.krr_design import krr_design
 from veiltab.researcher.frequency.design import RoundDesign
 
 PAPER = "Biswas, Cormode, Maple"
@@ -71,4 +72,4 @@ def randomiser(epsilon: str, values: int = VALUES) -> KaryRandomisedResponse:
 
 def design(epsilon: str, rate: str, values: int = VALUES) -> RoundDesign:
     """Return a round of all nodes, each reporting with probability `rate`."""
-    return RoundDesign.of_mechanism((NODES,), (Fraction(rate),), randomiser(epsilon, values).mechanism)
+    return krr_design((NODES,), (Fraction(rate),), randomiser(epsilon, values).mechanism)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.collection.population import parse_population
+from veiltab.papers.biswas.krr_design import krr_design
 from veiltab.papers.biswas.populations import EPSILONS, VALUES, randomiser
 from veiltab.papers.biswas.rounds import draw_rounds
 from veiltab.papers.experiment import Plain, Settings, Task
@@ -103,7 +104,7 @@ def _variances(epsilon: str, rates: tuple[Fraction, ...]) -> Floats:
 
 
 def _design(epsilon: str, rates: tuple[Fraction, ...]) -> RoundDesign:
-    return RoundDesign.of_mechanism([nodes for _, nodes, _ in STRATA], rates, randomiser(epsilon).mechanism)
+    return krr_design([nodes for _, nodes, _ in STRATA], rates, randomiser(epsilon).mechanism)
 
 
 def _rates_after(epsilon: str, budget: int, generator: np.random.Generator) -> tuple[Fraction, ...]:

@@ -5,6 +5,7 @@ from math import exp, log
 
 import numpy as np
 
+from veiltab.papers.biswas.krr_design import krr_design
 from veiltab.papers.biswas.populations import (
     EPSILONS,
     EVERYBODY,
@@ -22,7 +23,6 @@ from veiltab.papers.biswas.rounds import MODE
 from veiltab.papers.biswas.second_round import STRATA, strata
 from veiltab.papers.biswas.variances import claimed, exact
 from veiltab.papers.experiment import Comparison, Verdict
-from veiltab.researcher.frequency.design import RoundDesign
 from veiltab.researcher.frequency.estimators import Estimator
 from veiltab.researcher.frequency.variances import moments
 
@@ -295,7 +295,7 @@ def _general() -> list[Comparison]:
     populations = [nodes for _, nodes, _ in STRATA]
     rows = []
     for epsilon in EPSILONS:
-        spec = RoundDesign.of_mechanism(populations, _STRATUM_RATES, randomiser(epsilon).mechanism)
+        spec = krr_design(populations, _STRATUM_RATES, randomiser(epsilon).mechanism)
         bias = moments(Estimator.T, strata(), spec).bias
         rows.append(
             _zero(
@@ -313,13 +313,13 @@ def _nobody_holds() -> list[Comparison]:
     """Compare Var*(T), the variance for a value that no node holds, at rates that differ."""
     populations = [nodes for _, nodes, _ in STRATA]
     nobody = np.concatenate([with_share(VALUES, Fraction(0), nodes) for nodes in populations])
-    spec = RoundDesign.of_mechanism(populations, _STRATUM_RATES, randomiser("1").mechanism)
+    spec = krr_design(populations, _STRATUM_RATES, randomiser("1").mechanism)
     p, q = float(spec.p), float(spec.q)
     summed = sum(
         n * q * float(rate) * (1 - q * float(rate)) for n, rate in zip(populations, _STRATUM_RATES, strict=True)
     )
     printed = NODES**2 * summed / ((NODES * float(spec.mean_rate)) ** 2 * (p - q) ** 2)
-    equal = RoundDesign.of_mechanism(populations, (Fraction(_PI),) * len(populations), randomiser("1").mechanism)
+    equal = krr_design(populations, (Fraction(_PI),) * len(populations), randomiser("1").mechanism)
     both = [moments(which, strata(), equal) for which in (Estimator.T, Estimator.G)]
     return [
         formula(

@@ -259,7 +259,7 @@ def linkage_report(local: LocalStudy, curator: str) -> dict[str, Any]:
 def known_links(local: LocalStudy, registers: Registers) -> dict[int, int]:
     """Return the links that the rule makes of two tables that are in one place: hub row -> the other one's row."""
     from veiltab.common.linkage.row_keys import normal_rows, pass_keys  # noqa: PLC0415 - not for other demonstrations
-    from veiltab.common.linkage.self_match import running, self_matches  # noqa: PLC0415 - not for other demonstrations
+    from veiltab.common.linkage.self_match import self_matches  # noqa: PLC0415 - not for other demonstrations
     from veiltab.play.linkage.open_rule import first_candidates, resolve  # noqa: PLC0415 - not for other demonstrations
 
     identity = local.study.identity
@@ -268,7 +268,7 @@ def known_links(local: LocalStudy, registers: Registers) -> dict[int, int]:
     hub, spoke = (
         normal_rows(identity, "ymd", list(zip(*rows, strict=True))) for rows in (registers.hub, registers.spoke)
     )
-    steps = running(self_matches(identity, hub))
+    steps = tuple(one.step for one in self_matches(identity, hub) if one.does_run)
     passes = ((step.number, pass_keys(step, hub), pass_keys(step, spoke)) for step in steps)
     return resolve(first_candidates(passes, len(spoke)))
 

@@ -1,10 +1,8 @@
 """The public parameters of a round: the nodes, their reporting rates, and what a report says about a value."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
 
 
@@ -48,14 +46,6 @@ class RoundDesign:
                 "a report says nothing about the value (p = q), so nothing can be estimated",
                 remedy="Ask for a larger epsilon.",
             )
-
-    @classmethod
-    def of_mechanism(
-        cls, populations: Sequence[int], rates: Sequence[Fraction], mechanism: GammaDiagonal
-    ) -> "RoundDesign":
-        """Return the design of k-ary randomised response: p = (1 - r) + r/K, q = r/K, the r that runs."""
-        q = (1 - mechanism.retention) / mechanism.cells
-        return cls(populations=tuple(populations), rates=tuple(rates), p=mechanism.retention + q, q=q)
 
     @property
     def population(self) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.coalitions.attacks import CELLS, Array, Held, table
+from tests.worlds.columns import encrypt
 from veiltab.common.core import pads
 from veiltab.common.core.canaries import is_data
 from veiltab.common.core.domain import Symbols, symbol_dtype
@@ -162,7 +163,7 @@ def _released(
             own = curators_noise(spec, seed)  # each curator derives it
             symbols: Symbols = np.empty(spec.sample, symbol_dtype(column.size))
             symbols[:] = cells[name]
-            digest = encryption.encrypt(name, symbols, column.size, spec.pad, own)
+            digest = encrypt(encryption, name, symbols, column.size, spec.pad, own)
             lease = server.leases.take(f"{spec.release_id}/{name}")
             path = server.folder(spec.release_id).column(name, lease.fence)
             path.write_bytes(encryption.ciphertext(name).read_bytes())

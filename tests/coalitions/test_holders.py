@@ -55,7 +55,7 @@ def parts_without_pads(folder: Path, noise: CuratorsNoise, *, has_shares: bool) 
             encryption = ColumnEncryption(store, folder / holder, SPEC.release_id)
             share = shares_of(holder) if has_shares else ZeroShare()
             plain = PlainColumn(attribute="stay", symbols=own, size=SIZE, share=share, has_canaries=number == 0)
-            encryption.encrypt_together([plain], SPEC.pad, noise)
+            encryption.encrypt([plain], SPEC.pad, noise)
             pad = store.keys.pad(SPEC.release_id, "stay")
         assert pad is not None
         part: Symbols = np.fromfile(encryption.ciphertext("stay"), np.uint8)

@@ -163,14 +163,14 @@ def test_a_step_that_another_follows_is_said_with_it_or_when_it_has_to_wait(
 @pytest.mark.parametrize("error", [TransferError("a file was altered", where="disk"), OSError(28, "No space left")])
 def test_a_sample_whose_files_are_damaged_is_drawn_again(world: World, error: Exception) -> None:
     """What is damaged before the encryption costs no charged release."""
-    encrypt, errors = ColumnEncryption.encrypt_together, [error]
+    encrypt, errors = ColumnEncryption.encrypt, [error]
 
     def encrypt_once_in_vain(*args: Any) -> None:  # noqa: ANN401 - those of the method
         if errors:
             raise errors.pop()
         encrypt(*args)
 
-    world.patch.setattr(ColumnEncryption, "encrypt_together", encrypt_once_in_vain)
+    world.patch.setattr(ColumnEncryption, "encrypt", encrypt_once_in_vain)
     carried_to(world, ReleaseState.READY)
     assert not errors
     assert len(world.tosses) == 2
@@ -192,7 +192,7 @@ def test_a_release_says_what_is_done_for_it_instead_of_what_it_waited_for(world:
         said.append(waiting_for())
         raise UnavailableError("not now")
 
-    world.patch.setattr(ColumnEncryption, "encrypt_together", encrypt_in_vain)
+    world.patch.setattr(ColumnEncryption, "encrypt", encrypt_in_vain)
     world.follow()
     for _ in range(3):
         assert not world.step()

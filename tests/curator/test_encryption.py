@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from tests.conftest import noise_with
+from tests.worlds.columns import encrypt
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.pads import decrypt
 from veiltab.common.core.randomness import CipherStream
@@ -78,7 +79,7 @@ def opened(store: CuratorStore, encryption: ColumnEncryption, size: int, pad: Pa
 def test_what_is_encrypted_can_be_decrypted(store: CuratorStore, encryption: ColumnEncryption, pad: Pad) -> None:
     for size in (*range(2, 30), 100, 127, 128, 129, 250, 255, 256, 257, 300):
         name, column = f"a{size}", symbols_of(np.arange(40) * 13 % size, size)
-        digest = encryption.encrypt(name, column, size, pad, PLAIN)
+        digest = encrypt(encryption, name, column, size, pad, PLAIN)
         assert digest == file_digest(encryption.ciphertext(name))
         assert ciphertext_of(encryption, size, name).max() < size
         assert np.array_equal(opened(store, encryption, size, pad, name), column)
@@ -88,7 +89,7 @@ def test_what_is_encrypted_can_be_decrypted(store: CuratorStore, encryption: Col
 @BOTH
 def test_a_column_of_several_chunks(store: CuratorStore, encryption: ColumnEncryption, pad: Pad) -> None:
     column: Symbols = (np.arange(2 * CHUNK + 5) % 300).astype("<u2")
-    digest = encryption.encrypt("sex", column, 300, pad, PLAIN)
+    digest = encrypt(encryption, "sex", column, 300, pad, PLAIN)
     assert digest == file_digest(encryption.ciphertext("sex"))
     assert np.array_equal(opened(store, encryption, 300, pad), column)
 
@@ -98,7 +99,7 @@ def test_ciphertext_of_a_constant_column_is_uniform_and_its_chunks_differ(
     store: CuratorStore, encryption: ColumnEncryption, pad: Pad
 ) -> None:
     """Alpha 1e-6: the pad is the operating system's, so there is no seed."""
-    encryption.encrypt("sex", np.full(2 * CHUNK, 3, np.uint8), 5, pad, PLAIN)
+    encrypt(encryption, "sex", np.full(2 * CHUNK, 3, np.uint8), 5, pad, PLAIN)
     ciphertext = ciphertext_of(encryption, 5).astype(np.int64)
     assert stats.chisquare(np.bincount(ciphertext, minlength=5)).pvalue > 1e-6
     pairs = ciphertext[:CHUNK] * 5 + ciphertext[CHUNK:]
@@ -107,7 +108,7 @@ def test_ciphertext_of_a_constant_column_is_uniform_and_its_chunks_differ(
 
 
 def test_the_pad_file_is_the_one_time_pad_s_key(store: CuratorStore, encryption: ColumnEncryption) -> None:
-    encryption.encrypt("sex", SYMBOLS, 5, Pad.OTP, PLAIN)
+    encrypt(encryption, "sex", SYMBOLS, 5, Pad.OTP, PLAIN)
     assert key_of(store) == hashlib.sha256(encryption.pad_file("sex").read_bytes()).digest()
     assert encryption.pad_file("sex").stat().st_size == ROWS
 
@@ -120,8 +121,8 @@ def test_known_answers_of_pads(
     monkeypatch.setattr("veiltab.curator.columns.encryption.SystemSource", lambda: CipherStream(key))
     monkeypatch.setattr("veiltab.curator.columns.encryption.os", SimpleNamespace(urandom=lambda _: key))
     column: Symbols = np.zeros(CHUNK + 3, "<u2")
-    encryption.encrypt("sex", column, 300, Pad.OTP, PLAIN)
-    encryption.encrypt("age", column, 300, Pad.CHACHA20, PLAIN)
+    encrypt(encryption, "sex", column, 300, Pad.OTP, PLAIN)
+    encrypt(encryption, "age", column, 300, Pad.CHACHA20, PLAIN)
     drawn = encryption.pad_file("sex").read_bytes()
     assert drawn == encryption.ciphertext("sex").read_bytes() == encryption.ciphertext("age").read_bytes()
     assert (drawn[:8].hex(), drawn[-6:].hex()) == ("29019200e8007c00", "c00003009600")
@@ -134,7 +135,7 @@ def test_every_attribute_and_release_has_a_key_of_its_own(store: CuratorStore, t
     for release in (ID, "f" * 32):
         encryption = ColumnEncryption(store, tmp_path / release, release)
         for attribute in ("sex", "age", "salary"):
-            ciphertexts.add(encryption.encrypt(attribute, SYMBOLS, 5, pad, PLAIN))
+            ciphertexts.add(encrypt(encryption, attribute, SYMBOLS, 5, pad, PLAIN))
             found = store.keys.pad(release, attribute)
             assert found is not None
             keys.add(found[0])
@@ -164,13 +165,13 @@ def test_several_columns_are_recorded_together_before_their_first_symbol_and_aft
         watch(store.keys, name)
     watch(encryption, "_write")
     columns = [PlainColumn(attribute=name, symbols=SYMBOLS, size=5) for name in ("sex", "age")]
-    encryption.encrypt_together(columns, pad, PLAIN)
-    encryption.encrypt_together(columns, pad, PLAIN)
+    encryption.encrypt(columns, pad, PLAIN)
+    encryption.encrypt(columns, pad, PLAIN)
     assert done == [("spend_key", True)] * 2 + [("_write", False)] * 2 + [("set_pad_digest", True)] * 2
     with monkeypatch.context() as broken:
         broken.setattr(store.keys, "set_pad_digest", crash)
         with pytest.raises(KeyboardInterrupt):
-            encryption.encrypt("job", SYMBOLS, 5, pad, PLAIN)
+            encrypt(encryption, "job", SYMBOLS, 5, pad, PLAIN)
     assert store.keys.pad(ID, "job") is None
     assert store.keys.ciphertext_digest(ID, "sex") != store.keys.ciphertext_digest(ID, "age")
 
@@ -199,13 +200,13 @@ def test_a_crash_before_the_digest_is_recorded_costs_the_key(  # noqa: PLR0913, 
     with monkeypatch.context() as broken:
         broken.setattr(encryption if step == "_write" else store.keys, step, crash)
         with pytest.raises(KeyboardInterrupt):
-            encryption.encrypt("sex", SYMBOLS, 5, pad, noise)
+            encrypt(encryption, "sex", SYMBOLS, 5, pad, noise)
     assert store.keys.pad(ID, "sex") is None
     left = encryption.ciphertext("sex")
     before = left.read_bytes() if left.exists() else b""
     assert bool(before) is (step == "set_pad_digest")
     again = ColumnEncryption(store, tmp_path / "release", ID)
-    again.encrypt("sex", SYMBOLS, 5, pad, noise)
+    encrypt(again, "sex", SYMBOLS, 5, pad, noise)
     each = 2 if noise is NOISE else 1
     assert len(set(spent)) == len(spent) == each * (1 if step == "spend_key" else 2)
     assert key_of(store) == spent[-each]
@@ -233,7 +234,7 @@ def test_noise_and_canaries_lie_under_the_pad(
         return applied(noise, column, key)
 
     monkeypatch.setattr(CuratorsNoise, "with_noise_and_canaries", observed)
-    digest = encryption.encrypt("sex", SYMBOLS, 5, pad, NOISE)
+    digest = encrypt(encryption, "sex", SYMBOLS, 5, pad, NOISE)
     ciphertext = ciphertext_of(encryption, 5)
     assert digest == file_digest(encryption.ciphertext("sex"))
     assert len(ciphertext) == ROWS + 40
@@ -256,13 +257,13 @@ def test_the_canaries_ciphertext_is_durable_before_the_column_s_is_recorded(
 
     monkeypatch.setattr(store.keys, "set_pad_digest", record)
     with pytest.raises(KeyboardInterrupt):
-        encryption.encrypt("sex", SYMBOLS, 5, Pad.CHACHA20, NOISE)
+        encrypt(encryption, "sex", SYMBOLS, 5, Pad.CHACHA20, NOISE)
 
 
 def test_one_key_never_serves_both_uses(encryption: ColumnEncryption, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("veiltab.curator.columns.encryption.os", SimpleNamespace(urandom=bytes))
     with pytest.raises(ConflictError, match="the pad was used before"):
-        encryption.encrypt("sex", SYMBOLS, 5, Pad.CHACHA20, NOISE)
+        encrypt(encryption, "sex", SYMBOLS, 5, Pad.CHACHA20, NOISE)
     assert not encryption.ciphertext("sex").exists()
 
 
@@ -270,11 +271,11 @@ def test_one_key_never_serves_both_uses(encryption: ColumnEncryption, monkeypatc
 def test_recorded_bytes_alone_are_sent(
     store: CuratorStore, encryption: ColumnEncryption, tmp_path: Path, pad: Pad
 ) -> None:
-    digest = encryption.encrypt("sex", SYMBOLS, 5, pad, PLAIN)
+    digest = encrypt(encryption, "sex", SYMBOLS, 5, pad, PLAIN)
     sent, key = encryption.ciphertext("sex").read_bytes(), key_of(store)
     for column in (SYMBOLS, SYMBOLS[::-1].copy(), np.zeros(ROWS, np.uint8)):
         again = ColumnEncryption(store, tmp_path / "release", ID)
-        assert again.encrypt("sex", column, 5, pad, PLAIN) == digest
+        assert encrypt(again, "sex", column, 5, pad, PLAIN) == digest
     assert (encryption.ciphertext("sex").read_bytes(), key_of(store)) == (sent, key)
 
 
@@ -291,12 +292,12 @@ def flipped(path: Path) -> None:
 def test_a_ciphertext_that_is_gone_or_altered_is_never_made_again(
     store: CuratorStore, encryption: ColumnEncryption, pad: Pad, damage: Callable[[Path], None]
 ) -> None:
-    encryption.encrypt("sex", SYMBOLS, 5, pad, PLAIN)
+    encrypt(encryption, "sex", SYMBOLS, 5, pad, PLAIN)
     key = key_of(store)
     damage(encryption.ciphertext("sex"))
     for _ in range(2):
         with pytest.raises(IntegrityError, match="a pad is never used again"):
-            encryption.encrypt("sex", SYMBOLS, 5, pad, PLAIN)
+            encrypt(encryption, "sex", SYMBOLS, 5, pad, PLAIN)
     assert key_of(store) == key
     assert store.connection.execute("SELECT count(*) FROM spent_key").fetchone()[0] == 1
 
@@ -308,15 +309,15 @@ def test_a_generator_that_repeats_itself_is_caught(
     stuck = SimpleNamespace(urandom=lambda count: bytes(range(256)) * (count // 256) + bytes(count % 256))
     monkeypatch.setattr("veiltab.curator.columns.encryption.os", stuck)
     monkeypatch.setattr("veiltab.common.core.randomness.os", stuck)
-    encryption.encrypt("sex", SYMBOLS, 5, pad, PLAIN)
+    encrypt(encryption, "sex", SYMBOLS, 5, pad, PLAIN)
     with pytest.raises(ConflictError, match="attribute age: the pad was used before"):
-        encryption.encrypt("age", SYMBOLS, 5, pad, PLAIN)
+        encrypt(encryption, "age", SYMBOLS, 5, pad, PLAIN)
     assert not encryption.ciphertext("age").exists()
 
 
 def test_short_one_time_pads_may_be_equal_by_chance(encryption: ColumnEncryption, store: CuratorStore) -> None:
     for number in range(20):
-        encryption.encrypt(f"a{number}", np.zeros(1, np.uint8), 2, Pad.OTP, PLAIN)
+        encrypt(encryption, f"a{number}", np.zeros(1, np.uint8), 2, Pad.OTP, PLAIN)
     assert len({encryption.pad_file(f"a{number}").read_bytes() for number in range(20)}) <= 2
     assert store.connection.execute("SELECT count(*) FROM spent_key").fetchone()[0] == 20
 
@@ -324,8 +325,8 @@ def test_short_one_time_pads_may_be_equal_by_chance(encryption: ColumnEncryption
 def test_what_is_forgotten_is_deleted(encryption: ColumnEncryption) -> None:
     encryption.forget_ciphertext()
     encryption.forget_pads()
-    encryption.encrypt("sex", SYMBOLS, 5, Pad.OTP, PLAIN)
-    encryption.encrypt("age", SYMBOLS, 5, Pad.CHACHA20, PLAIN)
+    encrypt(encryption, "sex", SYMBOLS, 5, Pad.OTP, PLAIN)
+    encrypt(encryption, "age", SYMBOLS, 5, Pad.CHACHA20, PLAIN)
     encryption.forget_ciphertext()
     assert not encryption.ciphertext("sex").exists()
     assert not encryption.ciphertext("age").exists()
@@ -338,5 +339,5 @@ def test_what_is_forgotten_is_deleted(encryption: ColumnEncryption) -> None:
 def test_a_symbol_outside_its_alphabet_makes_no_ciphertext(encryption: ColumnEncryption, pad: Pad) -> None:
     column = np.array([0, 1, 5, 2], np.uint8)
     with pytest.raises(IntegrityError, match="1 of 4 symbols lie outside"):
-        encryption.encrypt("sex", column, 5, pad, PLAIN)
+        encrypt(encryption, "sex", column, 5, pad, PLAIN)
     assert not encryption.ciphertext("sex").exists()

@@ -22,6 +22,7 @@ from tests.curator.killed_tasks import Killing, Twice
 from tests.curator.made_rows import aligned
 from tests.curator.watched_tasks import Watched
 from tests.hostile.small_disk import SmallDisk, small_disk
+from tests.worlds.columns import encrypt
 from tests.worlds.parties import ALICE
 from veiltab.common.core import symbols
 from veiltab.common.core.domain import Symbols
@@ -115,7 +116,7 @@ def encrypted(folder: Path, table: AlignedTable, rows: SampleRows | DrawnSample,
         store.releases.add(request_with(), 1)
         encryption = ColumnEncryption(store, folder / "release", ID)
         for attribute, size in (("sex", 2), ("place", 60_000)):
-            encryption.encrypt(attribute, rows.column(table, attribute), size, Pad.CHACHA20, with_canaries)
+            encrypt(encryption, attribute, rows.column(table, attribute), size, Pad.CHACHA20, with_canaries)
             digest.update(encryption.ciphertext(attribute).read_bytes())
             if canaries:
                 digest.update(encryption.canaries(attribute).read_bytes())

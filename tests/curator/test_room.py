@@ -16,6 +16,7 @@ from tests.curator.disk_use import disk_use
 from tests.curator.made_rows import aligned, execution
 from tests.curator.test_shared_sample import Tossed
 from tests.researcher.made_workload import workload_with
+from tests.worlds.columns import encrypt
 from veiltab.common.core.domain import Symbols
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import release_of
@@ -47,7 +48,7 @@ def measured(folder: Path, spec: TableSpec, place: Execution | None = None) -> i
         encryption = ColumnEncryption(store, folder / "releases" / ID, ID)
         for column in spec.columns:
             values = sample.rows.column(table, column.attribute)
-            encryption.encrypt(column.attribute, values, column.size, spec.pad, noise_with(canaries=spec.canaries))
+            encrypt(encryption, column.attribute, values, column.size, spec.pad, noise_with(canaries=spec.canaries))
     return use.most
 
 

@@ -13,6 +13,7 @@ import pytest
 from tests.conftest import noise_with, request_with, spec_with
 from tests.curator.made_records import decide, decision, hold
 from tests.made_receipts import made_tests
+from tests.worlds.columns import encrypt
 from tests.worlds.states import curator_parts
 from veiltab.common.errors import (
     DeniedError,
@@ -68,7 +69,7 @@ def ready(answers: RpcAnswers, pad: Pad = Pad.CHACHA20, attributes: tuple[str, .
     store, spec = answers.curator.store, spec_with(pad=pad)
     store.releases.add(request_with(pad=pad, attributes=attributes), 1)
     store.releases.set_planned(release_of(spec))
-    answers.curator.encryption(ID).encrypt("sex", np.zeros(400, np.uint8), 2, pad, noise_with())
+    encrypt(answers.curator.encryption(ID), "sex", np.zeros(400, np.uint8), 2, pad, noise_with())
     for attribute, verdict in (("sex", APPROVED), ("age", DENIED)):
         store.decisions.decide(ID, (decision(attribute, verdict, expires=NOW + 1),))
     columns = {"sex": PUBLISHED, "salary": bytes(32)}

@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.conftest import request_with, spec_with
+from tests.worlds.columns import encrypt
 from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Symbols, symbol_dtype
@@ -158,7 +159,7 @@ def sent(store: CuratorStore, folder: Path, spec: TableSpec) -> Alice:
     uploaded: dict[str, Symbols] = {}
     for column in spec.columns_of("alice"):
         values: Symbols = np.zeros(spec.data_rows, symbol_dtype(column.size))
-        encryption.encrypt(column.attribute, values, column.size, spec.pad, noise)
+        encrypt(encryption, column.attribute, values, column.size, spec.pad, noise)
         uploaded[column.attribute] = np.empty(spec.uploaded_rows, symbol_dtype(column.size))
         ciphertext = encryption.ciphertext(column.attribute).read_bytes()
         uploaded[column.attribute].view(np.uint8)[:] = np.frombuffer(ciphertext, np.uint8)

@@ -246,7 +246,7 @@ def test_a_party_that_is_killed_and_started_again_continues_the_release(mortal: 
 @pytest.mark.long
 def test_a_curator_that_is_killed_after_its_upload_waits_for_the_other(mortal: World) -> None:
     # Alice has deleted her ciphertext, and the server still waits for Bob's when she is back.
-    mortal.restart(BOB, how=launcher(PACE, "veiltab.curator.columns.encryption:ColumnEncryption.encrypt_together:1:4"))
+    mortal.restart(BOB, how=launcher(PACE, "veiltab.curator.columns.encryption:ColumnEncryption.encrypt:1:4"))
     killed(
         mortal, Kill(who=ALICE, point="veiltab.curator.columns.encryption:ColumnEncryption.forget_ciphertext:1:after")
     )

@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import noise_with
 from tests.protocol.chance import combined, confirmed, independence, looks_random, same_law
+from tests.worlds.columns import encrypt
 from veiltab.common.core import pads
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.randomness import ByteSource
@@ -41,7 +42,7 @@ def encrypted(folder: Path, table: Columns, pad: Pad) -> Columns:
     with closing(CuratorStore(folder / release_id / "curator.sqlite")) as store:
         columns = encryption.ColumnEncryption(store, folder / release_id, release_id)
         for name, column in table.items():
-            columns.encrypt(name, column, SIZES[name], pad, noise_with())
+            encrypt(columns, name, column, SIZES[name], pad, noise_with())
         return {name: symbols_of(columns.ciphertext(name).read_bytes()) for name in table}
 
 

@@ -126,7 +126,7 @@ class Deployment:
                     village=self.village, network=self.network, party=party, folder=folder, seed=self.seed
                 )
         self.loop = VirtualLoop(self._generator("threads"))
-        encrypt, count = ColumnEncryption.encrypt_together, Receiver._count
+        encrypt, count = ColumnEncryption.encrypt, Receiver._count
 
         def encrypted(encryption: ColumnEncryption, columns: Iterable[PlainColumn], *others: Any) -> None:  # noqa: ANN401 - of any kind
             columns = tuple(columns)
@@ -142,7 +142,7 @@ class Deployment:
         try:
             with (
                 simulated(self.loop, stream_of(self.seed, "elsewhere"), self.network.channel),
-                patch.object(ColumnEncryption, "encrypt_together", encrypted),
+                patch.object(ColumnEncryption, "encrypt", encrypted),
                 patch.object(Receiver, "_count", counted),
                 # In half of the runs the columns are streamed, as long ones are.
                 patch.object(upload, "TOGETHER", self._generator("columns").choice([0, upload.TOGETHER])),

@@ -20,7 +20,7 @@ from veiltab.common.linkage.quality import (
     wrong_links,
 )
 from veiltab.common.linkage.row_keys import Keys, NormalRows, normal_rows, pass_keys
-from veiltab.common.linkage.self_match import SelfMatch, running, self_matches
+from veiltab.common.linkage.self_match import SelfMatch, self_matches
 from veiltab.play.linkage.open_rule import first_candidates, resolve
 from veiltab.play.registers.people import FIELDS, Registers, Row
 
@@ -40,7 +40,7 @@ class Linked:
 
     @property
     def run(self) -> tuple[Pass, ...]:
-        return running(self.decisions)
+        return tuple(one.step for one in self.decisions if one.does_run)
 
     @cached_property
     def proposals(self) -> Sequence[tuple[int, int] | None]:

@@ -14,6 +14,7 @@ from veiltab.common.core.domain import Symbols
 from veiltab.common.core.mechanism import GammaDiagonal, perturb
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.errors import InvalidInputError
+from veiltab.papers.biswas.krr_design import krr_design
 from veiltab.papers.biswas.rounds import draw_rounds
 from veiltab.researcher.collection.simulation import simulation as collection
 from veiltab.researcher.collection.simulation.simulation import SIMULATED, draw_counts, simulate
@@ -24,7 +25,7 @@ from veiltab.researcher.frequency.variances import moments
 MECHANISM = GammaDiagonal(cells=3, replacement=3 * 2**61)
 TRUTH = np.array([[2, 1, 0], [0, 1, 2]])
 RATES = (Fraction(1, 2), Fraction(4, 5))
-DESIGN = RoundDesign.of_mechanism([3, 3], RATES, MECHANISM)
+DESIGN = krr_design([3, 3], RATES, MECHANISM)
 ALPHA = 1e-4
 
 
@@ -116,4 +117,4 @@ def test_seeds_decide() -> None:
 )
 def test_too_little_to_judge_is_refused(trials: int, rate: Fraction, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        simulate(TRUTH, RoundDesign.of_mechanism([3, 3], (rate, rate), MECHANISM), trials=trials, seed=1)
+        simulate(TRUTH, krr_design([3, 3], (rate, rate), MECHANISM), trials=trials, seed=1)

@@ -12,6 +12,7 @@ from scipy.stats import norm
 from tests.researcher.frequency.made_tallies import tally_of
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
+from veiltab.papers.biswas.krr_design import krr_design
 from veiltab.papers.biswas.rounds import draw_rounds
 from veiltab.researcher.estimates.uncertainty import ReleaseDesign
 from veiltab.researcher.estimates.uncertainty import score_interval as release_interval
@@ -32,7 +33,7 @@ def drawn(truth: NDArray[np.int64], design: RoundDesign, seed: int) -> Tally:
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.5, 0.999))
 def test_hajeks_interval_is_that_of_a_release_without_replacement(seed: int, confidence: float) -> None:
-    design = RoundDesign.of_mechanism([400, 600], [TENTH, TENTH], MECHANISM)
+    design = krr_design([400, 600], [TENTH, TENTH], MECHANISM)
     tally = drawn(np.array([[200, 100, 90, 10], [600, 0, 0, 0]]), design, seed)
     received = int(tally.reports.sum())
     release = ReleaseDesign(population=1000, sample=received, mechanism=MECHANISM)
@@ -46,7 +47,7 @@ def test_hajeks_interval_is_that_of_a_release_without_replacement(seed: int, con
 def test_ends_are_where_the_test_turns(which: Estimator) -> None:
     # At whole counts the exact variance is that of a population, so the interval can be checked against it: z is chosen
     # so that the lower or the upper end is a whole count.
-    design = RoundDesign.of_mechanism([1000], [HALF], MECHANISM)
+    design = krr_design([1000], [HALF], MECHANISM)
     counts = np.array([[260, 120, 60, 60]])
     tally = tally_of(design, counts, [500])
     raw = point_estimates(which, counts, np.array([500]), design)
@@ -61,7 +62,7 @@ def test_ends_are_where_the_test_turns(which: Estimator) -> None:
 
 def test_strata_end_where_the_test_turns() -> None:
     # Below the estimate the nodes are spread as they were found, above it those to come as all nodes are.
-    design = RoundDesign.of_mechanism([1000, 500], [HALF, TENTH], MECHANISM)
+    design = krr_design([1000, 500], [HALF, TENTH], MECHANISM)
     counts, reports = np.array([[60, 200, 120, 120], [20, 10, 10, 10]]), np.array([500, 50])
     tally = tally_of(design, counts, reports)
     p, q = design.p, design.q
@@ -95,7 +96,7 @@ def stratified_variance(which: Estimator, held: NDArray[np.float64], share: floa
 
 def test_intervals_hold_their_estimate_and_grow_with_the_confidence() -> None:
     for rates in ((HALF, HALF), (HALF, TENTH)):
-        design = RoundDesign.of_mechanism([300, 700], rates, MECHANISM)
+        design = krr_design([300, 700], rates, MECHANISM)
         tally = drawn(np.array([[200, 100, 0, 0], [0, 0, 350, 350]]), design, 3)
         for which in Estimator:
             raw = point_estimates(which, tally.counts, tally.reports, design)
@@ -107,7 +108,7 @@ def test_intervals_hold_their_estimate_and_grow_with_the_confidence() -> None:
 
 
 def test_the_interval_of_c_is_that_of_g_because_its_bias_is_known() -> None:
-    design = RoundDesign.of_mechanism([1000], [TENTH], MECHANISM)
+    design = krr_design([1000], [TENTH], MECHANISM)
     tally = drawn(np.array([[900, 100, 0, 0]]), design, 5)
     for one, other in zip(*(score_interval(tally, which, 0.95) for which in (Estimator.C, Estimator.G)), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10)
@@ -119,14 +120,14 @@ def test_the_interval_of_c_is_that_of_g_because_its_bias_is_known() -> None:
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, 95.0, float("nan")])
 def test_impossible_confidence_is_refused(confidence: float) -> None:
-    design = RoundDesign.of_mechanism([10], [HALF], MECHANISM)
+    design = krr_design([10], [HALF], MECHANISM)
     with pytest.raises(InvalidInputError, match="confidence"):
         score_interval(tally_of(design, [[1, 0, 0, 1]], [2]), Estimator.HAJEK, confidence)
 
 
 def test_a_single_report_gives_a_very_wide_interval() -> None:
     for rates in ((TENTH, TENTH), (TENTH, HALF)):
-        design = RoundDesign.of_mechanism([10, 10], rates, MECHANISM)
+        design = krr_design([10, 10], rates, MECHANISM)
         tally = tally_of(design, [[1, 0, 0, 0], [0, 0, 0, 0]], [1, 0])
         for which in Estimator:
             low, high = score_interval(tally, which, 0.95)
@@ -145,7 +146,7 @@ def test_rare_values_of_a_stratum_that_hardly_reports_are_covered() -> None:
     # interval around the estimate covers a quarter of the time.
     truth = np.array([[500, 300, 20, 5], [100, 50, 300, 5]])
     quiet = GammaDiagonal.from_gamma(4, Fraction(2981))
-    design = RoundDesign.of_mechanism(truth.sum(axis=1).tolist(), [Fraction(1), Fraction(1, 20)], quiet)
+    design = krr_design(truth.sum(axis=1).tolist(), [Fraction(1), Fraction(1, 20)], quiet)
     counts, reports = draw_rounds(truth, design, quiet, ROUNDS, np.random.default_rng(12))
     for which in WEIGHTED:
         ends = [

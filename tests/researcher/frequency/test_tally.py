@@ -8,7 +8,7 @@ import pytest
 
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import IntegrityError, InvalidInputError
-from veiltab.researcher.frequency.design import RoundDesign
+from veiltab.papers.biswas.krr_design import krr_design
 from veiltab.researcher.frequency.tally import Tally
 
 FACTS: dict[str, Any] = {
@@ -85,8 +85,8 @@ def test_counts_outside_the_reports_are_damage(row: list[int]) -> None:
 
 def test_p_and_q_of_randomised_response_are_those_that_run() -> None:
     mechanism = GammaDiagonal(cells=5, replacement=3 * 2**61)
-    design = RoundDesign.of_mechanism([4], [Fraction(1)], mechanism)
+    design = krr_design([4], [Fraction(1)], mechanism)
     assert (design.p, design.q) == (Fraction(5, 8) + Fraction(3, 40), Fraction(3, 40))
     assert design.p / design.q == mechanism.gamma
     with pytest.raises(InvalidInputError, match="larger epsilon"):
-        RoundDesign.of_mechanism([4], [Fraction(1)], GammaDiagonal(cells=5, replacement=2**64))
+        krr_design([4], [Fraction(1)], GammaDiagonal(cells=5, replacement=2**64))

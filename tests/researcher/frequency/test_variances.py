@@ -15,6 +15,7 @@ from scipy.stats import binom
 from tests.researcher.frequency.made_tallies import tally_of
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
+from veiltab.papers.biswas.krr_design import krr_design
 from veiltab.papers.biswas.rounds import draw_rounds
 from veiltab.researcher.frequency.design import RoundDesign
 from veiltab.researcher.frequency.estimators import Estimator, linear_form, point_estimates
@@ -190,7 +191,7 @@ def test_one_report_does_not_tell_its_error() -> None:
 def test_hajeks_estimated_variance_under_rates_that_differ() -> None:
     truth, rates = np.array([[400, 50, 5], [20, 300, 60], [0, 0, 200]]), (HALF, TENTH, Fraction(1))
     mechanism = GammaDiagonal(cells=3, replacement=3 * 2**61)
-    design = RoundDesign.of_mechanism(truth.sum(axis=1).tolist(), rates, mechanism)
+    design = krr_design(truth.sum(axis=1).tolist(), rates, mechanism)
     counts, reports = draw_rounds(truth, design, mechanism, 400, np.random.default_rng(5))
     tallies = [tally_of(design, *drawn) for drawn in zip(counts, reports, strict=True)]
     estimated = [variance_estimate(tally, Estimator.HAJEK) for tally in tallies]
