@@ -18,7 +18,6 @@ from veiltab.common.core.texts.shown import shown
 from veiltab.common.core.texts.spelling import is_seen
 from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.process.protection import forbid_memory_dumps
-from veiltab.common.process.restart import RestartRequest, begin_again
 from veiltab.common.storage.disk import disk_refusal, files_of
 
 EXIT_CODES = """
@@ -120,8 +119,6 @@ def run(command: click.Command) -> int:
     except click.ClickException as error:
         _in_words(error).show()
         return error.exit_code
-    except RestartRequest:
-        begin_again()
     except VeiltabError as error:
         return _refused(error)
     except PermissionError as error:

@@ -12,14 +12,14 @@ import click
 from veiltab.common.command.cli import PATH, listed, note
 from veiltab.common.command.config import ENVIRONMENT, KEYS, read_party_file
 from veiltab.common.command.parties import load_party
-from veiltab.common.errors import ConflictError, InvalidInputError
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.process.protection import keep_files_private
 from veiltab.common.process.signals import end_at_interrupt
 from veiltab.common.release.tables import Workload
 from veiltab.common.rpc.parties.identity import Identity, Role
 from veiltab.common.rpc.way import PROXY, ProxyOption
-from veiltab.common.study.file import Study, load_study
+from veiltab.common.study.file import Study
 
 study_argument = click.argument("study_path", metavar="STUDY.toml", type=PATH)
 name_option = click.option("--name", required=True, help="This party's name in the study file.")
@@ -156,12 +156,6 @@ class ServeOptions:
     def load(self, role: Role) -> tuple[Study, Identity]:
         """Load the study, and the identity of the party of this role."""
         return load_party(self.study_path, self.identity_folder, role, name=self.name)
-
-    def check_study(self, served: Study) -> None:
-        """Refuse to begin again with another study file than the one that is served, with ConflictError."""
-        if load_study(self.study_path).digest != served.digest:
-            remedy = "Put that one back; to serve another, stop this process and start it anew."
-            raise ConflictError("this is not the study file that is served", where=str(self.study_path), remedy=remedy)
 
     def state(self) -> AbstractContextManager[Path]:
         """Give the state folder for a block; a check of a party that has none yet gets another for it."""

@@ -9,13 +9,11 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.parties.identity import Identity, Party
 from veiltab.common.rpc.server import Registration, build_server
 from veiltab.common.rpc.waiting.changes import Changes
-from veiltab.common.study.file import Study
 from veiltab.common.study.members import RELAYED
 
 
 def serve_party(  # noqa: PLR0913, PLR0917 - what a party consists of
     options: ServeOptions,
-    study: Study,
     identity: Identity,
     callers: Collection[Party],
     services: Sequence[Registration],
@@ -25,8 +23,6 @@ def serve_party(  # noqa: PLR0913, PLR0917 - what a party consists of
     changes: Changes | None = None,
 ) -> None:
     """Bind a party's server, which is all of a check, and run it beside the party's work; see `run_party`.
-
-    It does not begin again with another study file than this one.
 
     It listens where the option says, or at every interface at the endpoint's port; and where it is called through a
     relay at a socket of its own alone.
@@ -41,16 +37,12 @@ def serve_party(  # noqa: PLR0913, PLR0917 - what a party consists of
             "this party is called through the relay", where="--listen", remedy="Leave it out, or write unix:PATH."
         )
 
-    def check_all_files() -> None:
-        options.check_study(study)
-        check_files()
-
     async def main() -> None:
         server = build_server(identity, callers, services, address)
         if not options.check:
-            if way is not None:
+            if way is not None and way.standing() is None:
                 way.park(address)
-            await run_party(identity, server, work(), check_all_files, changes)
+            await run_party(identity, server, work(), check_files, changes)
 
     asyncio.run(main())
     if options.check:

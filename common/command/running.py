@@ -4,13 +4,12 @@ import asyncio
 import gc
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, suppress
-from functools import partial
+from dataclasses import dataclass, replace
 
 from veiltab.common.command.cli import note
 from veiltab.common.errors import VeiltabError
 from veiltab.common.process.memory import give_back_freed_memory
 from veiltab.common.process.protection import allow_open_files
-from veiltab.common.process.restart import RestartRequest
 from veiltab.common.process.signals import PartySignals
 from veiltab.common.rpc.parties.identity import Identity, Party, load_identity
 from veiltab.common.rpc.parties.revocation import FILE, RevocationList
@@ -23,6 +22,25 @@ _TRIM_SECONDS = 10.0
 """Seconds between two times that freed memory is given back."""
 
 
+@dataclass
+class RestartRequest(Exception):  # noqa: N818 - it is no error
+    """The party has stopped in order and is to restart with the identity that its files have now."""
+
+    identity: Identity
+
+
+def serve_anew(serve: Callable[[Identity], None], identity: Identity) -> None:
+    """Serve with an identity, and again after each RestartRequest with that of the request."""
+    while True:
+        try:
+            return serve(identity)
+        except RestartRequest as request:
+            identity = request.identity
+        # Objects that the party served with lie in cycles and own files of its run.
+        gc.unfreeze()
+        gc.collect()
+
+
 async def run_party(
     identity: Identity,
     server: AbstractAsyncContextManager[object],
@@ -32,14 +50,14 @@ async def run_party(
 ) -> None:
     """Serve and work until SIGTERM or SIGINT; a failure of either ends both and is raised.
 
-    SIGHUP stops it in the same order and then restarts it with the files that are there by then; a SIGTERM in the
+    SIGHUP stops it in the same order, to restart with what the files of its identity are by then; a SIGTERM in the
     meantime ends it for good. Call it in the main thread.
 
     Args:
         identity: the party's own.
         server: serves while the block lasts; what it gives says where.
         work: what it does beside that.
-        check_files: reads what it would start with, beside its identity; if it refuses that, there is no restart.
+        check_files: reads what it would restart with, beside its identity; if it refuses that, there is no restart.
         changes: what its answers wait for; at the end they wait no more.
 
     Raises:
@@ -47,7 +65,14 @@ async def run_party(
     """
     allow_open_files()
     stopped = asyncio.Event()
-    with PartySignals(stop=stopped.set, may_restart=partial(_can_load_anew, identity, check_files)) as signals:
+    renewed: Identity | None = None
+
+    def may_restart() -> bool:
+        nonlocal renewed
+        renewed = _renewed(identity, check_files)
+        return renewed is not None
+
+    with PartySignals(stop=stopped.set, may_restart=may_restart) as signals:
         tasks = [asyncio.create_task(work), asyncio.create_task(_serve(identity.party, server, stopped, changes))]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:
@@ -58,8 +83,8 @@ async def run_party(
     for task in tasks:
         if not task.cancelled():
             _raise_first(task)
-    if signals.restart:
-        raise RestartRequest
+    if signals.restart and renewed is not None:
+        raise RestartRequest(renewed)
 
 
 async def _serve(
@@ -87,17 +112,21 @@ async def _trim_memory() -> None:
         await asyncio.to_thread(give_back_freed_memory)
 
 
-def _can_load_anew(identity: Identity, check_files: Callable[[], object]) -> bool:
-    """Return whether the party could begin again with the files that lie there; if not, say why."""
+def _renewed(identity: Identity, check_files: Callable[[], object]) -> Identity | None:
+    """Return the identity that its files have now; None if the party cannot restart with its files, which is said."""
+    folder, party = identity.folder, identity.party
     try:
         check_files()
-        if identity.folder is not None:
-            load_identity(identity.folder, identity.party.role, identity.party.name, study=identity.party.study)
-            RevocationList(identity.folder / FILE, (identity.folder / "ca.pem").read_bytes())
+        if folder is None:
+            return identity
+        loaded = load_identity(folder, party.role, party.name, study=party.study)
+        RevocationList(folder / FILE, loaded.authority)
     except VeiltabError as error:
-        note(f"{identity.party} does not begin again: {error}")
-        return False
-    return True
+        note(f"{party} does not begin again: {error}")
+        return None
+    if identity.way is not None:
+        identity.way.renew(loaded)
+    return replace(loaded, way=identity.way)
 
 
 def _raise_first(task: "asyncio.Task[None]") -> None:

@@ -91,6 +91,10 @@ class Forwarder:
             raise UnavailableError(in_words(error), where="[relay]") from None
         self._in_loop(streams.end()).result()
 
+    def renew(self, identity: Identity) -> None:
+        """Open connections with the party's renewed certificate from now on; what is parked stays so."""
+        self._identity = identity
+
     def standing(self) -> Standing | None:
         """Return how this party stands with the relay; None if it does not wait there."""
         if self._since is None or self._relay is None:

@@ -1,13 +1,13 @@
 """Which engine performs a curator's passes, and in which folder they leave files: what the operator chose."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.parties.identity import Party
-from veiltab.common.storage.run_files import run_in
+from veiltab.common.storage.run_files import RunFiles, run_in
 from veiltab.common.tasks.engine_options import EngineOptions
 from veiltab.curator.table.execution import Execution
 
@@ -47,19 +47,25 @@ class WorkOptions:
                 remedy="Mount it here and at each worker, at the same path.",
             )
 
+    def run(self, state: Path, party: Party) -> AbstractContextManager[RunFiles]:
+        """Return the files of the run, until the block ends.
+
+        Args:
+            state: the state folder, on whose disk they are unless a cluster has to see them.
+            party: the curator; it has a folder of its own in what is shared.
+        """
+        # No name has an underscore. The next process of this party deletes what is there, and of no other.
+        return run_in(state if self.shared is None else self.shared.absolute() / f"{party.study}_{party.name}")
+
     @contextmanager
-    def execution(self, state: Path, party: Party, *, study_authority: bytes) -> Iterator[Execution]:
+    def execution(self, run: RunFiles, *, study_authority: bytes) -> Iterator[Execution]:
         """Return the execution, until the block ends.
 
         Args:
-            state: the state folder, on whose disk the files are unless a cluster has to see them.
-            party: the curator; it has a folder of its own in what is shared.
             study_authority: certificates of the study's authority, PEM.
 
         Raises:
             VeiltabError: as `EngineOptions.engine`.
         """
-        # No name has an underscore. The next process of this party deletes what is there, and of no other.
-        folder = state if self.shared is None else self.shared.absolute() / f"{party.study}_{party.name}"
-        with closing(self.engine.engine(study_authority=study_authority)) as engine, run_in(folder) as run:
+        with closing(self.engine.engine(study_authority=study_authority)) as engine:
             yield Execution(run=run, engine=engine, is_remote=self.shared is not None)

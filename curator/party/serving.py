@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import closing
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,9 @@ from veiltab.common.command.cli import note
 from veiltab.common.command.options import ServeOptions
 from veiltab.common.command.parties import parties_in
 from veiltab.common.command.run import serve_party
+from veiltab.common.command.running import serve_anew
 from veiltab.common.observe.sinks import observing
-from veiltab.common.rpc.parties.identity import Role
+from veiltab.common.rpc.parties.identity import Identity, Role
 from veiltab.common.storage.files import OwnedFolder
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.formats.address import TableAddress
@@ -35,46 +36,44 @@ _CHECKED_AT_START = 1_000
 def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Path | None, work: WorkOptions) -> None:
     """Load the table and take part in releases until a signal stops the process."""
     study, identity = options.load(Role.CURATOR)
-    policy = policy_of(study, options.name, policy_path)
 
     def check_files() -> None:
-        if (served := store.served.served_table()) is not None:
-            served.check()
         if (notices := policy_of(study, options.name, policy_path).notify) is not None:
             from veiltab.curator.notify.channels import channels_of  # noqa: PLC0415 - not where nobody wants notices
 
             channels_of(notices)
+
+    def serve(identity: Identity) -> None:
+        policy = policy_of(study, options.name, policy_path)
+        ledger = Ledger(store.connection, policy.budget_within(study.budget_epsilon), study.budget_delta)
+        store.audit.verify_against(ledger.chain.audit_heads)
+        store.served.set_served_policy(policy_path, len(policy.rules), policy.budget, policy.persons, policy.digest)
+        with work.execution(run, study_authority=identity.authority) as execution:
+            curator = Curator(identity, study, folder.path, store, ledger, policy, execution)
+            with observing(identity, partial(observe, curator), metrics=options.metrics) as status:
+                work_on = partial(CuratorDriver(curator).run, loaded())
+                note(f"policy: {policy_source(policy_path, len(policy.rules))}")
+                notifier = None
+                if policy.notify is not None:
+                    from veiltab.curator.notify.notifier import notifier_of  # noqa: PLC0415 - not where nobody wants notices
+
+                    waiting = lambda: curator.asks_a_person  # noqa: E731 - it changes
+                    notifier = notifier_of(policy.notify, study.id, identity, store, ledger, waiting)
+                own, endpoint = services_of(curator), study.curator(options.name).endpoint
+                working = partial(_work, work_on, notifier, execution.engine.close)
+                serve_party(options, identity, callers, [status, *own], endpoint, working, check_files, curator.changes)
 
     callers = [party for party in parties_in(study, Role.CURATOR, Role.RESEARCHER) if party != identity.party]
     with (
         options.state() as path,
         OwnedFolder(path, identity.party.uri) as folder,
         closing(CuratorStore(folder.path / "curator.sqlite")) as store,
-        work.execution(folder.path, identity.party, study_authority=identity.authority) as execution,
+        work.run(folder.path, identity.party) as run,
     ):
-        ledger = Ledger(store.connection, policy.budget_within(study.budget_epsilon), study.budget_delta)
         store.audit.verify_newest(_CHECKED_AT_START)
-        store.audit.verify_against(ledger.chain.audit_heads)
         store.served.set_served_study(study)
-        store.served.set_served_policy(policy_path, len(policy.rules), policy.budget, policy.persons, policy.digest)
-        curator = Curator(identity, study, folder.path, store, ledger, policy, execution)
-        driver = CuratorDriver(curator)
-        seen = partial(observe, curator)
-        with observing(identity, seen, metrics=options.metrics) as status:
-            loaded = load_served(table, study, options.name, store, execution.run)
-            note(f"policy: {policy_source(policy_path, len(policy.rules))}")
-            endpoint = study.curator(options.name).endpoint
-            notifier = None
-            if policy.notify is not None:
-                from veiltab.curator.notify.notifier import notifier_of  # noqa: PLC0415 - not where nobody wants notices
-
-                waiting = lambda: curator.asks_a_person  # noqa: E731 - it changes
-                notifier = notifier_of(policy.notify, study.id, identity, store, ledger, waiting)
-            driving = partial(_work, partial(driver.run, loaded), notifier, execution.engine.close)
-            own = services_of(curator)
-            serve_party(
-                options, study, identity, callers, [status, *own], endpoint, driving, check_files, curator.changes
-            )
+        loaded = cache(partial(load_served, table, study, options.name, store, run))
+        serve_anew(serve, identity)
 
 
 async def _work(run: Callable[[], Awaitable[None]], notifier: "Notifier | None", close: Callable[[], None]) -> None:

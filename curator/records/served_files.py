@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from veiltab.common.errors import ConflictError
 from veiltab.common.storage.database import Database, transaction, value_of
 from veiltab.common.storage.files import file_digest
 from veiltab.common.study.file import Study
@@ -46,15 +45,6 @@ class ServedTable:
             f"{self.path} was changed since the running curator read it: it goes on with the rows that it read. Restart"
             " `veiltab curator serve` to serve the new ones."
         )
-
-    def check(self) -> None:
-        """Refuse to begin again with a file that was written since it was read, with ConflictError."""
-        if self.note:
-            raise ConflictError(
-                "the table was written since it was read, and SIGHUP takes no other table",
-                where=str(self.path),
-                remedy="Stop this process and start it anew: it takes the table, the policy and the certificate.",
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

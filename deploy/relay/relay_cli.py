@@ -1,6 +1,5 @@
 """`veiltab relay`: the meeting point of parties that accept no connection."""
 
-import asyncio
 from pathlib import Path
 
 import click
@@ -34,4 +33,4 @@ def serve(study_path: Path, identity_folder: Path, listen: str | None, heartbeat
 
     end_at_interrupt()
     log_to_stderr()
-    asyncio.run(serve_relay(study_path, identity_folder, listen, RelayLimits(heartbeat=heartbeat), metrics))
+    serve_relay(study_path, identity_folder, listen, RelayLimits(heartbeat=heartbeat), metrics)

@@ -1,15 +1,16 @@
 """Runs a relay."""
 
+import asyncio
 import socket
 from asyncio import sslproto
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 from veiltab.common.command.parties import load_party, parties_of
-from veiltab.common.command.running import run_party
+from veiltab.common.command.running import run_party, serve_anew
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.address import check_bindable
-from veiltab.common.rpc.parties.identity import Role
+from veiltab.common.rpc.parties.identity import Identity, Role
 from veiltab.deploy.relay.limits import RelayLimits
 from veiltab.deploy.relay.meeting_point import MeetingPoint
 
@@ -17,7 +18,7 @@ _BACKLOG = 512
 _ENCRYPTED_BYTES = 16_384
 
 
-async def serve_relay(
+def serve_relay(
     study_path: Path, identity_folder: Path, listen: str | None, limits: RelayLimits, metrics: str | None
 ) -> None:
     """Pass on connections until a signal; see `run_party`.
@@ -30,16 +31,21 @@ async def serve_relay(
         raise InvalidInputError("the study has no [relay]", where=str(study_path))
     # asyncio would take 256 KiB for the bytes of each connection.
     sslproto.SSLProtocol.max_size = _ENCRYPTED_BYTES
-    point = MeetingPoint(identity, [one for one in parties_of(study) if one.role is not Role.RELAY], limits)
     everywhere = "[::]" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104 - a relay is called from outside
-    with ExitStack() as stack:
-        listener = stack.enter_context(listening(listen or f"{everywhere}:{study.relay.endpoint.rpartition(':')[2]}"))
-        if metrics is not None:
-            from veiltab.deploy.relay.relay_metrics import relay_metrics  # noqa: PLC0415 - not where the extra is missing
+    address = listen or f"{everywhere}:{study.relay.endpoint.rpartition(':')[2]}"
 
-            stack.enter_context(relay_metrics(point, metrics))
-        place = nullcontext(f"on port {listener.getsockname()[1]}")
-        await run_party(identity, place, point.serve(listener))
+    async def pass_on(identity: Identity) -> None:
+        point = MeetingPoint(identity, [one for one in parties_of(study) if one.role is not Role.RELAY], limits)
+        with ExitStack() as stack:
+            listener = stack.enter_context(listening(address))
+            if metrics is not None:
+                from veiltab.deploy.relay.relay_metrics import relay_metrics  # noqa: PLC0415 - not where the extra is missing
+
+                stack.enter_context(relay_metrics(point, metrics))
+            place = nullcontext(f"on port {listener.getsockname()[1]}")
+            await run_party(identity, place, point.serve(listener))
+
+    serve_anew(lambda identity: asyncio.run(pass_on(identity)), identity)
 
 
 def listening(address: str) -> socket.socket:

@@ -11,10 +11,11 @@ from typing import Protocol
 from veiltab.common.command.options import ServeOptions
 from veiltab.common.command.parties import parties_in
 from veiltab.common.command.run import serve_party
+from veiltab.common.command.running import serve_anew
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.sinks import observing
 from veiltab.common.observe.status import Observation
-from veiltab.common.rpc.parties.identity import Role
+from veiltab.common.rpc.parties.identity import Identity, Role
 from veiltab.common.rpc.server import Registration
 from veiltab.common.storage.files import OwnedFolder
 from veiltab.common.web.http_options import HttpOptions
@@ -49,32 +50,36 @@ def serve_server(
     study, identity = options.load(Role.SERVER)
     if http is not None and study.nodes is None:
         raise InvalidInputError("the study has no nodes that could report", where="--http", remedy="Leave it out.")
-    callers = parties_in(study, Role.CURATOR, Role.RESEARCHER, Role.NODE)
-    with (
-        options.state() as path,
-        open_state(path, identity.party.uri, database) as (folder, store),
-        ExitStack() as beside,
-    ):
-        releases = Releases(study, store, retention_days=retention_days, quota=quota)
-        parts = list[Part]()
-        if study.nodes is not None:
-            from veiltab.server.party.collecting import collecting  # noqa: PLC0415 - not for studies without nodes
 
-            reports = None if http is None else (http, options.identity_folder)
-            opened = collecting(study, identity, (folder, database), retention_days=retention_days, http=reports)
-            parts.append(beside.enter_context(opened))
+    def serve(identity: Identity) -> None:
+        callers = parties_in(study, Role.CURATOR, Role.RESEARCHER, Role.NODE)
+        with (
+            options.state() as path,
+            open_state(path, identity.party.uri, database) as (folder, store),
+            ExitStack() as beside,
+        ):
+            releases = Releases(study, store, retention_days=retention_days, quota=quota)
+            parts = list[Part]()
+            if study.nodes is not None:
+                from veiltab.server.party.collecting import collecting  # noqa: PLC0415 - not for studies without nodes
 
-        def seen() -> Observation:
-            return reduce(or_, (part.observe() for part in parts), observe(releases, store))
+                reports = None if http is None else (http, options.identity_folder)
+                opened = collecting(study, identity, (folder, database), retention_days=retention_days, http=reports)
+                parts.append(beside.enter_context(opened))
 
-        own: Sequence[Registration] = (
-            partial(add_IngestServiceServicer_to_server, IngestServicer(releases)),
-            partial(add_ReleaseServiceServicer_to_server, ReleaseServicer(releases, identity)),
-            *(part.registration for part in parts),
-        )
-        with observing(identity, seen, metrics=options.metrics) as status:
-            work, listen = partial(_together, [releases.run, *(part.run for part in parts)]), study.server.endpoint
-            serve_party(options, study, identity, callers, [status, *own], listen, work, changes=releases.changes)
+            def seen() -> Observation:
+                return reduce(or_, (part.observe() for part in parts), observe(releases, store))
+
+            own: Sequence[Registration] = (
+                partial(add_IngestServiceServicer_to_server, IngestServicer(releases)),
+                partial(add_ReleaseServiceServicer_to_server, ReleaseServicer(releases, identity)),
+                *(part.registration for part in parts),
+            )
+            with observing(identity, seen, metrics=options.metrics) as status:
+                work, listen = partial(_together, [releases.run, *(part.run for part in parts)]), study.server.endpoint
+                serve_party(options, identity, callers, [status, *own], listen, work, changes=releases.changes)
+
+    serve_anew(serve, identity)
 
 
 @contextmanager

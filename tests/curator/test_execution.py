@@ -397,26 +397,26 @@ def test_a_cluster_needs_a_folder_that_its_workers_see(tmp_path: Path) -> None:
 
 def test_a_run_is_in_the_state_folder_and_ends_with_the_block(tmp_path: Path) -> None:
     options = WorkOptions(engine=EngineOptions(workers=1))
-    with options.execution(tmp_path, ALICE, study_authority=b"") as place:
-        assert place.run.folder == tmp_path / "run"
-        assert not place.is_remote
-        table_in(place.run, 100)
-        assert list(place.run.folder.iterdir())
-    assert not place.run.folder.exists()
+    with options.run(tmp_path, ALICE) as run:
+        assert run.folder == tmp_path / "run"
+        with options.execution(run, study_authority=b"") as place:
+            assert not place.is_remote
+        table_in(run, 100)
+        assert list(run.folder.iterdir())
+    assert not run.folder.exists()
 
 
-def test_curators_that_share_a_folder_leave_each_other_s_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curators_that_share_a_folder_leave_each_other_s_files(tmp_path: Path) -> None:
     """Each deletes at its start what an earlier process of its own left."""
-    monkeypatch.setattr(EngineOptions, "engine", lambda *_, **__: InProcess())
     options = WorkOptions(engine=EngineOptions(dask="tls://localhost:1"), shared=tmp_path)
     bob = Party(study="survey", role=Role.CURATOR, name="bob")
-    with options.execution(tmp_path, ALICE, study_authority=b"") as place:
-        table_in(place.run, 100)
-        with options.execution(tmp_path, bob, study_authority=b"") as other:
-            assert other.run.folder != place.run.folder
-        assert (place.run.folder / "table").exists()
-        with options.execution(tmp_path, ALICE, study_authority=b""):
-            assert not (place.run.folder / "table").exists()
+    with options.run(tmp_path, ALICE) as run:
+        table_in(run, 100)
+        with options.run(tmp_path, bob) as other:
+            assert other.folder != run.folder
+        assert (run.folder / "table").exists()
+        with options.run(tmp_path, ALICE):
+            assert not (run.folder / "table").exists()
 
 
 @pytest.mark.parametrize("is_remote", [False, True])

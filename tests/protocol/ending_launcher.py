@@ -2,11 +2,9 @@
 
     python ending_launcher.py MODULE:NAME[:after] server serve ...
     python ending_launcher.py hangup:before|hangup:after server serve ...
-    python ending_launcher.py image server serve ...
 
 MODULE:NAME     before the first call of a function once a SIGHUP came; or after it
 hangup:HOW      before or after the SIGHUP of its own making, when it serves, without time between them
-image           as the first act of the image that follows a SIGHUP
 """
 
 import functools
@@ -19,8 +17,6 @@ from typing import Any
 
 from killing_launcher import wrapped  # type: ignore[import-not-found] # beside this script
 
-ANEW = "TEST_ANEW"
-"""Set in the environment of the image that follows a SIGHUP."""
 MOMENT = b"the moment has come\n"
 
 
@@ -28,7 +24,7 @@ class End:
     """SIGTERM to this process, at the first event after a SIGHUP."""
 
     def __init__(self) -> None:
-        self.armed = ANEW in os.environ
+        self.armed = False
 
     def __call__(self) -> None:
         """Count one event."""
@@ -68,15 +64,12 @@ def main() -> None:
     del sys.path[0]
     point = sys.argv.pop(1)
     end = End()
-    if point == "image":
-        end()
-    elif point.startswith("hangup:"):
+    if point.startswith("hangup:"):
         hang_up(point.removeprefix("hangup:"))
     else:
         # What a SIGHUP calls first.
-        change("veiltab.common.command.running:_can_load_anew", lambda: setattr(end, "armed", True), after=False)
+        change("veiltab.common.command.running:_renewed", lambda: setattr(end, "armed", True), after=False)
         change(point.removesuffix(":after"), end, after=point.endswith(":after"))
-    change("veiltab.common.command.cli:begin_again", lambda: os.environ.update({ANEW: "yes"}), after=False)
     from veiltab.deploy.cli import main as run  # noqa: PLC0415 - after the changes
 
     run()

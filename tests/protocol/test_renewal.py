@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.protocol.village import APPROVE_ALL, FREE
 from tests.protocol.wire import connection
-from tests.protocol.world import CLOUD, PACE, ROSA, World, launcher, made_world
+from tests.protocol.world import ALICE, BOB, CLOUD, PACE, RELAY, ROSA, World, launcher, made_world
 from tests.worlds.loops import blocking
+from veiltab.common.errors import DeniedError
 from veiltab.common.rpc.channel import call
 from veiltab.common.rpc.parties.identity import Party, Role, party_of_certificate
 from veiltab.deploy.pki.certificates import issue_party
@@ -21,7 +23,7 @@ LAUNCHER = Path(__file__).with_name("ending_launcher.py")
 MOMENTS = (
     "hangup:before",
     "hangup:after",
-    "veiltab.common.command.running:_can_load_anew:after",
+    "veiltab.common.command.running:_renewed:after",
     "veiltab.common.rpc.server:PartyServer.stop",
     "veiltab.common.rpc.server:PartyServer.stop:after",
     "veiltab.common.process.signals:PartySignals.__exit__",
@@ -29,13 +31,12 @@ MOMENTS = (
     "signal:set_wakeup_fd",
     "veiltab.common.process.signals:PartySignals.__exit__:after",
     "veiltab.common.storage.files:OwnedFolder.release",
-    "os:execv",
-    "image",
+    "gc:collect",
     "veiltab.common.process.signals:PartySignals.__enter__",
     "veiltab.common.process.signals:PartySignals.__enter__:after",
     "veiltab.common.rpc.server:PartyServer.start:after",
 )
-"""Moments of a restart, in order, from the hangup until the new image serves."""
+"""Moments of a restart, in order, from the hangup until the party serves again."""
 
 
 @pytest.fixture(name="world")
@@ -98,37 +99,32 @@ def test_a_party_takes_over_its_renewed_certificate_and_goes_on(world: World) ->
         assert "no such release" in asked(world, ROSA)
 
 
-def test_a_hangup_takes_the_policy_and_neither_a_broken_one_nor_another_table(world: World) -> None:
-    curator = (Role.CURATOR, "alice")
-    with world.local as local:
-        pid = local.start(*curator)
-        local.wait_for(*curator)
-        path, table = local.policies["alice"], local.tables["alice"]
-        wait_for(world, curator, f"policy: {path}, rules: 1")
-        path.write_text('[[rule]]\ndecision = "perhaps"\n', "utf-8")
-        os.kill(pid, signal.SIGHUP)
-        wait_for(world, curator, "does not begin again: " + str(path))
-        path.write_text('[[rule]]\ndecision = "deny"\n' * 2, "utf-8")
-        read = table.stat()
-        table.touch()
-        os.kill(pid, signal.SIGHUP)
-        wait_for(world, curator, f"does not begin again: {table}: the table was written since it was read")
-        os.utime(table, ns=(read.st_atime_ns, read.st_mtime_ns))
-        os.kill(pid, signal.SIGHUP)
-        wait_for(world, curator, f"policy: {path}, rules: 2")
-        local.wait_for(*curator)
+@pytest.mark.parametrize("relayed", [(), ("alice", "bob")])
+def test_a_hangup_takes_the_policy_and_keeps_the_table_and_the_study(tmp_path: Path, relayed: tuple[str, ...]) -> None:
+    """Files are edited under every party; the releases that follow are of the rows and the study that they read."""
+    world = made_world(tmp_path / "study", through_relay=relayed)
+    parties = [*([RELAY] if relayed else []), CLOUD, ROSA, ALICE, BOB]
 
-
-def test_a_hangup_takes_no_other_study_file(world: World) -> None:
-    parties = (CLOUD, ROSA, (Role.CURATOR, "alice"))
-    with world.local as local:
-        pids = [local.start(*party) for party in parties]
-        for party in parties:
-            local.wait_for(*party)
-        local.study_path.write_bytes(local.study_path.read_bytes() + b"# Another one.\n")
-        for party, pid in zip(parties, pids, strict=True):
-            os.kill(pid, signal.SIGHUP)
-            wait_for(world, party, "this is not the study file that is served")
+    with world.local as local, world.client() as client:
+        world.start(*parties)
+        policy = local.policies["alice"]
+        policy.write_text('[[rule]]\ndecision = "perhaps"\n', "utf-8")
+        local._running[ALICE].send_signal(signal.SIGHUP)
+        wait_for(world, ALICE, f"does not begin again: {policy}")
+        for path in (*local.tables.values(), local.study_path):
+            path.write_text("nothing", "utf-8")
+        for rules in (2, 3):
+            policy.write_text(APPROVE_ALL * rules, "utf-8")
+            for who in parties:
+                local._running[who].send_signal(signal.SIGHUP)
+                world.wait_until(lambda: world.log(who).count(" serves ") == rules, 60)  # noqa: B023 - called here
+            wait_for(world, ALICE, f"policy: {policy}, rules: {rules}")
+            client.request(FREE, epsilon="0.1", label=world.label()).wait(60)
+        policy.write_text('[[rule]]\ndecision = "deny"\n', "utf-8")
+        local._running[ALICE].send_signal(signal.SIGHUP)
+        wait_for(world, ALICE, f"policy: {policy}, rules: 1")
+        with pytest.raises(DeniedError):
+            client.request(FREE, epsilon="0.1", label=world.label()).wait(60)
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,9 @@ class Way(Protocol):
     def try_relay(self) -> None:
         """Park a connection and take it back, or raise UnavailableError."""
 
+    def renew(self, identity: "Identity") -> None:
+        """Open connections with the party's renewed certificate from now on."""
+
     def standing(self) -> Standing | None:
         """Return how this party stands with its relay; None if it does not wait there."""
 
