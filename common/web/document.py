@@ -11,30 +11,34 @@ CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """What a browser may load and run for a page: its own styles and pictures, no script, nothing from elsewhere."""
 
 _CSS = """
-:root { color-scheme: light; }
+:root { color-scheme: light dark; --sheet: #fff; --ink: #1b2430; --soft: #47525e; --line: #d9dfe5; --head: #16324f; }
+@media screen and (prefers-color-scheme: dark) {
+  :root { --sheet: #182029; --ink: #e5eaf0; --soft: #aab5c0; --line: #303b47; --head: #8cc0f0; }
+  /* Pictures are drawn on white. This exchanges light and dark, keeps hues, and shows the sheet where white was. */
+  svg { filter: invert(1) hue-rotate(180deg); mix-blend-mode: screen; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 66rem; padding: 2.2rem 1.4rem 4rem; background: #fff; color: #1b2430;
+body { margin: 0 auto; max-width: 66rem; padding: 2.2rem 1.4rem 4rem; background: var(--sheet); color: var(--ink);
   font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .3rem; }
-h2 { font-size: 1.25rem; margin: 2.6rem 0 .7rem; padding-bottom: .25rem; border-bottom: 2px solid #16324f; }
-p { margin: .6rem 0; } .lead { color: #47525e; font-size: 1.05rem; margin-top: 0; }
+h2 { font-size: 1.25rem; margin: 2.6rem 0 .7rem; padding-bottom: .25rem; border-bottom: 2px solid var(--head); }
+p { margin: .6rem 0; } .lead { color: var(--soft); font-size: 1.05rem; margin-top: 0; }
 dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(13rem, 1fr)); gap: .9rem 1.6rem; margin: 0; }
-dt { font-size: .82rem; color: #56616d; } dd { margin: 0; font-weight: 600; } dt, dd { overflow-wrap: anywhere; }
-.scroll { overflow-x: auto; background: linear-gradient(90deg, #fff 1rem, #fff0 2rem) local,
-  linear-gradient(270deg, #fff 1rem, #fff0 2rem) local, linear-gradient(90deg, #8a949e66, #fff0 .8rem),
-  linear-gradient(270deg, #8a949e66, #fff0 .8rem); }
+dt { font-size: .82rem; color: var(--soft); } dd { margin: 0; font-weight: 600; } dt, dd { overflow-wrap: anywhere; }
+.scroll { overflow-x: auto; background: linear-gradient(90deg, var(--sheet) 1rem, transparent 2rem) local,
+  linear-gradient(270deg, var(--sheet) 1rem, transparent 2rem) local,
+  linear-gradient(90deg, #8a949e66, transparent .8rem), linear-gradient(270deg, #8a949e66, transparent .8rem); }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .34rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid #d9dfe5; }
+th, td { padding: .34rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
 thead th { border-bottom: 2px solid #8a949e; font-size: .82rem; vertical-align: bottom; }
 .n { text-align: right; } td.n { white-space: nowrap; }
 figure { margin: .8rem 0; } svg { display: block; max-width: 100%; height: auto; } .narrow { display: none; }
-figcaption, .note { font-size: .88rem; color: #47525e; }
-.read { border-left: 4px solid #16324f; padding: .1rem 0 .1rem 1rem; }
+figcaption, .note { font-size: .88rem; color: var(--soft); }
+.read { border-left: 4px solid var(--head); padding: .1rem 0 .1rem 1rem; }
 @media screen and (max-width: 38rem) { body { padding: 1.2rem .9rem 3rem; } h1 { font-size: 1.5rem; }
   th, td { padding: .3rem .4rem; } .wide { display: none; } .narrow { display: block; } }
 @page { margin: 15mm; }
-@media print { body { max-width: none; padding: 0; font-size: 10pt; } table { font-size: 8pt; }
-  th, td { padding: .2rem .35rem; } thead th { font-size: 7.5pt; } h2 { break-after: avoid; }
+@media print { :root { color-scheme: light; } body { max-width: none; padding: 0; font-size: 10pt; }
+  table { font-size: 8pt; } th, td { padding: .2rem .35rem; } thead th { font-size: 7.5pt; } h2 { break-after: avoid; }
   tr, figure, dl > div { break-inside: avoid; } thead { display: table-header-group; }
   .scroll { overflow: visible; background: none; } }
 """

@@ -131,7 +131,7 @@ def marginals_picture(estimate: ShownTable, truth: NDArray[np.float64] | None = 
 
 
 def heat_map(pair: ShownTable, sheet: Sheet = WIDE) -> str:
-    """Draw the joint table of two attributes: darker is more, with the share of all respondents in each field.
+    """Draw the joint table of two attributes: a stronger blue is more, with the share of all respondents in each field.
 
     Args:
         pair: an estimate of exactly two attributes; above CATEGORIES_SHOWN categories the largest are drawn.

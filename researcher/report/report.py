@@ -296,7 +296,7 @@ def _dependence(report: ReportInput, tests: PairTests) -> list[tuple[str, str]]:
     if not tests:
         return []
     pair, chosen = _shown_pair(report, tests)
-    caption = f"Raw estimate of the share of all respondents; darker is more. {chosen}".strip()
+    caption = f"Raw estimate of the share of all respondents; a stronger blue is more. {chosen}".strip()
     drawn = figure(lambda sheet: heat_map(report.estimate.marginal(pair), sheet), caption)
     headings = ("pair", "statistic", "df", "p-value", "association", "verdict")
     note = (
