@@ -78,6 +78,11 @@ def test_a_link_shows_the_report_again_and_again_until_it_is_revoked(
         page.reload()
     page.locator("figure svg").first.wait_for()
     eye.look_at(page, "report-link")
+    page.emulate_media(color_scheme="dark")
+    expect(page.locator("body")).to_have_css("background-color", "rgb(24, 32, 41)")
+    page.emulate_media(media="print", color_scheme="dark")
+    expect(page.locator("body")).to_have_css("background-color", "rgb(255, 255, 255)")
+    page.emulate_media(media="screen", color_scheme="light")
     assert said == [], "the browser refused nothing of the report's"
     token = link.partition("#")[2]
     ours = [(url, referer) for url, referer in sent if url.startswith(served.url)]
