@@ -4,6 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from veiltab.common.study.file import Study
 
+WRONG_LINKS = "Some links may be wrong: --linkage-error undoes them."
+
 
 def respondents_sentence(study: Study, names: Collection[str], left_out: Mapping[str, int]) -> str:
     """Say whom n counts, how many rows that left out, and which attributes have a category of missing values.
@@ -17,7 +19,7 @@ def respondents_sentence(study: Study, names: Collection[str], left_out: Mapping
         for rule in study.attributes
         if rule.name in names and rule.coding.missing is not None
     ]
-    links = "" if study.identity is None else " Some links may be wrong: --linkage-error undoes them."
+    links = "" if study.identity is None else f" {WRONG_LINKS}"
     sentences = [f"n is the number of {respondents(study, names)}.{links}"]
     if left_out:
         rows = [f"{count:,} at {curator}" for curator, count in sorted(left_out.items())]

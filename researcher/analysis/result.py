@@ -173,7 +173,9 @@ class Analysis(Quantities):
         """Digits after the point that the widths of the intervals, or else the values, allow."""
         widths = self.high - self.low
         finite = widths[np.isfinite(widths) & (widths > 0)]
-        typical = float(np.median(finite)) if finite.size else 0.01
+        # Coefficients of one model may have different units.
+        middle = np.min if self.unit is Unit.NUMBER else np.median
+        typical = float(middle(finite)) if finite.size else 0.01
         match self.unit:
             case Unit.SHARE:
                 scale = 100.0

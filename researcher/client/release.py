@@ -102,7 +102,7 @@ class Release(Askable):
         """
         status = self.status()
         self._client.check_study(status.study_digest, f"release {self.id}")
-        return respondents_sentence(self._client.study, status.granted, status.left_out)
+        return respondents_sentence(self._client.study, status.measured_attributes, status.left_out)
 
     def domain(self, *, absent: str = Absent.LEFT_OUT) -> Domain:
         """Return the attributes that have a result, with the study's categories; "absent" among them if it is shown.

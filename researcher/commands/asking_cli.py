@@ -11,13 +11,16 @@ from veiltab.common.command.cli import emit, finite, note
 from veiltab.common.command.options import NOISE_OPTIONS, repeats_option, tables_options
 from veiltab.common.command.rare_options import rare_options
 from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.schemes import SCHEMES
+from veiltab.common.study.missing import respondents_sentence
 from veiltab.researcher.commands.options_cli import RELEASE, member_option, with_client
 from veiltab.researcher.commands.status_cli import Watcher, status_text
 from veiltab.researcher.report.plain_data import status_dict
 
 if TYPE_CHECKING:
     from veiltab.researcher.client.client import Client
+    from veiltab.researcher.status.release_status import Status
 
 
 @click.command(
@@ -78,7 +81,7 @@ def request(
     if choices["workload"] or tables:
         note(_planning_hint(attributes, tables, choices))
     status = release.wait(timeout, Watcher()) if wait else release.status()
-    emit(status_dict(status) | {"continued": release.continued}, status_text(status))
+    emit(status_dict(status) | {"continued": release.continued}, _text_of(status, client))
 
 
 @click.command(epilog="Example: veiltab researcher status study.toml --identity pki/researcher-rosa --release wages")
@@ -91,11 +94,18 @@ def status(client: "Client", release_name: str | None, accesses: bool) -> None:
         _show_accesses(client, release_name)
     elif release_name:
         answer = client.status(release_name)
-        emit(status_dict(answer), status_text(answer))
+        emit(status_dict(answer), _text_of(answer, client))
     else:
         every = client.releases()
         text = "\n".join(status_text(one) for one in every) or "No releases yet."
         emit({"releases": [status_dict(one) for one in every]}, text)
+
+
+def _text_of(status: "Status", client: "Client") -> str:
+    """Return a status and, of a release that is ready under the client's study file, whom n counts."""
+    if status.state is not ReleaseState.READY or status.study_digest != client.study.digest:
+        return status_text(status)
+    return f"{status_text(status)}\n  {respondents_sentence(client.study, status.measured_attributes, status.left_out)}"
 
 
 def _show_accesses(client: "Client", release_name: str | None) -> None:

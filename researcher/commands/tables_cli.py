@@ -10,6 +10,7 @@ import click
 from veiltab.common.command.cli import emit
 from veiltab.common.command.new_files import NEW_FILE, force_option
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.missing import WRONG_LINKS
 from veiltab.researcher.commands.linkage_options import Linkage, linkage_option
 from veiltab.researcher.commands.options_cli import RELEASE, absent_option, confidence_option, with_client
 from veiltab.researcher.commands.question_options import QUESTION_EXAMPLES, check_files, question_argument, write_files
@@ -141,16 +142,16 @@ def _emit_analysis(
 ) -> None:
     written = write_files(analysis, out, picture)
     status = release.status()
-    respondents = release.respondents()
     data = {
         "release": status_dict(status)["release"],
         **analysis_dict(study, analysis),
-        "respondents": respondents,
+        "respondents": release.respondents(),
         "out": out,
         "picture": picture,
     }
+    links = "" if study.identity is None else WRONG_LINKS
     about, source = f"Study: {study.title}.", "" if table is None else _source_sentence(table, status)
-    parts = (analysis.text(), source, respondents, about, *written)
+    parts = (analysis.text(), source, links, about, *written)
     emit(data, "\n".join(part for part in parts if part))
 
 

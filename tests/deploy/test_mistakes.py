@@ -119,9 +119,9 @@ def test_a_mistake_in_a_policy(tmp_path: Path, mistake: str) -> None:
 @pytest.mark.parametrize(
     ("number", "said"),
     [
-        ("0,5", "above 0 and at most 100, and no less than 1E-12. Write it with a point: 0.5."),
-        ("half", "Give it in nats, such as 0.5."),
-        ("0.5 --delta 1e-6,5", "delta must lie between 0 and 1"),
+        ("0,5", "epsilon: '0,5' is not a number from 1e-12 to 100. Write it with a point: 0.5."),
+        ("half", "'half' is not a number from 1e-12 to 100. Enter nats, such as 0.5."),
+        ("0.5 --delta 1e-6,5", "delta: '1e-6,5' is not a number from 1e-12 on and below 1."),
         ("0.5 --delta 0,000001", "Write it with a point: 0.000001."),
     ],
 )
@@ -136,6 +136,7 @@ def test_a_number_with_a_comma(refused: Refused, number: str, said: str) -> None
         ("researcher reqest study.toml", "No such command 'reqest'. Did you mean 'request'?"),
         ("demo tabel", "No such command 'tabel'. Did you mean 'table'?"),
         ("plan --epsilom 1", "No such option '--epsilom'. (Did you mean one of: '--epsilon'"),
+        ("server serve --reports localhost:80", "No such option '--reports'. Did you mean --http?"),
         ("curator serve studdy.toml --nane alice", "No such option '--nane'. (Did you mean one of:"),
     ],
 )

@@ -52,9 +52,9 @@ def parse_epsilon(value: Parameter, *, what: str = "epsilon") -> Decimal:
     epsilon = _parameter(value, what)
     if not MIN_PARAMETER <= epsilon <= MAX_EPSILON:
         raise InvalidInputError(
-            f"{what} must be a number above 0 and at most {MAX_EPSILON}, and no less than {MIN_PARAMETER}",
+            f"{str(value)!r} is not a number from {spelled(MIN_PARAMETER)} to {MAX_EPSILON}",
             where=what,
-            remedy=_rewritten(value) or "Give it in nats, such as 0.5.",
+            remedy=_rewritten(value) or "Enter nats, such as 0.5.",
         )
     return epsilon
 
@@ -68,9 +68,9 @@ def parse_delta(value: Parameter) -> Decimal:
     delta = _parameter(value, "delta")
     if not MIN_PARAMETER <= delta < 1:
         raise InvalidInputError(
-            f"delta must lie between 0 and 1, both excluded, and be no less than {MIN_PARAMETER}",
+            f"{str(value)!r} is not a number from {spelled(MIN_PARAMETER)} on and below 1",
             where="delta",
-            remedy=_rewritten(value) or "1e-6 is usual.",
+            remedy=_rewritten(value) or "Enter a small one, such as 1e-6.",
         )
     return delta
 

@@ -67,7 +67,7 @@ def test_sqrt_is_exact_to_58_digits(x: Fraction) -> None:
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "NaN", "sNaN", "inf", "-Infinity", "", "one", "100.0001", "1e400"])
 def test_epsilons_that_mean_nothing_are_refused(text: str) -> None:
-    with pytest.raises(InvalidInputError, match="above 0 and at most 100"):
+    with pytest.raises(InvalidInputError, match="not a number from 1e-12 to 100"):
         parse_epsilon(text)
 
 
@@ -78,13 +78,13 @@ def test_numbers_are_what_python_shows() -> None:
     assert parse_epsilon(1) == Decimal(1)
     assert parse_delta(1e-6) == Decimal("1e-6")
     for number in (True, float("nan"), 0, -1):
-        with pytest.raises(InvalidInputError, match="above 0 and at most 100"):
+        with pytest.raises(InvalidInputError, match="not a number from 1e-12 to 100"):
             parse_epsilon(number)
 
 
 @pytest.mark.parametrize("text", ["0", "1", "-0.1", "1.1", "nan", "sNaN", "inf", "", "one"])
 def test_deltas_that_mean_nothing_are_refused(text: str) -> None:
-    with pytest.raises(InvalidInputError, match="delta must lie between 0 and 1"):
+    with pytest.raises(InvalidInputError, match="not a number from 1e-12 on and below 1"):
         parse_delta(text)
 
 
@@ -113,5 +113,5 @@ def test_numbers_that_nobody_can_compute_with_are_refused(parse: Callable[[str |
         with pytest.raises(InvalidInputError, match=r"at most 100 characters|no less than"):
             parse(Decimal(long))
     for small in ("0.99e-12", "1e-999999999", Decimal("1e-400")):
-        with pytest.raises(InvalidInputError, match="no less than 1E-12"):
+        with pytest.raises(InvalidInputError, match="a number from 1e-12"):
             parse(small)

@@ -61,7 +61,9 @@ class MadeRelease(Askable):
 
 def asked(words: Sequence[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wages: Table = WHOLE) -> Result:
     tables = {"wages": wages, "before": BEFORE, "elsewhere": BEFORE.marginal(["sex"])}
-    client = SimpleNamespace(study=SimpleNamespace(title="Wages"), release=lambda one: MadeRelease(one, tables[one]))
+    client = SimpleNamespace(
+        study=SimpleNamespace(title="Wages", identity=None), release=lambda one: MadeRelease(one, tables[one])
+    )
     monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: nullcontext(client))
     monkeypatch.setattr("veiltab.researcher.commands.tables_cli.status_dict", lambda _: {"release": {"id": "1"}})
     start = ["researcher", "estimate", "study.toml", "--identity", str(tmp_path), "--release", "wages"]

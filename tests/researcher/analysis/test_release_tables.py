@@ -160,11 +160,12 @@ def test_a_status_shows_its_tables_and_waits_only_until_the_end(
 ) -> None:
     waits = {"curator alice": (ReleaseState.UPLOADING, "0 of 2 tables are ready")}
     shown = replace(linked_status(study), state=state, parties=waits)
-    client = SimpleNamespace(status=lambda _: shown)
+    client = SimpleNamespace(status=lambda _: shown, study=study)
     monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: nullcontext(client))
     words = ["researcher", "status", "study.toml", "--identity", "pki", "--release", "linked"]
     text = CliRunner().invoke(veiltab, words, catch_exceptions=False).stdout
     assert "n = 200000, m = 200000, 2 tables, up to 1 of them a second time" in text
+    assert (f"n is the number of people in the table of {study.hub}" in text) is (state is ReleaseState.READY)
     assert ("0 of 2 tables are ready" in text) is (state is ReleaseState.UPLOADING)
     plain = json.loads(CliRunner().invoke(veiltab, [*words, "--json"], catch_exceptions=False).stdout)
     reason = "0 of 2 tables are ready" if state is ReleaseState.UPLOADING else ""

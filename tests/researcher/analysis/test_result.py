@@ -45,6 +45,13 @@ def test_notes_say_what_is_missing() -> None:
     assert text[-1] == "Intervals at 90%, each on its own."
 
 
+def test_a_coefficient_of_a_small_unit_keeps_its_digits() -> None:
+    """Years and Euros stand in one model."""
+    small = np.array([2.0, 3.0, np.nan, 1.5, 0.0043]), np.array([1.0, 2.0, np.nan, 0.0, -0.002])
+    made = replace(MADE, estimate=small[0], low=small[1], high=np.array([3.0, np.inf, np.nan, np.inf, 0.011]))
+    assert made.text().splitlines()[7].split() == ["e", "0.004", "-0.002", "0.011"]
+
+
 def test_frames_name_their_source_and_survive_a_file(tmp_path: Path) -> None:
     frame = MADE.frame()
     assert frame.attrs == {"title": "made", "confidence": 0.9, "measured": True, "study_digest": "ab" * 32}
