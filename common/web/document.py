@@ -10,11 +10,12 @@ from veiltab.common.storage.named_files import written_as_named
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """What a browser may load and run for a page: its own styles and pictures, no script, nothing from elsewhere."""
 
+# Pictures are drawn on white. Where it is dark, a filter exchanges light and dark, keeps hues, and shows the page where
+# white was.
 _CSS = """
 :root { color-scheme: light dark; --sheet: #fff; --ink: #1b2430; --soft: #47525e; --line: #d9dfe5; --head: #16324f; }
 @media screen and (prefers-color-scheme: dark) {
   :root { --sheet: #182029; --ink: #e5eaf0; --soft: #aab5c0; --line: #303b47; --head: #8cc0f0; }
-  /* Pictures are drawn on white. This exchanges light and dark, keeps hues, and shows the sheet where white was. */
   svg { filter: invert(1) hue-rotate(180deg); mix-blend-mode: screen; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 66rem; padding: 2.2rem 1.4rem 4rem; background: var(--sheet); color: var(--ink);

@@ -142,13 +142,8 @@ def _emit_analysis(
 ) -> None:
     written = write_files(analysis, out, picture)
     status = release.status()
-    data = {
-        "release": status_dict(status)["release"],
-        **analysis_dict(study, analysis),
-        "respondents": release.respondents(),
-        "out": out,
-        "picture": picture,
-    }
+    whole = {"respondents": release.respondents(), "out": out, "picture": picture}
+    data = {"release": status_dict(status)["release"], **analysis_dict(study, analysis), **whole}
     links = "" if study.identity is None else WRONG_LINKS
     about, source = f"Study: {study.title}.", "" if table is None else _source_sentence(table, status)
     parts = (analysis.text(), source, links, about, *written)

@@ -28,6 +28,9 @@ CATEGORIES_SHOWN = 30
 CURVES = ((INK, "-"), (ACCENT, "--"), ("#2e7d5b", "-."), ("#7a4fa3", ":"), ("#8a6d1d", "-"), ("#5b6b7a", "--"))
 """Colours and lines of the curves of a picture; of more groups the first are shown."""
 
+_PROJECTED: Any = {"mfc": "white", "mec": ACCENT, "mew": 1.3, "ms": 7.5, "zorder": 2, "label": "projected"}
+"""How projected values look."""
+
 _SHARE = "share of all respondents, %"
 
 _AXES = {Unit.SHARE: "%", Unit.ROWS: "rows of the table", Unit.NUMBER: ""}
@@ -181,14 +184,10 @@ def _intervals(  # noqa: PLR0913 - one call draws one panel
         label=f"raw estimate, interval {at_level(estimate.confidence, estimate.remarks)}",
     )
     projected = 100 * estimate.projected[cells]
-    marks = axes.plot(projected, at, "D", mfc="white", mec=ACCENT, mew=1.3, ms=7.5, zorder=2, label="projected")
+    marks = axes.plot(projected, at, "D", **_PROJECTED)
     if truth is not None:
         marks += axes.plot(100 * truth[cells], at, "|", color="black", ms=15, mew=2.0, zorder=4, label="truth")
-    axes.set_yticks(at, labels)
-    axes.set_ylim(len(cells) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(axis="both", color=SOFT, linewidth=0.6)
-    axes.spines["left"].set_visible(False)
+    _name_rows(axes, labels)
     axes.set_xlabel(_SHARE)
     if legend is not None:
         _legend(axes, [bars, *marks], legend)
@@ -211,25 +210,19 @@ def _quantities(axes: "Axes", analysis: Quantities, labels: list[str], sheet: Sh
         axes.plot(end[np.isinf(limit)], at[np.isinf(limit)], mark, color=INK, ms=6, zorder=2)
     axes.plot(value, at, "o" if analysis.is_measured else "D", color=INK, ms=4.6, zorder=3)
     if analysis.projected is not None and analysis.leaves_range:
-        marks = axes.plot(
-            scale * analysis.projected[: len(labels)],
-            at,
-            "D",
-            mfc="white",
-            mec=ACCENT,
-            mew=1.3,
-            ms=7.5,
-            zorder=2,
-            label="projected",
-        )
-        _legend(axes, marks, sheet)
-    axes.set_yticks(at, labels)
+        _legend(axes, axes.plot(scale * analysis.projected[: len(labels)], at, "D", **_PROJECTED), sheet)
+    _name_rows(axes, labels)
+    _title(axes, analysis, sheet)
+    axes.set_xlabel(_AXES[analysis.unit])
+
+
+def _name_rows(axes: "Axes", labels: list[str]) -> None:
+    """Name the rows of a panel, from its top."""
+    axes.set_yticks(np.arange(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="both", color=SOFT, linewidth=0.6)
     axes.spines["left"].set_visible(False)
-    _title(axes, analysis, sheet)
-    axes.set_xlabel(_AXES[analysis.unit])
 
 
 def _curves(figure: "Figure", analysis: Quantities, sheet: Sheet) -> None:
@@ -333,12 +326,5 @@ def _fields(  # noqa: PLR0913 - one call draws one map
     if len(columns) <= sheet.letters // 5:
         for (row, column), share in np.ndenumerate(part):
             ink = "white" if share > 0.7 * top else "black"
-            axes.text(
-                column + 0.5,
-                row + 0.5,
-                f"{round(100 * share, 1) + 0.0:.1f}%",
-                ha="center",
-                va="center",
-                color=ink,
-                fontsize=10,
-            )
+            said = f"{round(100 * share, 1) + 0.0:.1f}%"
+            axes.text(column + 0.5, row + 0.5, said, ha="center", va="center", color=ink, fontsize=10)
