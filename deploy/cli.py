@@ -1,7 +1,6 @@
 """The one command, `veiltab`; its groups load when they are used."""
 
 import atexit
-import gc
 import os
 import sys
 import threading
@@ -13,7 +12,6 @@ import click
 from veiltab.common.command.cli import EXIT_CODES, PATH, json_option, run
 from veiltab.common.command.lazy_group import LazyGroup
 from veiltab.common.errors import UnavailableError
-from veiltab.common.process.imports import do_without_pandas
 from veiltab.common.process.memory import keep_freed_memory
 from veiltab.common.process.signals import raise_at_interrupt
 from veiltab.common.rpc.way import PROXY, ProxyOption
@@ -106,10 +104,6 @@ class _Roles(LazyGroup):
                 formatter.write_dl(list(commands.items()), col_max=18)
 
 
-_YOUNG = 20_000
-"""New objects before Python looks for garbage among them: a command imports 300,000, and none of them is any."""
-
-
 @click.group(cls=_Roles, places=_PLACES, help=_HELP, epilog=EXIT_CODES)
 @click.version_option(package_name="veiltab")
 @json_option
@@ -124,9 +118,8 @@ def veiltab(context: click.Context, proxy: str | None, proxy_user: Path | None) 
 def main() -> None:
     """Run the command line."""
     keep_freed_memory()
-    gc.set_threshold(_YOUNG)
     if "serve" in sys.argv[2:8]:  # --json and --proxy may stand before
-        do_without_pandas()
+        sys.modules["pandas"] = None  # type: ignore[assignment] # PyArrow would import it at its first value
     try:
         code = run(veiltab)
     except SystemExit as ending:  # SIGTERM ended it

@@ -1,12 +1,12 @@
 """Records on disk in the order of their leading bits, a part at a time: they are never in memory all at once."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.storage.scratch import Scratch
 from veiltab.common.storage.sealed import SealedFile
 from veiltab.common.storage.stored import Readable
@@ -96,7 +96,7 @@ def sections(counts: NDArray[np.int64], *, part: int | None = None, batch: int |
     ends = np.cumsum(counts)
     # Where enough records have come for another part, or another section.
     parts, wholes = (np.flatnonzero(np.diff(ends // size)) + 1 for size in (part or PART, batch or SECTION))
-    bounds = [0, *np.union1d(parts, wholes).tolist(), len(ends)]
+    bounds = [0, *sorted({*parts.tolist(), *wholes.tolist()}), len(ends)]
     section = [0]
     for first, stop in pairwise(bounds):
         if ends[stop - 1] == (ends[first - 1] if first else 0):

@@ -43,9 +43,9 @@ _SHIFT_BITS = int(np.float64(_SHIFT).view(np.int64))
 _LN_2_HIGH = int(_LN_2 * 2**38) / 2**38
 _LN_2_LOW = float(_LN_2 - Decimal(_LN_2_HIGH))
 
-_LOG_STEPS = 64
-_LOGS = np.array([0.0, *(float(_DIGITS.ln(Decimal(i) / _LOG_STEPS)) for i in range(1, 2 * _LOG_STEPS))])
-"""ln(i/64)."""
+_LOG_STEPS, _FIRST_LOG, _LAST_LOG = 64, 45, 90
+_LOGS = np.array([float(_DIGITS.ln(Decimal(i) / _LOG_STEPS)) for i in range(_FIRST_LOG, _LAST_LOG + 1)])
+"""ln(i/64), for numbers from .7 to 1.4."""
 
 _NEAR = 0.5
 """Numbers below have an e^x - 1 by a series of their own."""
@@ -134,7 +134,7 @@ def log_each(x: Floats) -> Floats:
     result += v
     result *= 2
     result += powers * _LN_2_LOW
-    result += _LOGS.take(place.astype(np.int64), mode="clip")
+    result += _LOGS.take(place.astype(np.int64) - _FIRST_LOG, mode="clip")
     result += powers * _LN_2_HIGH
     return result
 
