@@ -5,13 +5,13 @@ computed by another process, and taken up after an interruption.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 
 Plain = Mapping[str, Any]

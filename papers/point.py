@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import ConflictError, InvalidInputError
 from veiltab.papers.experiment import Task
 from veiltab.papers.version import code_version

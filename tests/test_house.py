@@ -31,6 +31,9 @@ MOST_COMMANDS, MOST_OPTIONS = 55, 376
 WIDE_FILES = {"play/demos/linked.py"}
 """Files with more imports than the limit; one that is mended leaves the list."""
 
+DATACLASS = "veiltab.common.dataclass"
+"""Stands where a module of Python's stood."""
+
 Graph = Mapping[str, frozenset[str]]
 
 
@@ -83,7 +86,12 @@ def test_no_file_imports_itself_by_way_of_others() -> None:
 
 def test_under_a_role_there_are_rooms(files: list[str]) -> None:
     loose = {relative(name) for name in files if len(modules()[name].relative_to(ROOT).parts) == 2}
-    assert loose <= {*(f"{room}/cli.py" for room in rooms()), "common/errors.py", "common/extras.py"}
+    assert loose <= {
+        *(f"{room}/cli.py" for room in rooms()),
+        "common/dataclass.py",
+        "common/errors.py",
+        "common/extras.py",
+    }
 
 
 def test_files_are_small(files: list[str]) -> None:
@@ -93,7 +101,8 @@ def test_files_are_small(files: list[str]) -> None:
 
 
 def test_files_have_few_imports() -> None:
-    assert {relative(name) for name, used in imports().items() if len(used) > MOST_IMPORTS} == WIDE_FILES
+    counts = {relative(name): len(used - {DATACLASS}) for name, used in imports().items()}
+    assert {path for path, count in counts.items() if count > MOST_IMPORTS} == WIDE_FILES
 
 
 def bases(module: str, node: ast.ClassDef) -> Iterator[tuple[str, ast.ClassDef]]:

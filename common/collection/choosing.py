@@ -1,13 +1,13 @@
 """The choice of an oracle: the expected variance and report length of each, and the reason for the best."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from math import sqrt
 from typing import Any
 
 from veiltab.common.collection.oracles import ORACLE_NAMES, Oracle, oracle_for
 from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 
 TIE = 1.01

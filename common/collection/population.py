@@ -9,7 +9,6 @@ where | binds less than +. The value 0 is left out and the rest normalised, so b
 
 import csv
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from io import StringIO
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.binomial import binomial_pmf
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 
 MAX_VALUES = 65536
@@ -216,8 +216,8 @@ def _law(text: str, where: str) -> Floats:
     """Return one law over 0, 1, ..."""
     name, *numbers = text.split(":")
     laws: dict[str, tuple[int, Callable[..., Floats]]] = {
-        "binomial": (2, _binomial),
-        "uniform": (1, _uniform),
+        "binomial": (2, lambda size, p: binomial_pmf(np.arange(size + 1, dtype=np.int64), size, p)),
+        "uniform": (1, lambda size: np.append(0.0, np.full(size, 1 / size))),
         "zipf": (2, _zipf),
     }
     if name not in laws or len(numbers) != laws[name][0]:
@@ -233,14 +233,6 @@ def _law(text: str, where: str) -> Floats:
     if name == "zipf" and not 0 <= rest[0] <= 100:
         raise InvalidInputError("the exponent of a zipf distribution lies between 0 and 100", where=where)
     return laws[name][1](size, *rest)
-
-
-def _binomial(size: int, p: float) -> Floats:
-    return binomial_pmf(np.arange(size + 1, dtype=np.int64), size, p)
-
-
-def _uniform(size: int) -> Floats:
-    return np.append(0.0, np.full(size, 1 / size))
 
 
 def _zipf(size: int, exponent: float) -> Floats:

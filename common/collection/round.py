@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -13,6 +12,7 @@ from veiltab.common.collection.oracles import Oracle, oracle_of
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.numbers.rounding import parse_epsilon
 from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.members import MAX_STRATA, check_once
 from veiltab.common.study.naming import check_attribute_name, check_name

@@ -29,10 +29,10 @@ An option on the command line overrides the file, and so do VEILTAB_IDENTITY and
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import read_file
 from veiltab.common.study.toml_fields import Fields
@@ -81,10 +81,6 @@ def _whole(fields: Fields, key: str, _folder: Path, *, least: int) -> int:
     return number
 
 
-def _truth(fields: Fields, key: str, _folder: Path) -> bool:
-    return fields.truth(key)
-
-
 KEYS: Mapping[str, Key] = {
     "study": Key("study_path", _path),
     "name": Key("name", _text),
@@ -111,7 +107,7 @@ KEYS: Mapping[str, Key] = {
     "proxy": Key("proxy", _text),
     "proxy_user": Key("proxy_user", _path),
     "metrics": Key("metrics", _text),
-    "verbose": Key("verbose", _truth),
+    "verbose": Key("verbose", lambda fields, key, _: fields.truth(key)),
 }
 """Every key of a party's configuration file."""
 

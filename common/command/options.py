@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import click
 from veiltab.common.command.cli import PATH, listed, note
 from veiltab.common.command.config import ENVIRONMENT, KEYS, read_party_file
 from veiltab.common.command.parties import load_party
+from veiltab.common.dataclass import dataclass, fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.process.protection import keep_files_private

@@ -4,9 +4,9 @@ import asyncio
 import gc
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass, replace
 
 from veiltab.common.command.cli import note
+from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.errors import VeiltabError
 from veiltab.common.process.memory import give_back_freed_memory
 from veiltab.common.process.protection import allow_open_files

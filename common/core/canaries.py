@@ -6,7 +6,6 @@ of the format.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.sampling import LeastRows, sample_indices
 from veiltab.common.core.symbols import CHUNK, fill_uniform, row_slices
+from veiltab.common.dataclass import dataclass, field
 
 Places = NDArray[np.int64]
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import TypeVar
@@ -10,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.errors import InvalidInputError
 
 MAX_CATEGORIES = 65_536

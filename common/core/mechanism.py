@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, prod
 from typing import Self
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.randomness import ByteSource
 from veiltab.common.core.symbols import check_symbols, fill_uniform, row_slices
+from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.errors import InvalidInputError
 
 UNIT = 2**64

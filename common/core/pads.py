@@ -1,13 +1,13 @@
 """Pads over a whole column: encryption and decryption. The server never imports this module."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.randomness import ByteSource, CipherStream
 from veiltab.common.core.symbols import CHUNK, add, check_symbols, fill_uniform, row_slices, subtract
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 
 PAD = 0

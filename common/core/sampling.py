@@ -5,7 +5,6 @@ replacement: independent uniform numbers from a keyed stream.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import chain
 from math import isqrt
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.block_order import BLOCK_BYTES, MAX_ROWS, Blocks, Leads, leading, ordered_rows, write_words
 from veiltab.common.core.randomness import MAX_FILL, CipherStream, check_key
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 
 TOKEN_BYTES = BLOCK_BYTES

@@ -1,12 +1,12 @@
 """What names a person where there is no common number: the fields, the hub, and the ladder of keys."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 
 from veiltab.common.core.texts.canonical import canonical_json
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import FieldKind, Pass, check_ladder
 

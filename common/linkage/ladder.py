@@ -12,10 +12,11 @@ A key is written as its components with blanks between them. A row that lacks on
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from veiltab.common.core.texts.nearest import known_names
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 
 MOST_PASSES = 64
@@ -49,8 +50,7 @@ _CUTS: Mapping[FieldKind, str] = {
 """What a key may take of a field."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Part:
+class Part(NamedTuple):
     """A field, or what a key takes of it.
 
     Args:

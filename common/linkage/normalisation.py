@@ -81,7 +81,7 @@ def plain(text: str) -> str:
 
 def normal_name(text: str, *, is_family: bool) -> str:
     """Return the letters of a name; titles and suffixes leave, and particles behind a family name come before it."""
-    words = [word for one in _WORDS.split(plain(text)) if (word := _letters(one))]
+    words = [word for one in _WORDS.split(plain(text)) if (word := "".join(filter(_is_letter, one)))]
     while len(words) > 1 and words[0] in _TITLES:
         del words[0]
     while len(words) > 1 and words[-1] in _SUFFIXES:
@@ -147,10 +147,6 @@ def normal_number(text: str) -> str:
 def normal_text(text: str) -> str:
     """Return the words of a text with one blank between them; signs count as blanks."""
     return " ".join("".join(one if _is_letter(one) or one.isdigit() else " " for one in plain(text)).split())
-
-
-def _letters(text: str) -> str:
-    return "".join(one for one in text if _is_letter(one))
 
 
 def _alphanumeric(text: str) -> str:

@@ -27,10 +27,10 @@ the recall look too high.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import hypot, sqrt
 
 from veiltab.common.core.binomial import binomial_tail
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 
 _UNSEEN = 3.0

@@ -7,9 +7,9 @@ switch a pass then, and with it any number of links.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.linkage.hub_rule import only_rows
 from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.ladder import Pass

@@ -7,12 +7,12 @@ Source: Masny, Rindal, Endemic Oblivious Transfer, 2019.
 """
 
 import hashlib
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.randomness import ByteSource
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import IntegrityError
 from veiltab.common.oblivious import ristretto
 from veiltab.common.oblivious.code import COLUMNS, ROW_BYTES, Bits

@@ -1,8 +1,9 @@
 """A party's status: its current work, what that waits for, its queues, and the remaining budget."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
+
+from veiltab.common.dataclass import dataclass, field
 
 SHOWN = 10
 """Number of finished releases and rounds in a status."""

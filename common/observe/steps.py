@@ -8,8 +8,8 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import NotReadyError, UnavailableError, VeiltabError
 
 DONE, FAILED = "done", "failed"

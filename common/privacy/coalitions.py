@@ -17,13 +17,13 @@ docs/coalitions.md has the proofs, and says who may lie in which row.
 Relation: substitution of one respondent's row, n public; of what others than the coalition hold of it.
 """
 
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from math import floor
 
 from veiltab.common.core.mechanism import UNIT, TwoSidedNoise
+from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.shuffle import MAX_CELLS, MAX_SAMPLE
 from veiltab.common.schemes import Scheme, scheme_of

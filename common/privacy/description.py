@@ -5,13 +5,13 @@ size it is a sample without replacement, and its size says nothing under substit
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.numbers.rounding import ln_above
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.amplification import sampled_delta
 from veiltab.common.privacy.profiles import LARGEST_BASE, GammaDiagonalProfile

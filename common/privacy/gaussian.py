@@ -11,7 +11,6 @@ difference as it is. Below 1e-307 floats are spaced evenly, and e^epsilon magnif
 Source: Balle, Wang 2018, Theorem 8.
 """
 
-from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cache
 from math import pi, sqrt
@@ -19,6 +18,7 @@ from math import pi, sqrt
 import numpy as np
 
 from veiltab.common.core.numbers.elementary import Floats, exp_each, log
+from veiltab.common.dataclass import dataclass
 from veiltab.common.privacy.root import largest_allowed
 
 LARGEST = 64.0

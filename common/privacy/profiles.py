@@ -5,7 +5,6 @@ value and with j copies of another. Relation: substitution of the respondent (al
 """
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from functools import lru_cache
 from math import erfc, exp, log, sqrt
 from typing import Protocol
@@ -13,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from veiltab.common.core.numbers.elementary import Floats
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 
 LARGEST_BASE = 700.0

@@ -29,7 +29,6 @@ result is an upper bound of the formula. docs/order-certificate.md bounds these 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from math import fsum, inf, sqrt
@@ -40,6 +39,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.binomial import binomial_pmf, window
 from veiltab.common.core.numbers.elementary import Floats, exp, log
 from veiltab.common.core.numbers.rounding import exp_below
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.order_laws import OMITTED, Memory, Rest, tails
 from veiltab.common.privacy.root import largest_allowed

@@ -22,7 +22,6 @@ Fourier transform, of the law tilted by e^(lambda z), so that what is added up i
 and what the transform may be wrong by, is added.
 """
 
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -35,6 +34,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.core.numbers.rounding import exp_below
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.root import largest_allowed
 from veiltab.common.privacy.shuffle import LEAST_DELTA, MAX_SAMPLE, check_delta

@@ -4,10 +4,10 @@ import asyncio
 import os
 import socket
 from base64 import b64encode
-from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPResponse
 from typing import Self
 
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.rpc.parties.identity import read_identity_file
 from veiltab.common.rpc.way import ProxyOption

@@ -11,9 +11,9 @@ Instead of OK there may be a line that says why not. Whose connection it is, its
 import asyncio
 import socket
 import ssl
-from dataclasses import dataclass
 from typing import Self
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError, UnavailableError
 
 ALPN = "veiltab-relay"

@@ -1,9 +1,9 @@
 """What a study asks of every release, whatever a request chooses: each party refuses a release that gives less."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.coalitions import PAIR_EPSILON, PAIRS, ROW_EPSILON, Coalition
 from veiltab.common.release.guarantees import release_card, release_test

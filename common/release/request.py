@@ -1,13 +1,13 @@
 """A researcher's request to the curators."""
 
 import re
-from dataclasses import dataclass, fields
 from decimal import Decimal
 from enum import Enum
 from functools import cached_property
 
 from veiltab.common.core.numbers.rounding import parse_epsilon
 from veiltab.common.core.texts.canonical import canonical_text, read_canonical
+from veiltab.common.dataclass import dataclass, fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.noise_split import DEFAULT_SPLIT, check_split
 from veiltab.common.release.modes import Pad, Sampling, check_modes

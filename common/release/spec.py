@@ -7,10 +7,10 @@ from 0. Where some of them may run a second time, chosen after the first results
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from veiltab.common.core.texts.canonical import read_canonical
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.release.table_spec import Spec, TableSpec
 from veiltab.common.study.limits import MAX_TABLES

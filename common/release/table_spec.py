@@ -4,7 +4,6 @@ Plain data, valid by itself. `guarantees` checks that it keeps the requested eps
 """
 
 import re
-from dataclasses import dataclass, fields
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -13,6 +12,7 @@ from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal, TwoSidedNoise
 from veiltab.common.core.numbers.rounding import parse_epsilon
 from veiltab.common.core.texts.canonical import canonical_digest, canonical_text, read_canonical
+from veiltab.common.dataclass import dataclass, fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.release.modes import Pad, Sampling, check_modes

@@ -1,12 +1,12 @@
 """The workloads that have a name: which tables of some attributes they consist of, and how many run a second time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from itertools import combinations
 from statistics import fmean
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes.without_replacement import WithoutReplacement
 from veiltab.common.study.file import Study

@@ -18,7 +18,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -26,6 +25,7 @@ import grpc
 from google.protobuf.descriptor_pool import Default
 from google.protobuf.message import DecodeError
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import (
     DeniedError,
     InvalidInputError,

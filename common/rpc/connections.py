@@ -2,7 +2,8 @@
 
 import logging
 from collections import OrderedDict
-from dataclasses import dataclass, field
+
+from veiltab.common.dataclass import dataclass, field
 
 _log = logging.getLogger(__name__)
 

@@ -8,11 +8,11 @@ who sends at once is served, however many stall.
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import grpc
 
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError, UnavailableError
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
@@ -63,7 +63,7 @@ class FirstMessages:
         """
         if self._taken >= self.places:
             self._free_one()
-        place = _Place(_address(context), refuse)
+        place = _Place(context.peer().rpartition(":")[0], refuse)  # without its port
         self._take(place)
         patience = asyncio.get_running_loop().call_later(self.seconds, self._refuse, place)
         try:
@@ -96,8 +96,3 @@ class FirstMessages:
             self._leave(place)
             error = UnavailableError("the message of a call did not come in time", remedy="Send it at once.")
             place.refusal = asyncio.create_task(place.refuse(error))
-
-
-def _address(context: Context) -> str:
-    """Return the address of a caller without its port."""
-    return context.peer().rpartition(":")[0]

@@ -1,7 +1,6 @@
 """A party's gRPC server: mutual TLS, one admission rule, limits, health, and an orderly stop."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Self
 
 import grpc
@@ -9,6 +8,7 @@ from grpc_health.v1.health import aio as health_aio
 from grpc_health.v1.health_pb2 import HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.address import check_bindable
 from veiltab.common.rpc.authorisation import Admission, Gatekeeper

@@ -1,7 +1,8 @@
 """What a party's connections go through where it is not called straight: what is asked for, and how it stands."""
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from veiltab.common.dataclass import dataclass
 
 PROXY = "veiltab.proxy"
 """Where the context of a command keeps what --proxy says."""

@@ -1,7 +1,6 @@
 """MUST.OW: without, then with replacement."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.core.numbers.rounding import exp_below, ln_above, ln_below
 from veiltab.common.core.sampling import Grouping, Rows, sample_pieces
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes.laws import at_least_once, binomial_law
 from veiltab.common.schemes.two_stage import TwoStage

@@ -1,13 +1,13 @@
 """MUST.WO: with, then without replacement."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
 
 from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.core.sampling import Grouping, Rows, index_pieces
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes.two_stage import TwoStage
 from veiltab.common.schemes.with_replacement import WithReplacement

@@ -1,6 +1,5 @@
 """MUST.WW: with, then again with replacement."""
 
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
@@ -9,6 +8,7 @@ import numpy as np
 
 from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.core.numbers.rounding import exp_below, ln_above, ln_below
+from veiltab.common.dataclass import dataclass
 from veiltab.common.schemes.laws import at_least_once, binomial_law
 from veiltab.common.schemes.two_stage import TwoStage
 

@@ -1,12 +1,12 @@
 """Poisson sampling, and the size of such a sample."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 
 from veiltab.common.core.randomness import MAX_FILL, CipherStream
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes.scheme import Relation, SizeLaw
 from veiltab.common.schemes.simple_random import SimpleRandom

@@ -6,7 +6,6 @@ layer asks its methods. A class that lacks a fact cannot be defined, and one tha
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.core.sampling import Gathering, Grouping, Rows
+from veiltab.common.dataclass import asdict, dataclass
 from veiltab.common.errors import InvalidInputError
 
 _STEP_DOWN = 1 - Fraction(1, 10**6)

@@ -2,7 +2,6 @@
 
 from abc import ABC
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.core.numbers.rounding import exp_below, ln_above
 from veiltab.common.core.sampling import Gathering, Grouping, Rows, sample_by_priority, sample_pieces
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes.scheme import Scheme
 

@@ -2,7 +2,6 @@
 
 from abc import ABC
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.numbers.rounding import exp_above, ln_above
 from veiltab.common.core.sampling import Gathering, Grouping, Rows, held_in_memory, in_memory, uniform_pieces
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes.scheme import Relation, Scheme, SizeLaw
 

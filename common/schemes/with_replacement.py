@@ -1,7 +1,6 @@
 """Sampling with replacement."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
@@ -13,6 +12,7 @@ from veiltab.common.core.derivation import derive
 from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.core.numbers.rounding import exp_below, ln_above
 from veiltab.common.core.sampling import Gathering, Grouping, Rows, uniform_indices, uniform_pieces
+from veiltab.common.dataclass import dataclass
 from veiltab.common.schemes.laws import at_least_once, binomial_law
 from veiltab.common.schemes.scheme import Relation, Scheme, SizeLaw
 

@@ -1,8 +1,8 @@
 """Sampling without replacement."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.schemes.scheme import Relation, SizeLaw
 from veiltab.common.schemes.simple_random import SimpleRandom
 

@@ -15,9 +15,9 @@ import shutil
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import TransferError, UnavailableError
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.files import make_private

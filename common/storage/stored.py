@@ -3,13 +3,13 @@
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import IntegrityError
 from veiltab.common.storage.disk import named_in_errors
 

@@ -7,7 +7,6 @@ one another. Everything in a study file is public among the parties: nothing in 
 import codecs
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from veiltab.common.core.domain import Domain, check_names
 from veiltab.common.core.texts.nearest import known_names
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import check_writers
 from veiltab.common.study.coding.rules import AttributeRule, NodeQuestion, attribute_rule, check_holders, question_rule

@@ -4,11 +4,11 @@ The core reads it only where a study has one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 
 from veiltab.common.core.texts.nearest import known_names
 from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.identity_rule import DEFAULT_DATES, MISSING_VALUES, IdentityRule
 from veiltab.common.linkage.ladder import FieldKind, default_ladder, ladder_of

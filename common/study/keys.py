@@ -6,12 +6,12 @@ The field's type is its kind, and the field's default holds without it. Reading 
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, NamedTuple, TypeVar, get_args
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.study.forms import Forms
 from veiltab.common.study.toml_fields import Fields
 from veiltab.common.study.toml_text import toml_value

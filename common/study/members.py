@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.dates import check_first_year
 from veiltab.common.study.forms import Forms, check_forms, sentence

@@ -6,11 +6,11 @@ Reading a study stops at the first problem. A person who corrects a file wants a
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 
 from veiltab.common.core.texts.spelling import escaped
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import study_from_bytes
 from veiltab.common.study.study_tables import STUDY_TABLES, TableKeys

@@ -1,10 +1,10 @@
 """The tables that a study file may have, each with its keys: problems and the template are made of them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.study.coding.rules import WrittenRule, attribute_rule, question_rule
 from veiltab.common.study.file import Study
 from veiltab.common.study.identity_table import WrittenIdentity, identity_of

@@ -75,7 +75,9 @@ def parsed_toml_text(data: bytes, where: str) -> dict[str, object]:
 def _check_bounds(text: str, where: str) -> None:
     """Refuse keys of many parts, long keys and numbers, and deep nesting; all but texts and comments is looked at."""
     depth = 0
-    for number, line in enumerate(_TEXT.sub(_line_ends, text.replace("\r\n", "\n")).split("\n"), 1):
+    for number, line in enumerate(
+        _TEXT.sub(lambda match: "\n" * match[0].count("\n"), text.replace("\r\n", "\n")).split("\n"), 1
+    ):
         parts = [part.strip() for part in _BESIDE_KEYS.split(line)]
         for bracket in _BRACKETS.findall(line):
             depth += 1 if bracket in "[{" else -1
@@ -85,10 +87,6 @@ def _check_bounds(text: str, where: str) -> None:
             raise _beyond(f"a key has more than {_MOST_PARTS} parts", number, where)
         if max(map(len, parts)) > _LONGEST:
             raise _beyond(f"a key or a number has more than {_LONGEST} characters", number, where)
-
-
-def _line_ends(match: re.Match[str]) -> str:
-    return "\n" * match[0].count("\n")
 
 
 def _beyond(problem: str, line: int, where: str) -> InvalidInputError:

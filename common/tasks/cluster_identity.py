@@ -1,11 +1,11 @@
 """What proves to a Dask cluster that it is ours, and to us that it is our cluster."""
 
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.parties.identity import (
     Clock,

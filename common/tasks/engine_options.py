@@ -1,10 +1,10 @@
 """The options that choose what performs a command's tasks: this process, this machine's cores, or a cluster."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.process.cores import cores
 from veiltab.common.tasks.engine import Engine, InProcess

@@ -1,9 +1,9 @@
 """How a task ended elsewhere: its result, or its error, as bytes that processes can exchange."""
 
 import pickle
-from dataclasses import dataclass
 from typing import Generic
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.tasks.engine import Result
 
 

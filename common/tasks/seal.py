@@ -6,7 +6,6 @@ every outcome which of the two it is, and its number.
 """
 
 import secrets
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +13,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from veiltab.common.core.derivation import derive
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError, TransferError
 from veiltab.common.rpc.parties.identity import read_identity_file
 

@@ -6,10 +6,10 @@ disagree which of its values counts.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from urllib.parse import parse_qsl
 
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 
 MOST_FIELDS = 100

@@ -1,9 +1,9 @@
 """Where a party answers over HTTPS, and which certificate its clients see."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 
 _ORIGIN = re.compile(r"https://[a-z0-9.-]+(:\d{1,5})?|http://(localhost|127\.0\.0\.1)(:\d{1,5})?")

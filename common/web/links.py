@@ -11,11 +11,11 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from veiltab.common.command.cli import emit, note
 from veiltab.common.core.texts.spelling import same_person_key
+from veiltab.common.dataclass import asdict, dataclass
 from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.common.storage.files import make_private, written_whole
 

@@ -1,7 +1,6 @@
 """A console's pages: what each shows and does, and how its templates become HTML."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -11,6 +10,7 @@ from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from veiltab.common.core.texts.spelling import is_seen
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.privacy.cards.card import N_IS_EXACT
 from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.web.bodies import Form

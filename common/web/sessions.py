@@ -12,8 +12,8 @@ the machine could listen on another port and be sent the cookie.
 import hmac
 import secrets
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.web.links import LINK_SECONDS, Link, LinkFolder, new_token, token_digest
 
 IDLE_SECONDS = 1800

@@ -46,7 +46,9 @@ def release_bytes(planned: ReleaseSpec, curator: str, *, copies: bool = False) -
         return _drawn_bytes(spec, curator) + _rounded_bytes(spec, curator) + copied
 
     drawn = sorted((drawn_bytes(one) + _sent_bytes(one, curator) for one in planned.each_table()), reverse=True)
-    return sum(drawn[:MOST_TABLES_AT_A_TIME]) + planned.most(lambda table: _pad_bytes(table, curator))
+    return sum(drawn[:MOST_TABLES_AT_A_TIME]) + planned.most(
+        lambda table: _sent_bytes(table, curator) if table.pad is Pad.OTP else 0
+    )
 
 
 def _drawn_bytes(spec: TableSpec, curator: str) -> int:
@@ -66,8 +68,3 @@ def _rounded_bytes(spec: TableSpec, curator: str) -> int:
 
 def _sent_bytes(spec: TableSpec, curator: str) -> int:
     return sum(column.byte_length(spec.uploaded_rows) for column in spec.columns_of(curator))
-
-
-def _pad_bytes(spec: TableSpec, curator: str) -> int:
-    """Return the bytes of one-time pads, which stay until their grants end."""
-    return _sent_bytes(spec, curator) if spec.pad is Pad.OTP else 0

@@ -9,7 +9,6 @@ import shutil
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.block_order import leading, ordered_rows, shared_bits, write_words
 from veiltab.common.core.domain import Symbols
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import IntegrityError
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.files import sync_folder, written_whole

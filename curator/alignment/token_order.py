@@ -11,7 +11,6 @@ import weakref
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Symbols
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.observe.progress import Stage
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.files import written_whole

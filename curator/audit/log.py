@@ -12,10 +12,10 @@ import hashlib
 import json
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from enum import Enum
 
 from veiltab.common.core.texts.canonical import canonical_json
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import IntegrityError
 from veiltab.common.storage.database import Database, value_of
 

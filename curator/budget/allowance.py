@@ -25,11 +25,11 @@ Relation: substitution of one respondent's row. Against: the researchers of the 
 docs/accounting.md.
 """
 
-from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import cached_property, lru_cache
 from math import inf
 
+from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.privacy.coalitions import order_epsilon
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.pricing.price import (
@@ -164,7 +164,11 @@ class Allowance:
         if self.delta is None or sums.count == 0:
             return sums.epsilon
         composed = inf if sums.slack >= self.delta else self.spent_price(sums).epsilon(float(self.delta))
-        least = sums.epsilon if composed == inf else min(sums.epsilon, _rounded(composed, _UP))
+        least = (
+            sums.epsilon
+            if composed == inf
+            else min(sums.epsilon, Decimal(composed).quantize(_EPSILON_DIGITS, context=_UP))
+        )
         if only is None:
             return least
         return min(least, _alone(only, self.delta) or least, self.epsilon if self.is_enough_alone(only) else least)
@@ -221,7 +225,3 @@ def _alone(release: ReleaseDescription, delta: Decimal) -> Decimal | None:
 
 def _part(some: Decimal, whole: Decimal) -> Decimal:
     return _UP.divide(some, whole).quantize(_SHARE_DIGITS, context=_UP)
-
-
-def _rounded(epsilon: float, context: Context) -> Decimal:
-    return Decimal(epsilon).quantize(_EPSILON_DIGITS, context=context)

@@ -4,8 +4,7 @@ Either the ledger was rolled back, or somebody showed an invented one under this
 tell which.
 """
 
-from dataclasses import dataclass
-
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import NotFoundError
 from veiltab.common.storage.database import Database, transaction
 from veiltab.curator.audit.log import AuditLog, Event

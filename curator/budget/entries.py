@@ -5,10 +5,10 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.privacy.description import ReleaseDescription, description_of
 from veiltab.common.privacy.pricing.price import Price
 from veiltab.common.release.spec import ReleaseSpec

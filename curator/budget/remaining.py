@@ -5,12 +5,12 @@ for: the largest whose plan the budget holds, rounded down.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 from functools import lru_cache
 from typing import Any
 
 from veiltab.common.core.numbers.elementary import exp, log
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.privacy.planning.planning import plan_release

@@ -5,13 +5,13 @@ What is proposed quotes the table, and is for the curator's own terminal. Only w
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 
 from veiltab.common.core.texts.shown import shown
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.forms import DECIMALS, for_others
 from veiltab.common.study.members import NORMALISE_STEPS, check_once

@@ -3,7 +3,6 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veiltab.common.core.texts.spelling import quoted
+from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.study.form_matching import after, digit_groups
 from veiltab.common.study.forms import DECIMALS, FEWEST_ROWS, MOST_CHARACTERS, MOST_FORMS, TEXT, Forms
 from veiltab.curator.formats.columns.refusals import first_rows

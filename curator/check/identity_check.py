@@ -5,7 +5,6 @@ It holds counts and names of columns, and values that far too many rows share: f
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.texts.shown import same_fields
 from veiltab.common.core.texts.spelling import quoted
+from veiltab.common.dataclass import asdict, dataclass
 from veiltab.common.linkage.dominance import dominating, dominating_dates
 from veiltab.common.linkage.identity_rule import FieldKind, IdentityRule
 from veiltab.common.linkage.ladder import Pass

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import FieldKind
 from veiltab.common.linkage.normalisation import DATE_ORDERS, normal_date, normal_name, normal_number, normal_sex, plain

@@ -4,11 +4,11 @@ It quotes raw values that the study does not know, so it is for the curator's ow
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from veiltab.common.core.texts.shown import shown
 from veiltab.common.core.texts.spelling import quoted
+from veiltab.common.dataclass import dataclass
 from veiltab.common.linkage.ladder import FieldKind
 from veiltab.common.study.file import Study
 from veiltab.common.study.form_matching import (

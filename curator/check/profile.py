@@ -5,13 +5,13 @@ A profile quotes values: it is for the curator's own terminal, never to be logge
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import NUMBER
 from veiltab.curator.formats.columns.numerals import Notation, Numerals, is_number, numerals_of

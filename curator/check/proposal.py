@@ -8,12 +8,12 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from itertools import count
 
 from veiltab.common.core.domain import ABSENT
 from veiltab.common.core.texts.spelling import quoted, shown
+from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import NUMBER
 from veiltab.common.study.coding.rules import AttributeRule, attribute_rule

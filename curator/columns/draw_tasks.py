@@ -11,7 +11,6 @@ import secrets
 import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.block_order import BLOCK_BYTES, Blocks, ordered_rows, renumber
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.sampling import Priorities, Rows, TokensOf, thresholds, words_of
+from veiltab.common.dataclass import dataclass, field, replace
 from veiltab.common.observe.progress import Stage
 from veiltab.common.storage.partitions import Batch, bits_for, leading_bits, sections, write_batch
 from veiltab.common.storage.run_files import RunFiles
@@ -203,7 +203,7 @@ class DrawnSample:
         self.engine = execution.engine_for(self._rows)
         """Performs what is done with the rows."""
         self._types = {name: table.column(name).dtype.str for name in attributes}
-        copies = {name: self._copy(name) for name in ("", *attributes)}
+        copies = {name: f"{self._name}-copy-{name}" for name in ("", *attributes)}
         tokens = execution.stored(table.tokens_file, copies[""])
         columns = tuple(
             _Column(
@@ -281,9 +281,6 @@ class DrawnSample:
                 run=self._run,
                 name=spread.file(number),
             )
-
-    def _copy(self, what: str) -> str:
-        return f"{self._name}-copy-{what}"
 
 
 class DrawnColumn:

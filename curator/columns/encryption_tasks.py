@@ -6,7 +6,6 @@ same chunks under the same keys give the same ciphertext, however often a task r
 
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
@@ -16,6 +15,7 @@ from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.pads import encrypt
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK
+from veiltab.common.dataclass import dataclass, field, replace
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.tasks.engine import in_order
 from veiltab.curator.columns.draw_tasks import DrawnColumn, DrawnField

@@ -6,7 +6,6 @@ they replace the row.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -20,6 +19,7 @@ from veiltab.common.core.numbers.pieces import Pieces
 from veiltab.common.core.pads import ZeroShare
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK, row_slices
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.release.table_spec import TableSpec
 
 _REPLACEMENT = 0

@@ -5,7 +5,6 @@ Rounding comes before the sample, so all copies of a row have one symbol; see do
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,6 +13,7 @@ import numpy as np
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import row_slices
+from veiltab.common.dataclass import dataclass
 from veiltab.common.release.table_spec import Column
 from veiltab.common.study.coding.grids import rounded
 from veiltab.curator.alignment.intersection import AlignedTable

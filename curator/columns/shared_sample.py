@@ -5,7 +5,6 @@ import hmac
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, assert_never
@@ -16,6 +15,7 @@ from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import POSITION
 from veiltab.common.core.sampling import Rows, index_pieces, sample_pieces
 from veiltab.common.core.symbols import CHUNK, row_slices
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import IntegrityError, NotReadyError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step

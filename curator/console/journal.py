@@ -1,7 +1,6 @@
 """Who enters the console, in the curator's audit log."""
 
-from dataclasses import dataclass
-
+from veiltab.common.dataclass import dataclass
 from veiltab.common.storage.database import transaction
 from veiltab.curator.audit.log import Event
 from veiltab.curator.records.store import CuratorStore

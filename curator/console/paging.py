@@ -1,7 +1,6 @@
 """Long lists, a page at a time."""
 
-from dataclasses import dataclass
-
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.web.bodies import Form, whole_number
 

@@ -1,10 +1,10 @@
 """What the pages call things: states, verdicts and numbers in the words of the persons who decide."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 
 from veiltab.common.core.numbers.rounding import upward
+from veiltab.common.dataclass import dataclass
 from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState

@@ -3,10 +3,10 @@
 import hashlib
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate

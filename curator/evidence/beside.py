@@ -1,9 +1,9 @@
 """Compares the ledger in one curator's evidence with what another party's evidence holds of it."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.rpc.certificates.checkpoint import Witnessed
 from veiltab.common.rpc.certificates.release_verification import Finding
 from veiltab.common.rpc.certificates.statement import LedgerHead, Statement

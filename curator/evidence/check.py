@@ -8,12 +8,12 @@ import hashlib
 import json
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
 from veiltab.common.core.texts.spelling import escaped
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import IntegrityError, VeiltabError
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.receipts.testing import is_right

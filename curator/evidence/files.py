@@ -9,11 +9,11 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from veiltab.common.core.texts.canonical import canonical_json, canonical_text, read_canonical
 from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.dataclass import asdict, dataclass
 from veiltab.common.errors import IntegrityError, VeiltabError
 from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.rpc.parties.signing import SignedText

@@ -1,9 +1,9 @@
 """What an audit log says of requests, rebuilt entry by entry, to be compared with the rows that evidence shows."""
 
 import hashlib
-from dataclasses import dataclass, field
 from typing import Any
 
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.audit.log import AuditEntry, Event

@@ -1,10 +1,10 @@
 """Where a table is: a file, a folder, a pattern of files, or a database with a query."""
 
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 
 _DATABASES = ("postgresql", "postgres")

@@ -3,13 +3,13 @@
 It holds counts alone, which the curator has anyway, and stays with it: none of it leaves with a release.
 """
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.texts.canonical import canonical_text
+from veiltab.common.dataclass import dataclass
 from veiltab.common.linkage.quality import (
     Agreement,
     Estimate,

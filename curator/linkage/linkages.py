@@ -1,11 +1,10 @@
 """What a curator keeps of its linkages: the report, and which rows a sample may have."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.texts.canonical import read_canonical
+from veiltab.common.dataclass import dataclass
 from veiltab.common.storage.database import Database, transaction
 from veiltab.curator.audit.log import AuditLog, Event
 from veiltab.curator.linkage.linkage_report import LinkageReport

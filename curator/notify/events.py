@@ -6,12 +6,12 @@ attribute and no figure of a release.
 
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from datetime import UTC
 from decimal import Decimal
 
 from cryptography import x509
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.parties.identity import Identity
 from veiltab.curator.budget.ledger import Ledger

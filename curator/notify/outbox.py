@@ -6,9 +6,9 @@ not take is tried again after growing waits.
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.storage.database import Database, transaction, value_of
 from veiltab.curator.officer.notify_settings import Kind
 

@@ -7,10 +7,10 @@ decision.
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.errors import BudgetExceededError, DeniedError, InvalidInputError, NotReadyError
 from veiltab.common.release.floors import USUAL
 from veiltab.common.release.guarantees import release_test

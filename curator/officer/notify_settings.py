@@ -10,11 +10,11 @@
 The file of channels alone holds what is secret.
 """
 
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.study.toml_fields import Fields
 
 _MOST_DAYS = 3650

@@ -3,13 +3,13 @@
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
 from veiltab.common.command.cli import note
 from veiltab.common.command.options import checked_name_option, state_option, study_argument, wrong_name
 from veiltab.common.core.texts.nearest import known_names
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.storage.files import owner_of

@@ -36,7 +36,6 @@ aligned: a request waits until then if the decision depends on them.
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,6 +43,7 @@ from typing import TYPE_CHECKING
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.core.texts.nearest import known_names
 from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.cards.card import Bound, advised_delta
 from veiltab.common.privacy.cards.guarantee_text import delta_text

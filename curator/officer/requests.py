@@ -1,11 +1,11 @@
 """A curator's requests as people see them: who asks for what and why, what it would cost, and what was decided."""
 
-from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
 from typing import Any
 
+from veiltab.common.dataclass import dataclass, fields, replace
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.card import Bound
 from veiltab.common.release.floors import USUAL

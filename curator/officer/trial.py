@@ -1,9 +1,9 @@
 """What a policy would make of a request that nobody has put yet."""
 
-from dataclasses import dataclass
 from decimal import Decimal
 
 from veiltab.common.core.texts.nearest import known_names
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import BudgetExceededError, DeniedError, InvalidInputError, NotReadyError
 from veiltab.common.privacy.cards.card import card_of
 from veiltab.common.release.receipts.canary_plan import shown_by

@@ -7,9 +7,9 @@ who decide at once the second sees what the first did.
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from veiltab.common.core.texts.spelling import same_person_key
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import ConflictError, InvalidInputError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import transaction

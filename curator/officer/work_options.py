@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.parties.identity import Party
 from veiltab.common.storage.run_files import RunFiles, run_in

@@ -9,9 +9,9 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import UnavailableError, VeiltabError
 from veiltab.common.rpc.peer import ASK_SECONDS, PAUSES
 from veiltab.common.rpc.waiting.changes import LONGEST_WAIT

@@ -3,11 +3,11 @@
 A process of its own answers; it starts the sooner the less these records need.
 """
 
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
 from veiltab.common.core.texts.canonical import canonical_digest, canonical_text
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.card import Bound
 from veiltab.common.release.floors import Floors

@@ -6,8 +6,8 @@ by the researcher after the first results.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
+from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.errors import (
     ConflictError,
     DeniedError,
@@ -118,7 +118,10 @@ def next_step_of_tables(
 def _step_with_tables(
     stored: CuratorRelease, planned: ReleaseSpec, tables: Mapping[int, TableState]
 ) -> Step | Wait | End:
-    late = {number for number in tables if _is_late_repeat(planned, number, tables[number])}
+    # Where time ran out for a table that ran a second time, at any party, the first results stand.
+    late = {
+        number for number in tables if number >= len(planned.tables) and tables[number].state is ReleaseState.EXPIRED
+    }
     for number, table in sorted(tables.items()):
         if table.state.unsuccessful and number not in late:
             why = table.failure or table.state.value
@@ -129,11 +132,6 @@ def _step_with_tables(
     if planned.repeats and stored.choice is None:
         return Wait(f"researcher {planned.researcher}: has not chosen the tables that run a second time yet")
     return Step.FINISH
-
-
-def _is_late_repeat(planned: ReleaseSpec, number: int, table: TableState) -> bool:
-    """Whether time ran out for a table that ran a second time, at any party: the first results stand."""
-    return number >= len(planned.tables) and table.state is ReleaseState.EXPIRED
 
 
 def _is_whole(planned: ReleaseSpec, tables: Mapping[int, TableState]) -> bool:

@@ -1,7 +1,6 @@
 """What a curator keeps of its joins: secrets while a session lasts, and who began how many sessions."""
 
-from dataclasses import dataclass, field
-
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.storage.database import Database, erase_traces, transaction
 from veiltab.curator.audit.log import AuditLog, Event
 

@@ -1,9 +1,9 @@
 """The files that a curator serves with, as its latest process read them, so that a later change of one is noticed."""
 
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.storage.database import Database, transaction, value_of
 from veiltab.common.storage.files import file_digest
 from veiltab.common.study.file import Study

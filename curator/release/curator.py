@@ -6,10 +6,10 @@ Three objects work with it: the answers to RPCs (rpc_answers.py), the driver tha
 
 import asyncio
 from collections import defaultdict
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.observe.progress import Stages
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.parties.identity import Identity

@@ -3,10 +3,10 @@
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from veiltab.common.dataclass import dataclass, field, replace
 from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError, NotReadyError
 from veiltab.common.release.messages.witness import NONE_SEEN, Witnessed
 from veiltab.common.release.modes import Pad

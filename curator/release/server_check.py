@@ -12,7 +12,6 @@ import asyncio
 import hashlib
 import tempfile
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Protocol, cast
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.symbols import add_holders, check_symbols, row_slices
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import IntegrityError, NotReadyError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.release.receipts.canary_changes import ChangesCollector, most_changes

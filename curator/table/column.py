@@ -1,13 +1,13 @@
 """One attribute's column of a curator's table: coded batch by batch, with counts of its values."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import PARTS, POSITION, Symbols, symbol_dtype
+from veiltab.common.dataclass import dataclass
 from veiltab.common.study.coding.coding import UNKNOWN
 from veiltab.common.study.coding.rules import AttributeRule
 from veiltab.curator.formats.columns.numerals import Notation, Numerals

@@ -1,10 +1,10 @@
 """Where a curator's passes over its rows are performed: what performs their tasks, and where these leave files."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.storage.stored import PlainFile, Stored
 from veiltab.common.tasks.engine import Engine, InProcess

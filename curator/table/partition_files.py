@@ -5,11 +5,11 @@ its rows are read from all of the files.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.storage.partitions import PARTITION_BITS, Batch, Cut, Edges, Fields, parts_of
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.storage.stored import Readable

@@ -6,7 +6,6 @@ pandas, which takes longer than the rest of a curator's start.
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from veiltab.common.core.randomness import KEY_BYTES
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.partitions import Partitions, leading_bits
 from veiltab.common.storage.scratch import Scratch

@@ -1,9 +1,9 @@
 """A curator's own table: ids and symbols of its respondents, checked, coded and digested."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from veiltab.common.core.texts.spelling import quoted
+from veiltab.common.dataclass import dataclass
 from veiltab.curator.table.table_rows import TableRows
 
 

@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.texts.canonical import canonical_json
+from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.study.coding.coding import DROP

@@ -5,7 +5,6 @@ A table is read once. What was digested is what is aligned, whatever becomes of 
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
@@ -13,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Symbols
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import TransferError
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.storage.scratch import Scratch

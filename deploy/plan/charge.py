@@ -1,10 +1,10 @@
 """What a planned release takes of a budget: at the delta asked for, and at a tenth of it, which costs less."""
 
-from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from veiltab.common.core.numbers.rounding import MIN_PARAMETER, parse_delta, parse_epsilon
 from veiltab.common.core.texts.shown import shown_as
+from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.privacy.planning.planning import Plan

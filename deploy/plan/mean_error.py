@@ -9,12 +9,12 @@ variance that rounding adds to one number: (x - g_i) (g_(i+1) - x), over numbers
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 
 from veiltab.common.core.domain import Attribute, Domain
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.planning import Plan
 from veiltab.researcher.estimates.uncertainty import ReleaseDesign

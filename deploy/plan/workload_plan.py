@@ -4,11 +4,11 @@ It is what every curator would plan: the same functions, for a population that t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
 from veiltab.common.core.randomness import KEY_BYTES
+from veiltab.common.dataclass import dataclass
 from veiltab.common.privacy.planning.workload_questions import typical_pair_error
 from veiltab.common.privacy.pricing.price import Price
 from veiltab.common.release.guarantees import asked_price

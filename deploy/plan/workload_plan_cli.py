@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +13,7 @@ from veiltab.common.command.options import tables_options
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon, upward
 from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.dataclass import dataclass, fields, replace
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.privacy.planning.noise_split import parse_split

@@ -4,7 +4,6 @@ No sentence has counts of canaries: in a column of two symbols they are the pari
 and an entry is published. What neither certificate nor study file says is `NOT_STATED`.
 """
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -12,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from veiltab.common.core.mechanism import UNIT
+from veiltab.common.dataclass import dataclass
 from veiltab.common.privacy.cards.card import Bound
 from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.privacy.coalitions import Coalition

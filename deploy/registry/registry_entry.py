@@ -7,10 +7,10 @@ is a draft: a person completes it and proposes it there.
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.deploy.registry.certified_release import CertifiedRelease
 

@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from veiltab.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

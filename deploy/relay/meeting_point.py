@@ -11,9 +11,9 @@ import time
 from collections import Counter
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import VeiltabError
 from veiltab.common.relay.lines import ALPN, CLOSE_SECONDS, PIECE, Streams
 from veiltab.common.relay.splice import splice

@@ -2,11 +2,11 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import click
 
 from veiltab.common.command.cli import note
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.members import RELAYED, check_once
 

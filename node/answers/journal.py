@@ -5,13 +5,13 @@ Two independent randomisations of one value would cost the node epsilon twice.
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
 from typing import assert_never
 
 from veiltab.common.collection.round import Round
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import BudgetExceededError, ConflictError
 from veiltab.common.storage.database import erase_traces, open_database, transaction
 from veiltab.common.study.file import Study

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from veiltab.common.collection.round import Round, RoundState
 from veiltab.common.collection.round_messages import round_from_proto, state_from_proto
 from veiltab.common.core.texts.canonical import canonical_text
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import IntegrityError, NotReadyError, SpentTokenError, UnavailableError, VeiltabError
 from veiltab.common.rpc.channel import call
 from veiltab.common.rpc.parties.identity import Party, Role, utc_now

@@ -1,9 +1,9 @@
 """A node's token as text: alone, or as a whole line of the token file."""
 
 import csv
-from dataclasses import dataclass
 
 from veiltab.common.collection.round import EVERYONE
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 
 _MOST = 3

@@ -4,7 +4,6 @@ import csv
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import numpy as np
 from veiltab.common.collection.population import parse_population
 from veiltab.common.collection.round import EVERYONE, Round
 from veiltab.common.collection.tokens import token_of
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError, NotFoundError, VeiltabError
 from veiltab.common.study.file import Study
 from veiltab.node.answers.decision import symbol_of

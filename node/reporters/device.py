@@ -6,7 +6,6 @@ node.report(round_id, value="42", token="0f3c...")
 
 import time
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
@@ -16,6 +15,7 @@ from veiltab.common.collection.round import EVERYONE, RoundState
 from veiltab.common.collection.round_messages import report_to_proto
 from veiltab.common.collection.tokens import token_of
 from veiltab.common.command.parties import load_party
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import ClosedRoundError, InvalidInputError
 from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import connect

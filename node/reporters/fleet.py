@@ -5,7 +5,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from veiltab.common.collection.round import Round, RoundState, Stratum
 from veiltab.common.collection.round_messages import report_to_proto
 from veiltab.common.collection.tokens import TOKEN_BYTES
 from veiltab.common.core.randomness import SystemSource
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import ClosedRoundError, InvalidInputError
 from veiltab.common.study.file import Study
 from veiltab.node.answers.decision import check_round, decide

@@ -1,11 +1,11 @@
 """The three populations of Hu, Drechsler, Kim, each of N = 10,001 values."""
 
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.papers.hu.r_streams import betas, normals, uniforms
 

@@ -9,12 +9,12 @@ and only the mean of S_n^2 is over runs.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.dataclass import dataclass
 from veiltab.papers.experiment import Plain, Settings, Task
 from veiltab.papers.hu.medians import sampling_error, smooth_sensitivities
 from veiltab.papers.hu.populations import DELTA, EPSILONS, SHOWN, SIZE, SIZES, SMALL, Population, lognormal, population

@@ -6,13 +6,13 @@ maxima are taken from the data, which no calibration accounts for.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.papers.census import Person, complete, read_file
 from veiltab.papers.must.designs import CLASSIFICATION

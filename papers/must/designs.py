@@ -1,12 +1,12 @@
 """The sizes of the paper's experiments, and the schemes under each, in the order of its tables."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes import SCHEMES, Relation, Scheme, scheme_of
 

@@ -3,12 +3,12 @@
 Experiments only: the generator is numpy's, which protects nobody.
 """
 
-from dataclasses import dataclass
 from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes import Scheme
 from veiltab.common.schemes.must_ow import MustOW

@@ -5,10 +5,10 @@ and the pair that can occur lies the truth; the paper's own pair lies below both
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.privacy.amplification import MultiplicityLaw
 from veiltab.common.schemes import Scheme
 from veiltab.common.schemes.poisson import Poisson

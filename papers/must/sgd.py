@@ -5,13 +5,13 @@ examples of a step takes one matrix product, and no gradient is ever laid out by
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes import Scheme
 from veiltab.papers.must.draws import draw

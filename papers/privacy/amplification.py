@@ -3,10 +3,10 @@
 Neighbouring relation: that of the scheme; see veiltab.common.schemes.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 from math import expm1, log1p
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.amplification import MultiplicityLaw, amplified_delta
 from veiltab.common.privacy.profiles import GammaDiagonalProfile, GroupProfile

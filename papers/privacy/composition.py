@@ -5,12 +5,12 @@ steps on subsamples, as in DP-SGD, are composed as privacy loss distributions.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 
 import numpy as np
 
 from veiltab.common.core.numbers.elementary import Floats
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.amplification import MultiplicityLaw, sampled_delta
 from veiltab.common.privacy.description import ReleaseDescription

@@ -4,9 +4,9 @@ The question of Hu, Drechsler and Kim. A sample may be protected with a larger e
 it varies, and a mean of fewer values is more sensitive. Relation: substitution; sampling without replacement.
 """
 
-from dataclasses import dataclass
 from math import expm1, log1p
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 
 

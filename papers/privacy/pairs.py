@@ -5,13 +5,13 @@ two outputs are mixtures, over the law of j, of normal or Laplace densities. Suc
 worst case is delta.
 """
 
-from dataclasses import dataclass
 from math import log
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.amplification import MultiplicityLaw
 from veiltab.common.privacy.pricing.losses import Losses

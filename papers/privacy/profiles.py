@@ -1,11 +1,11 @@
 """Group privacy profiles of mechanisms that no release runs; see veiltab.common.privacy.profiles for what they are."""
 
-from dataclasses import dataclass
 from math import exp, expm1, inf
 
 import numpy as np
 
 from veiltab.common.core.numbers.elementary import Floats
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.profiles import ENLARGEMENT, LARGEST_BASE, GroupProfile, check_positive
 

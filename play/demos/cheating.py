@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import DeniedError, FailedReleaseError, UnavailableError
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.state import ReleaseState

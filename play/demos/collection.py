@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from decimal import Decimal
 from math import pi, sqrt
 from pathlib import Path
@@ -15,6 +14,7 @@ from veiltab.common.collection.choosing import Choice, choose
 from veiltab.common.collection.oracles import ORACLE_NAMES
 from veiltab.common.collection.population import parse_population
 from veiltab.common.collection.round import RoundStatus
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.study.toml_text import toml_text
 from veiltab.common.web.document import write_page

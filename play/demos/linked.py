@@ -4,13 +4,13 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from decimal import Decimal
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 
 from veiltab.common.core.domain import Domain
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.privacy.cards.card import EpsilonCard

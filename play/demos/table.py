@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from decimal import Decimal
 from math import sqrt
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Domain, symbol_dtype
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Role

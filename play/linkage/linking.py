@@ -4,7 +4,6 @@ import csv
 import json
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from math import sqrt
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.study.toml_text import toml_text

@@ -8,11 +8,11 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, assert_never
 
 from veiltab.common.command.parties import with_way
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError, UnavailableError, VeiltabError, error_class
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.parties.identity import Party, Role, load_identity

@@ -1,11 +1,11 @@
 """A round of collection of a study on this machine: opened, answered by a fleet of nodes, and closed."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from veiltab.common.collection.round import RoundStatus
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.play.local.processes import LocalStudy

@@ -6,12 +6,13 @@ Their collision entropies, in bits, beside those of the names of a census: famil
 """
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from hashlib import shake_256
 
 import numpy as np
 from numpy.typing import NDArray
+
+from veiltab.common.dataclass import dataclass
 
 _ONSETS = (
     re.findall(

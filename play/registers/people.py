@@ -6,12 +6,12 @@ decade of birth to the next. Each register writes its people down on its own, wi
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from datetime import date, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.dataclass import dataclass, fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.play.registers.name_law import Draws, family_names, given_names
 

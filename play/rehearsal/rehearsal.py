@@ -5,10 +5,10 @@ policies that are given: certificates are made anew, for another study.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from decimal import ROUND_DOWN, Decimal
 from pathlib import Path
 
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, read_file, study_from_bytes
 from veiltab.curator.officer.policy import policy_of

@@ -1,13 +1,13 @@
 """What is tried in a rehearsal: one request, approved as by persons, or one round, each beside the dummy truth."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.collection.population import parse_population
+from veiltab.common.dataclass import dataclass
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.play.local.asking import client_of, progress
 from veiltab.play.local.rounds import AnsweredRound, AskedRound, answered_round

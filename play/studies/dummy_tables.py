@@ -9,7 +9,6 @@ attributes together.
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import shake_256
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import PARTS
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.study.coding.coding import DROP, UNKNOWN, Coding

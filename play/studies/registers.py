@@ -6,7 +6,6 @@ spells ids carelessly, which normalisation corrects. The tables are the same eve
 
 import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Domain
+from veiltab.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

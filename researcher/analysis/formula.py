@@ -1,12 +1,12 @@
 """Formulas of regressions, such as "wage=high ~ education + age * sex", and the design matrices that they stand for."""
 
-from dataclasses import dataclass
 from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Attribute, Domain
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.names import Reader
 

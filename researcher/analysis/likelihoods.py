@@ -1,10 +1,10 @@
 """The two models of a regression on a table: what their scores are, linear in the table."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 import numpy as np
 
+from veiltab.common.dataclass import dataclass
 from veiltab.researcher.analysis.shares import Floats
 
 _STEEP = 30.0

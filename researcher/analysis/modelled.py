@@ -1,13 +1,13 @@
 """A table whose values come from a model and not from a measurement: no error of theirs is known."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.numbers.confidence import CONFIDENCE
+from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study
 from veiltab.researcher.estimates.present import cells_among_present, nobody_present, present_sentence, spokes_of

@@ -10,12 +10,12 @@ their own scores, U_j^2 <= z^2 Var(a . U), a = (1 for j, -I_oj' I_oo^-1 for the 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import inf, isnan, nan, sqrt
 from statistics import NormalDist
 
 import numpy as np
 
+from veiltab.common.dataclass import dataclass
 from veiltab.researcher.analysis.comparisons import Table, doubts
 from veiltab.researcher.analysis.formula import Formula, design_matrix, parse_formula
 from veiltab.researcher.analysis.likelihoods import Likelihood, Logistic, LogLinear

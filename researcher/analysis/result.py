@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Attribute
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.web.document import table

@@ -9,12 +9,12 @@ where C, L, B are the constant, linear and background terms of Cov(T_hat). The b
 which (T_hat c)^2 = z^2 V(theta): Fieller's argument with the variance of each candidate, a quadratic in theta.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.dataclass import dataclass
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.uncertainty import CovarianceTerms
 

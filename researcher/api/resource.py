@@ -3,12 +3,12 @@
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
 from starlette.responses import Response
 
 from veiltab.common.command.cli import json_text
+from veiltab.common.dataclass import dataclass
 from veiltab.researcher.api.tokens import Scope
 from veiltab.researcher.api.vocabulary import Parameter, parameters_of
 

@@ -11,11 +11,11 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, Self
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import ConflictError, DeniedError, InvalidInputError, NotFoundError
 from veiltab.common.storage.database import open_database, transaction
 

@@ -7,12 +7,12 @@ function has in Python. JSON Schema says it to others, and texts of a query or v
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import Enum
 from types import GenericAlias, NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 
 MOST_ITEMS = 50

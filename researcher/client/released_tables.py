@@ -5,8 +5,8 @@ of those whom every curator has who has an attribute in all of them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study
 from veiltab.common.study.missing import joined

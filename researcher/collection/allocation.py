@@ -13,7 +13,6 @@ rates can reduce the largest variance, or a weighted sum.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from math import ceil, floor
@@ -22,6 +21,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.common.extras import importing
 from veiltab.researcher.estimates.projection import project_to_simplex

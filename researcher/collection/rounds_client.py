@@ -217,13 +217,11 @@ class Rounds:
         request = collection_pb2.FetchCountsRequest(round_id=round_id)
         data = self._link.wait(self._server.fetch(self._server.stub.FetchCounts, request))
         status = self.status(round_id)
-        return status, tally_of(status, np.frombuffer(data, "<i8"), self._labels(status.round))
+        labels = self.study.question(status.round.question).attribute.categories
+        return status, tally_of(status, np.frombuffer(data, "<i8"), labels)
 
     def _ask(self, method: grpc.aio.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Response:
         return self._link.wait(self._server.ask(method, request, within=self._timeout))
-
-    def _labels(self, spec: Round) -> tuple[str, ...]:
-        return self.study.question(spec.question).attribute.categories
 
 
 def round_status_from_proto(answer: collection_pb2.GetRoundStatusResponse, round_id: str, study: Study) -> RoundStatus:

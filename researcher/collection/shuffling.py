@@ -11,7 +11,6 @@ counts.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.collection.oracles import Oracle
 from veiltab.common.core.numbers.rounding import ln_above, parse_delta, parse_epsilon
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.guarantee_text import epsilon_text, guarantee_text, odds_text
 from veiltab.common.privacy.profiles import Gaussian

@@ -1,7 +1,6 @@
 """What tables and pictures show of an estimate and of an analysis; they know nothing of how these were made."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, Self
 
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Domain
+from veiltab.common.dataclass import dataclass
 
 Floats = NDArray[np.float64]
 

@@ -4,7 +4,6 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from hashlib import sha256
 from html import escape
 from io import StringIO
@@ -12,6 +11,7 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.extras import importing
 from veiltab.common.storage.named_files import check_place, written_as_named
 

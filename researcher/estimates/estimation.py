@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
 from typing import TYPE_CHECKING, Self
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.mechanism import invert
 from veiltab.common.core.numbers.confidence import CONFIDENCE
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.privacy.planning.planning import FEW_ROWS, FEWEST_ROWS
 from veiltab.researcher.drawing.shown import at_level

@@ -9,12 +9,12 @@ the last row and column of d being determined by the others. Without noise and w
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.planning import FEWEST_ROWS
 from veiltab.researcher.estimates.chi_square import chi_square_tail, quadratic_form

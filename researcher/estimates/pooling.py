@@ -1,7 +1,6 @@
 """One table that was measured several times: the weighted sum of its independent unbiased estimates."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from typing import Self
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Domain, check_names
+from veiltab.common.dataclass import dataclass, fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.planning import FEWEST_ROWS
 from veiltab.researcher.estimates.estimation import Estimate, TableEstimate

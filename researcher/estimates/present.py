@@ -11,7 +11,6 @@ are those of Cov(Q_hat): the variance at each candidate share is exactly that of
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import sqrt
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Domain
+from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study
 from veiltab.common.study.missing import joined

@@ -1,7 +1,6 @@
 """The result of one table: its noisy rows, counted, and what is public about how they came to be."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.mechanism import invert
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.schemes import scheme_of

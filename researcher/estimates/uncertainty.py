@@ -11,7 +11,6 @@ It is a diagonal plus terms of low rank, so variances and contrasts cost O(K); t
 asked for.
 """
 
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol, Self
 
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.mechanism import NoiseLaw
 from veiltab.common.core.numbers.confidence import squared_quantile
+from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes import Scheme
 from veiltab.common.schemes.without_replacement import WithoutReplacement

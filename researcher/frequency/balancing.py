@@ -9,11 +9,10 @@ balanced, because reports are randomised: a kept report is of a node that holds 
 where p_iy is p for y = i and q otherwise. The rarer a value, the smaller is its t_i: most of its reports are noise.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.frequency.tally import Tally
 

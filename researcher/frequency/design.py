@@ -1,8 +1,8 @@
 """The public parameters of a round: the nodes, their reporting rates, and what a report says about a value."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 
 

@@ -16,7 +16,6 @@ where pi = sum_j pi_j / n is the mean rate of the nodes, so T is g. The last, ha
 same estimate of the number of nodes: n horvitz_thompson / sum_s(S_s/pi_s), which at one rate is n (N/S - q)/(p-q).
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from typing import assert_never
@@ -24,6 +23,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.dataclass import dataclass
 from veiltab.researcher.frequency.design import RoundDesign
 from veiltab.researcher.frequency.tally import Tally
 

@@ -1,12 +1,12 @@
 """From a tally to frequencies: estimates, errors, intervals, and warnings."""
 
-from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.numbers.confidence import CONFIDENCE
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.researcher.estimates.projection import project_to_simplex
 from veiltab.researcher.frequency.design import RoundDesign

@@ -11,12 +11,12 @@ end adds nodes in proportion to the population, because unobserved nodes may be 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.numbers.confidence import squared_quantile
+from veiltab.common.dataclass import dataclass
 from veiltab.researcher.frequency.design import RoundDesign
 from veiltab.researcher.frequency.estimators import Estimator, as_floats, linear_form, point_estimates
 from veiltab.researcher.frequency.tally import Tally

@@ -1,11 +1,11 @@
 """The counts of a round of collection: reports by stratum, and how many of them support each value."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.researcher.frequency.design import RoundDesign
 

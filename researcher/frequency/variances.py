@@ -9,7 +9,6 @@ So with u = p or q,
 and everything is a sum over nodes. The coefficients are exact; only the sums over counts are floating.
 """
 
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import starmap
 
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.binomial import binomial_pmf, window
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.frequency.design import RoundDesign
 from veiltab.researcher.frequency.estimators import Estimator, LinearForm, as_floats, linear_form, point_estimates

@@ -9,12 +9,12 @@ ends of a range; sd_j is the standard deviation of the share of leg j.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Self
 
 import numpy as np
 
+from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.uncertainty import MATRIX_LIMIT

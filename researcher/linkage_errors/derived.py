@@ -6,7 +6,6 @@ cell takes the variance at each candidate, as for other tables.
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
 from statistics import NormalDist
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Domain
+from veiltab.common.dataclass import dataclass
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.uncertainty import CovarianceTerms
 from veiltab.researcher.linkage_errors.inversion import Floats

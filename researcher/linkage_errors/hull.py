@@ -29,7 +29,7 @@ def hull_of(analyse: Callable[[Sequence[Table]], Analysis], tables: Sequence[Tab
         The answer at the whole shares; its intervals hold those at both ends, and none is said that is not said at
         both. A remark says where links and not noise limit the answer.
     """
-    ends = [_ends(table) for table in tables]
+    ends = [table.ends if isinstance(table, DerivedEstimate) else (table,) for table in tables]
     count = max(map(len, ends))
     answers = [analyse([some[min(place, len(some) - 1)] for some in ends]) for place in range(count)]
     first = answers[0]
@@ -64,7 +64,3 @@ def limited(widths: Floats, plain: Floats) -> tuple[str, ...]:
 def uncorrected(table: TableT) -> TableT | TableEstimate:
     """Return a table as it was measured."""
     return table.observed if isinstance(table, DerivedEstimate) else table
-
-
-def _ends(table: Table) -> Sequence[Table]:
-    return table.ends if isinstance(table, DerivedEstimate) else (table,)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Domain
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 
 MOST = 0.5
@@ -144,7 +144,7 @@ class LinkageErrors:
             raise InvalidInputError(
                 "the study has more than two curators, and it is not known with whom the others are linked",
                 where="hub",
-                remedy=f"Name the hub: {_listed(curators)}.",
+                remedy=f"Name the hub: {' or '.join(curators)}.",
             )
         hub = self.hub or curators[0]
         of = {curator: self._of(curator) for curator in curators if curator != hub}
@@ -332,7 +332,3 @@ def _number(text: str) -> float:
     if not number.is_finite() or not text.isascii() or "_" in text:
         raise InvalidInputError(f"{text[:40]!r} is no share of wrong links", where=_WHERE, remedy=_EXAMPLE)
     return float(number)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " or ".join(names)

@@ -1,12 +1,12 @@
 """A measured table whose wrong links are undone before a model is fitted to it, and put in where it is played again."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from math import prod
 
 import numpy as np
 
 from veiltab.common.core.derivation import derive
+from veiltab.common.dataclass import dataclass, fields, replace
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.estimates.table_result import TableResult
 from veiltab.researcher.linkage_errors.inversion import Correction, Floats, mixed
@@ -49,7 +49,7 @@ def linked_results(
     return tuple(results)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class LinkedResult(TableResult):
     """One table across curators.
 
@@ -63,7 +63,7 @@ class LinkedResult(TableResult):
     @property
     def measurement(self) -> Measurement:
         """The corrected table; its weight is that of the release times (1 - l)^2 of each leg, at most the right one."""
-        observed = super(LinkedResult, self).measurement
+        observed = super().measurement
         legs = [(axes, leg.error.share) for axes, leg in zip(self._axes, self.legs, strict=True)]
         values = Correction(observed.values, self.shape, legs).table
         return replace(observed, values=values, weight=observed.weight * prod((1 - share) ** 2 for _, share in legs))

@@ -21,13 +21,13 @@ Source: Efron, The estimation of prediction error: covariance penalties and cros
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from math import sqrt
 
 import numpy as np
 
 from veiltab.common.core.derivation import derive
+from veiltab.common.dataclass import dataclass
 from veiltab.researcher.estimates.table_result import TableResult
 from veiltab.researcher.microdata.comparison import fractions_of
 from veiltab.researcher.microdata.replays import played_release

@@ -1,11 +1,11 @@
 """What a file of microdata says about itself: where its rows come from, and what they keep."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any
 
 from veiltab.common.core.domain import Domain
+from veiltab.common.dataclass import asdict, dataclass
 
 WARNING = "Rows are drawn from a model and are not people."
 """What every file and every page of microdata says first."""

@@ -11,12 +11,12 @@ Source: Wolter, Introduction to variance estimation (2007), chapters 3 and 4.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from veiltab.common.core.numbers.confidence import CONFIDENCE
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.researcher.drawing.shown import NOT_COVERED

@@ -7,7 +7,6 @@ weights, each replicate can be drawn as a file of its own instead.
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Domain
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.process.cores import cores

@@ -19,13 +19,13 @@ O'Donoghue and Candes, Adaptive restart for accelerated gradient schemes (2015).
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import count
 from math import sqrt
 
 import numpy as np
 
+from veiltab.common.dataclass import dataclass
 from veiltab.researcher.model.calibration import Calibration
 from veiltab.researcher.model.junction import JunctionTree
 from veiltab.researcher.model.loss import Loss

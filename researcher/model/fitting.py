@@ -20,7 +20,6 @@ Source: Wolpert, Stacked generalization (1992); Breiman et al., Classification a
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, islice
 from math import inf, sqrt
@@ -29,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Domain
+from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.model.choosing import graph_of, scores_of
 from veiltab.researcher.model.descent import tree_path

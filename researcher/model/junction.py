@@ -11,9 +11,9 @@ Friedman, Probabilistic Graphical Models (2009), sections 9.4.3 (min-fill, min-w
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from math import prod
 
+from veiltab.common.dataclass import dataclass, replace
 from veiltab.researcher.model.measurement import Axes
 
 Edge = tuple[int, int]

@@ -7,11 +7,11 @@ what several of them leave out is summed out once, the largest attributes first.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from math import prod, sqrt
 
 import numpy as np
 
+from veiltab.common.dataclass import dataclass
 from veiltab.researcher.model.calibration import array_shapes
 from veiltab.researcher.model.junction import JunctionTree
 from veiltab.researcher.model.measurement import Floats, Rounded, Table

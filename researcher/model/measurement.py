@@ -10,7 +10,6 @@ Values are never clipped or projected: an estimate that is negative in a cell is
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Domain
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 
 Floats = NDArray[np.float64]

@@ -14,13 +14,13 @@ Source: Aitken, On least squares and linear combination of observations (1935).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import product
 from math import sqrt
 
 import numpy as np
 
 from veiltab.common.core.domain import Attribute, Domain
+from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.missing import joined
 from veiltab.researcher.analysis.comparisons import Table

@@ -1,10 +1,10 @@
 """The curators and the server, as a researcher's service reaches them."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from veiltab.common.core.randomness import KEY_BYTES
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import FailedReleaseError, InvalidInputError, NotFoundError, NotReadyError
 from veiltab.common.release.messages.release_messages import request_to_proto
 from veiltab.common.release.messages.witness import Witnessed, ledger_to_proto

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from math import inf
 
 from veiltab.common.core.texts.message_fields import words_from_proto
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import (
     DeniedError,
     InvalidInputError,

@@ -1,9 +1,9 @@
 """What a curator says that its tests of the server showed, as the desk decodes it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from veiltab.common.core.randomness import KEY_BYTES
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.messages.release_messages import receipt_from_proto
 from veiltab.common.release.receipts.receipt import Receipt

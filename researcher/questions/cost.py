@@ -1,10 +1,10 @@
 """What a release would cost and how near to the truth it would come, before anybody is asked."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any, cast
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.planning import Plan
 from veiltab.common.privacy.planning.questions import Check, PlanAnswer, PlanQuestion, Quantity, answer
@@ -46,11 +46,6 @@ class Wish:
     def __post_init__(self) -> None:
         if self.shape not in SHAPES:
             raise InvalidInputError("there is no such shape", where="shape", remedy=f"Known: {', '.join(SHAPES)}.")
-
-    @property
-    def is_one_table(self) -> bool:
-        """Whether one table is wished for."""
-        return self.shape == "table"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +91,7 @@ def cost_of(wish: Wish, study: Study, check: Check) -> Cost:
         InvalidInputError: something is missing or out of range.
     """
     try:
-        return _of_one(wish, study, check) if wish.is_one_table else _of_several(wish, study, check)
+        return _of_one(wish, study, check) if wish.shape == "table" else _of_several(wish, study, check)
     except ArithmeticError:  # of a decimal that has no exponential, or of a division by next to nothing
         raise InvalidInputError("no plan has these numbers", where="plan", remedy="Give nearer ones.") from None
 

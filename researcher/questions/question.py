@@ -1,8 +1,8 @@
 """What may be asked of a release, and the analysis that answers it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import Table, compare, conditional_shares, contrasts
 from veiltab.researcher.analysis.contrasts import Contrast

@@ -106,10 +106,6 @@ def _number(field: str) -> Callable[[Reader, Domain], Fields]:
     return read
 
 
-def _median(reader: Reader, domain: Domain) -> Fields:
-    return {**_number("of")(reader, domain), "quantile": 0.5}
-
-
 def _quantile(reader: Reader, domain: Domain) -> Fields:
     share = reader.number()
     if not 0 <= share <= 1:
@@ -171,7 +167,7 @@ _ASKED: Mapping[str, tuple[Callable[[Reader, Domain], Fields], frozenset[Contras
     "mean of": (_number("mean"), _OF_NUMBERS, ("by",)),
     "sum of": (_number("sum"), frozenset(), ("by",)),
     "variance of": (_number("variance"), frozenset(), ("by",)),
-    "median of": (_median, frozenset(), ("by",)),
+    "median of": (lambda reader, domain: {**_number("of")(reader, domain), "quantile": 0.5}, frozenset(), ("by",)),
     "quantile": (_quantile, frozenset(), ("by",)),
     "correlation of": (_correlation, frozenset(), ()),
     "linear": (_linear, frozenset(), ()),

@@ -7,7 +7,6 @@ decrypted is written anywhere, and only the symbols of the canaries, which are n
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from io import BufferedIOBase, BytesIO
@@ -23,6 +22,7 @@ from veiltab.common.core.pads import PAD
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK, check_symbols, fill_uniform, row_slices, subtract
 from veiltab.common.core.tabulation import tabulate
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.table_spec import Column
 from veiltab.common.storage.files import file_digest

@@ -6,11 +6,11 @@ Every call may be repeated: what lies in a file whole is not fetched again.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar, assert_never
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import DeniedError, TransferError, VeiltabError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step

@@ -8,13 +8,13 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 
 from veiltab.common.core.canaries import CanaryPlaces, Places, places_key
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.symbols import row_slices
+from veiltab.common.dataclass import dataclass
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.release.receipts.canary_changes import CanaryChanges

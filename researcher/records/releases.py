@@ -2,9 +2,9 @@
 
 import json
 import sqlite3
-from dataclasses import dataclass
 
 from veiltab.common.core.texts.canonical import read_canonical
+from veiltab.common.dataclass import dataclass
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec

@@ -1,13 +1,13 @@
 """The page that goes with a file of microdata: where its rows come from, what they keep, and how far that goes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from html import escape
 from math import pi, prod, sqrt
 
 import numpy as np
 
 from veiltab.common.core.domain import Domain
+from veiltab.common.dataclass import dataclass
 from veiltab.common.privacy.cards.card import N_IS_EXACT, Bound
 from veiltab.common.web.document import card_table, codebook_table, facts, page, table
 from veiltab.researcher.drawing.pictures import CELLS_SHOWN

@@ -1,7 +1,6 @@
 """The result of a release as one HTML page that needs nothing else: no script, no font, no picture from elsewhere."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from itertools import combinations
 from math import floor, log10
@@ -9,6 +8,7 @@ from math import floor, log10
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.card import N_IS_EXACT, Bound
 from veiltab.common.privacy.planning.planning import FEW_ROWS

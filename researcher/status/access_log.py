@@ -6,11 +6,11 @@ The record thus grows by a few entries a day, an analyst and a release, and no a
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 
 from veiltab.common.core.texts.message_fields import MessageNumbers, text_from_proto, whole_from_proto
 from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.dataclass import dataclass
 from veiltab.common.storage.database import Connection
 from veiltab.v1 import researcher_pb2
 

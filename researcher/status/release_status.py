@@ -1,10 +1,10 @@
 """How a release stands at a researcher's service, and each of its tables, as a client reads it."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 
 from veiltab.common.core.texts.message_fields import text_from_proto, whole_from_proto, words_from_proto
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
 from veiltab.common.observe.status import waiting_lines
 from veiltab.common.release.messages.release_messages import receipt_from_proto, release_from_proto, state_from_proto

@@ -12,10 +12,10 @@ farther from the true curve, at all times together (Chernozhukov, Fernandez-Val 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import Table, doubts, given_text, quantile
 from veiltab.researcher.analysis.result import Analysis

@@ -8,13 +8,13 @@ where the censored went first, and w = 0; a single number takes w = 1/2, as life
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Attribute, Domain
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import Table
 from veiltab.researcher.analysis.formula import Formula, parse_event, parse_formula

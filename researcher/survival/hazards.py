@@ -10,10 +10,9 @@ beta_hat - beta = I^-1 T_hat(c), c the gradient of U in the table, I minus its s
 is known. The true coefficients are those of the true rows of all n respondents.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import Table, doubts, quantile
 from veiltab.researcher.analysis.formula import design_matrix

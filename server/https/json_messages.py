@@ -5,12 +5,12 @@ nor that of its encryption depends on what a node reports.
 """
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from veiltab.common.collection.oracles import Bits, Category, Hashed, Oracle, Report, Subset
 from veiltab.common.collection.round import Round, RoundState
 from veiltab.common.collection.tokens import token_of
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.web.bodies import parse_json
 

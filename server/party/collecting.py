@@ -7,12 +7,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, closing, contextmanager, nullcontext
-from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 from functools import partial, reduce
 from pathlib import Path
 
 from veiltab.common.collection.round import Round, RoundState
+from veiltab.common.dataclass import dataclass
 from veiltab.common.observe.status import SHOWN, Activity, Budget, Observation
 from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.rpc.server import Registration

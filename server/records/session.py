@@ -4,8 +4,7 @@ Invariants: the spec is fixed by the first announcement; a column comes from its
 when every column is complete; nothing unperturbed is ever served; a release that ended never moves again.
 """
 
-from dataclasses import dataclass, field, replace
-
+from veiltab.common.dataclass import dataclass, field, replace
 from veiltab.common.errors import ConflictError, DeniedError, IntegrityError, NotReadyError
 from veiltab.common.release.state import ReleaseState, ended_without_result
 from veiltab.common.release.table_spec import Column, TableSpec

@@ -8,7 +8,6 @@ which rows of data the noise replaced.
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.canaries import CanaryPlaces, CanaryRows
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.randomness import check_key
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import NotFoundError
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.chunks import CHUNK, check_offset, chunk_of

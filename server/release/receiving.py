@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, closing
-from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakValueDictionary
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import IntegrityError, InvalidInputError, UnavailableError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.state import ReleaseState

@@ -4,11 +4,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from veiltab.common.collection.oracles import Report
 from veiltab.common.collection.round import EVERYONE, Round, RoundState, RoundStatus
 from veiltab.common.collection.tokens import token_digest
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import ClosedRoundError, DeniedError, InvalidInputError, NotReadyError, UnavailableError
 from veiltab.common.observe.steps import step
 from veiltab.common.rpc.statuses import every

@@ -5,7 +5,6 @@ No row links a token to a report: a token is spent or not, and a report is only 
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -19,6 +18,7 @@ from veiltab.common.collection.oracles import Report
 from veiltab.common.collection.round import Round, RoundState, RoundStatus
 from veiltab.common.collection.tokens import DIGEST_BYTES
 from veiltab.common.core.numbers.rounding import bound_text
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import (
     BudgetExceededError,
     ClosedRoundError,

@@ -1,7 +1,6 @@
 """A curator's quota at the server, so that none can fill the others' disk."""
 
-from dataclasses import dataclass
-
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import UnavailableError
 
 

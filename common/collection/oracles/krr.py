@@ -1,7 +1,6 @@
 """k-ary randomised response: report the value, or with some probability a uniform one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from operator import attrgetter
 from typing import ClassVar, Self
@@ -15,6 +14,7 @@ from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.randomness import ByteSource
 from veiltab.common.core.symbols import CHUNK
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 
 # Label of the source; the noise has the next one.

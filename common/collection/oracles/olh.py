@@ -1,7 +1,6 @@
 """Optimised local hashing: hash the value to few symbols with a fresh public function, then randomise the symbol."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 from typing import ClassVar, Self, cast
@@ -18,6 +17,7 @@ from veiltab.common.core.domain import MAX_CATEGORIES, Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.randomness import KEY_BYTES, ZEROS, ByteSource
 from veiltab.common.core.symbols import CHUNK, fill_parts
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 
 SEED_BYTES = 8

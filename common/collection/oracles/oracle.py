@@ -11,7 +11,6 @@ report reveals nothing about the value, as far as Python and NumPy allow.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 from typing import ClassVar, Self
@@ -24,6 +23,7 @@ from veiltab.common.core.domain import MAX_CATEGORIES
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.numbers.rounding import exp_below, ln_above, parse_epsilon
 from veiltab.common.core.randomness import ByteSource
+from veiltab.common.dataclass import dataclass, fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.shuffle_two_level import Blanket
 

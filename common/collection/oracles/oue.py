@@ -1,7 +1,6 @@
 """Optimised unary encoding: one bit a value; the bit of the node's value is fair, every other bit is rarely set."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 from operator import attrgetter
@@ -16,6 +15,7 @@ from veiltab.common.collection.oracles.reports import Bits, Report
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.randomness import ByteSource
 from veiltab.common.core.symbols import CHUNK
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 
 # Labels of the source.

@@ -1,6 +1,6 @@
 """Reports, one type for each oracle. Only the oracle can check a report: see Oracle.check."""
 
-from dataclasses import dataclass
+from veiltab.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,6 @@
 """Subset selection: report w values; the node's value is among them with a higher probability than any other value."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import perm
 from operator import attrgetter
@@ -16,6 +15,7 @@ from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.randomness import ByteSource
 from veiltab.common.core.symbols import CHUNK
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 
 # Labels of the source; other values take labels from _OTHERS on.

@@ -6,11 +6,12 @@ count is likely, with room to spare; it never shows that one is not.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from math import exp, factorial, isfinite, lgamma, log, log1p, sqrt
+
+from veiltab.common.dataclass import dataclass
 
 _PRECISION = 30
 _NEGLIGIBLE = Decimal("1e-25")

@@ -9,11 +9,12 @@ Relation: substitution of one respondent's row over all releases, n public.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain, repeat
 from math import isfinite
+from operator import attrgetter
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.privacy.cards.card import EVERYTHING, Bound, bound_of_ciphertext, card_of
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease
 from veiltab.common.privacy.description import ReleaseDescription
@@ -112,9 +113,7 @@ def price_for_desk(releases: Sequence[TwoSidedRelease | Slots], delta: Decimal, 
 
 
 def _price(slots: Sequence[Views], delta: Decimal, pricing: Pricing) -> Price:
-    worst = [(count, max((pricing(view, delta * _SLACK) for view in views), key=_mu)) for count, views in slots]
+    worst = [
+        (count, max((pricing(view, delta * _SLACK) for view in views), key=attrgetter("mu"))) for count, views in slots
+    ]
     return composed_price(chain.from_iterable(repeat(price, count) for count, price in worst))
-
-
-def _mu(one: Price) -> Decimal:
-    return one.mu

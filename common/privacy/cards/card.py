@@ -1,12 +1,12 @@
 """The epsilon card: the guarantee against each coalition. It is shown before any approval and beside every result."""
 
-from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
 from veiltab.common.core.numbers.rounding import bound_text, upward
 from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.privacy.cards.guarantee_text import delta_text, guarantee_text, odds_text
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease, order_epsilon
 from veiltab.common.privacy.description import ReleaseDescription

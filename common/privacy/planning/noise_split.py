@@ -7,13 +7,13 @@ Every curator computes the split for itself: it is the same on every machine, as
 rounded, and all else is whole numbers.
 """
 
-from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from math import floor
 
 from veiltab.common.core.mechanism import UNIT, GammaDiagonal, TwoSidedNoise
 from veiltab.common.core.numbers.rounding import Parameter, exact_decimal, exp_below
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.calibration import calibrate
 from veiltab.common.schemes import Scheme, check_certified

@@ -5,13 +5,13 @@ parameters come from exact arithmetic. Floats appear in certificates and in expe
 operations that have the same digits on every machine (see veiltab.common.core.numbers.elementary).
 """
 
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor, sqrt
 
 from veiltab.common.core.mechanism import GammaDiagonal, TwoSidedNoise
 from veiltab.common.core.numbers.rounding import exact_decimal, exp_below, ln_above, sqrt_of
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.calibration import calibrate
 from veiltab.common.privacy.cards.card import advised_delta, delta_warning

@@ -5,7 +5,6 @@ that are searched for have a few significant digits: the answer reaches the erro
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -14,6 +13,7 @@ from typing import Literal, TypeAlias
 
 from veiltab.common.core.numbers.rounding import MAX_EPSILON
 from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.dataclass import dataclass, fields, replace
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.privacy.planning.noise_split import DEFAULT_SPLIT

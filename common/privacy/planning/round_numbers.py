@@ -6,10 +6,11 @@ stands, and nothing is rounded afterwards.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from math import ceil, inf, log
 from typing import Generic, TypeVar
+
+from veiltab.common.dataclass import dataclass
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -54,7 +55,6 @@ class RoundNumbers:
         return (exponent - self.least) * self.per_decade + place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WholeNumbers:
     """All whole numbers from 0 to 999, and then those with three significant digits."""
 

@@ -13,13 +13,13 @@ are floats.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 from functools import lru_cache
 from math import pi, sqrt
 from statistics import median
 
 from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.planning import mean_squared_error
 from veiltab.common.privacy.pricing.price import Price, central_limit_gamma, mechanism_at, price_budget

@@ -6,11 +6,11 @@ more where rows are few; so an error is aimed at with something to spare. Number
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import inf, prod
 from statistics import median
 
+from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.questions import (
     LARGEST_EPSILON,

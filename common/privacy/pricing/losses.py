@@ -12,12 +12,12 @@ Honkela 2020 (Fourier transforms).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil, expm1, inf, log, log1p
 
 import numpy as np
 
 from veiltab.common.core.numbers.elementary import Floats
+from veiltab.common.dataclass import dataclass
 
 TRANSFORM_ERROR = 1e-13
 """What Fourier transforms and the window may take from a delta, or add to it."""

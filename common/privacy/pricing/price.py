@@ -21,7 +21,6 @@ Source: Dong, Roth, Su 2022, Theorem 2.10; Smith, Thakurta 2022; Koskela, Tobabe
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -34,6 +33,7 @@ import numpy as np
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.numbers.elementary import Floats, exp, log
 from veiltab.common.core.numbers.rounding import exp_below
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.gaussian import LARGEST, GaussianProfile, delta_above, epsilon_above, mu_below

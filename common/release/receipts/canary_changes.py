@@ -5,7 +5,6 @@ Canaries hold nobody's data, and their places are public once the release is pub
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import floor, prod
 
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.texts.canonical import canonical_json
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.table_spec import Column
 

@@ -6,7 +6,6 @@ laws.
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -15,6 +14,7 @@ from math import ceil, isqrt, prod
 
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.numbers.counts import Binomial, accepted, is_upper_tail_within
+from veiltab.common.dataclass import dataclass
 from veiltab.common.release.receipts.noise_test_kinds import Family
 from veiltab.common.release.receipts.noise_tests import JOINT_LEVEL, SAMPLED_LEVEL
 from veiltab.common.release.table_spec import TableSpec

@@ -10,7 +10,6 @@ do not.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.canaries import CanaryPlaces, Listing, Places
 from veiltab.common.core.numbers.counts import Binomial, CountLaw, Runs
 from veiltab.common.core.symbols import row_slices
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.release.receipts.canary_changes import CanaryChanges
 from veiltab.common.release.receipts.noise_test_kinds import Family
 from veiltab.common.release.table_spec import Column

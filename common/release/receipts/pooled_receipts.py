@@ -5,10 +5,10 @@ changed in each column and in each pair of columns. Their sums over the tables a
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from decimal import Decimal
 
 from veiltab.common.core.numbers.counts import Binomial, accepted_sum
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.release.receipts.noise_test_kinds import Family
 from veiltab.common.release.receipts.noise_tests import FALSE_ALARM
 from veiltab.common.release.receipts.receipt import CountReceipt, Receipt

@@ -7,7 +7,6 @@ would turn into the sum of the curators' rows.
 """
 
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -16,6 +15,7 @@ from veiltab.common.core.numbers.counts import Binomial, CountLaw, Runs
 from veiltab.common.core.texts.canonical import canonical_text
 from veiltab.common.core.texts.message_fields import text_from_proto
 from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.receipts.noise_test_kinds import Family
 from veiltab.common.release.table_spec import MAX_CANARIES

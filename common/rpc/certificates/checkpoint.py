@@ -10,7 +10,6 @@ type 0x02, and cosigns, as RSA signs, with a type of ours, 0xff and a name.
 import hashlib
 import re
 from base64 import b64decode, b64encode
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -18,6 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import IntegrityError
 from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.rpc.parties.identity import Identity, Party, Role

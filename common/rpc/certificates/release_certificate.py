@@ -8,12 +8,12 @@ checks it.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from veiltab.common.core.texts.canonical import canonical_text, read_canonical
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import IntegrityError, InvalidInputError, VeiltabError
 from veiltab.common.release.guarantees import release_card
 from veiltab.common.release.spec import ReleaseSpec

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from veiltab.common.core.texts.canonical import canonical_json, read_canonical
 from veiltab.common.core.texts.spelling import escaped
+from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.errors import IntegrityError, NotFoundError, VeiltabError
 from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.release.guarantees import keeps_what_was_asked, release_card

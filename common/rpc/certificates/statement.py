@@ -7,9 +7,9 @@ curator which tables there are.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from veiltab.common.core.texts.canonical import canonical_text
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.table_spec import TableSpec

@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
@@ -13,6 +12,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.rpc.way import Standing
 from veiltab.common.storage.files import check_writers

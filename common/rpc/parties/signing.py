@@ -1,6 +1,5 @@
 """Texts that a party signs with the key of its certificate, and who signed them."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
@@ -10,6 +9,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.rpc.parties.identity import Identity, Party, PartyCertificate, check_issuer, party_of_certificate
 from veiltab.v1.release_pb2 import SignedStatement

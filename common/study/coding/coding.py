@@ -4,12 +4,12 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections import Counter
-from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from veiltab.common.core.domain import MAX_CATEGORIES
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.dates import DateBins
 

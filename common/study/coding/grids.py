@@ -6,7 +6,6 @@ read of a table is the position of X, not a symbol; `rounded` tosses the coins, 
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import count, pairwise
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.domain import MAX_CATEGORIES, PARTS, Symbols, symbol_dtype
 from veiltab.common.core.randomness import ByteSource
 from veiltab.common.core.symbols import row_slices
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 
 _LEAST, _MOST = Decimal("1e-15"), Decimal("1e15")

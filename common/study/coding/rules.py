@@ -1,12 +1,12 @@
 """The rules of attributes and questions, read: which raw values are which categories."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from veiltab.common.core.domain import ABSENT, MAX_CATEGORIES, Attribute
 from veiltab.common.core.texts.nearest import known_names
+from veiltab.common.dataclass import dataclass, field, replace
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import Coding, bin_labels
 from veiltab.common.study.coding.dates import DateBins

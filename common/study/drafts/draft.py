@@ -5,9 +5,9 @@ address comes when drafts are merged, and the shapes of its ids are compared the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import cast
 
+from veiltab.common.dataclass import dataclass, field, replace
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.dates import check_first_year
 from veiltab.common.study.coding.rules import attribute_rule

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import combinations, permutations
 
 from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.drafts.draft import Draft
 from veiltab.common.study.form_matching import (

@@ -3,12 +3,12 @@
 import asyncio
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 import numpy as np
 
+from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.errors import DeniedError, NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.oblivious import ristretto
 from veiltab.common.oblivious.store import slots_for

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_bytes
 
 import numpy as np
 
 from veiltab.common.core.randomness import CipherStream
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import IntegrityError
 from veiltab.common.oblivious.base_transfers import ANSWER_BYTES, Choices
 from veiltab.common.oblivious.bits import transposed

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
 from veiltab.common.core.texts.message_fields import text_from_proto
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step

@@ -1,10 +1,10 @@
 """What a hub states before a linkage: which passes run, decided from its own table alone, and its sizes."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 
 from veiltab.common.core.texts.canonical import canonical_text, read_canonical
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.ladder import Pass

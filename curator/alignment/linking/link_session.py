@@ -1,9 +1,9 @@
 """What hub and spoke have at hand in one session of a linkage, and what both know of its passes."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from veiltab.common.core.derivation import derive
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.ladder import Pass
 from veiltab.common.linkage.row_keys import most_variants

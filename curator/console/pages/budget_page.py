@@ -1,7 +1,6 @@
 """The budget: what is spent and left, how it came about, and what each coalition faces of all releases together."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
@@ -9,6 +8,7 @@ from itertools import accumulate
 
 from starlette.responses import Response
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.web.pages import Page, Visit
 from veiltab.curator.budget.entries import Entry
 from veiltab.curator.console.budget_chart import budget_chart

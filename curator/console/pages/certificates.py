@@ -3,9 +3,9 @@
 import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import datetime
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import VeiltabError
 from veiltab.common.rpc.parties.identity import Identity, Party, party_of_certificate, utc_now
 from veiltab.common.rpc.tls import tls_context

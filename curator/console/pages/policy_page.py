@@ -1,11 +1,11 @@
 """The policy: what is served, the rules of its file as it is now, and what they would make of a request."""
 
-from dataclasses import dataclass
 from functools import partial
 
 from starlette.responses import Response
 
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.web.bodies import Form, whole_number
 from veiltab.common.web.pages import Page, Visit

@@ -1,7 +1,6 @@
 """A release as a timeline of what this curator has recorded of it."""
 
-from dataclasses import dataclass
-
+from veiltab.common.dataclass import dataclass
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.audit.log import Event as AuditEvent
 from veiltab.curator.audit.log import Fact

@@ -1,9 +1,9 @@
 """Refusals about tables: they name the table, counts, row numbers and columns, and quote no value."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 
 _MOST_NAMES = 20

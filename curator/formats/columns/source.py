@@ -6,12 +6,13 @@ source itself are raised as refusals; a parser's messages are never passed on, b
 
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
+
+from veiltab.common.dataclass import dataclass, field
 
 FIRST_ROW = 2
 """Row number of the first respondent: the header is row 1, and empty lines are not counted."""

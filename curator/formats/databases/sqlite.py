@@ -64,7 +64,9 @@ class SqliteQuery:
         try:
             with closing(sqlite3.connect(f"file:{quote(str(self._path))}?mode=ro", uri=True)) as connection:
                 connection.execute("pragma temp_store = memory")  # else "order by" writes ids to a disk in plain text
-                connection.set_authorizer(_authorised)
+                connection.set_authorizer(
+                    lambda action, *_: sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
+                )
                 connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
                 with query_ended(self.where, connection.interrupt) as waiting:
                     yield connection, waiting
@@ -77,10 +79,6 @@ class SqliteQuery:
 def _characters(rows: Sequence[tuple[object, ...]]) -> int:
     """Return how many characters the cells of some rows have, numbers apart."""
     return sum(len(cell) for row in rows for cell in row if isinstance(cell, (str, bytes)))
-
-
-def _authorised(action: int, *_: str | None) -> int:
-    return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
 
 
 def _translated(where: str, error: Exception) -> Exception:

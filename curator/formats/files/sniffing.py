@@ -7,8 +7,8 @@ import codecs
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 
 HEAD_BYTES = 1 << 16

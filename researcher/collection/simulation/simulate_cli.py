@@ -1,6 +1,5 @@
 """`veiltab collect simulate`: the errors of the frequency estimators on a synthetic population."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -11,6 +10,7 @@ from veiltab.common.collection.oracles import ORACLE_NAMES
 from veiltab.common.command.cli import PATH, emit, note
 from veiltab.common.command.new_files import NEW_FILE, force_option
 from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 
 if TYPE_CHECKING:

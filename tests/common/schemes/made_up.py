@@ -1,6 +1,5 @@
 """A scheme of one file: one respondent, all m rows of the sample."""
 
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
@@ -12,6 +11,7 @@ from veiltab.common.core.derivation import derive
 from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.core.numbers.rounding import exp_below, ln_above, ln_below
 from veiltab.common.core.sampling import uniform_indices
+from veiltab.common.dataclass import dataclass
 from veiltab.common.schemes import Relation, Rows, Scheme, SizeLaw
 
 
