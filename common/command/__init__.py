@@ -1,1 +1,4 @@
-"""Code that all commands share: options, output, errors, running a party."""
+"""Code that all commands share: options, output, errors, running a party.
+
+Imported by curator, deploy, node, observe, play, researcher, server, web; may import process, relay and what is below.
+"""

@@ -2,4 +2,6 @@
 
 The two base transfers, the rows from them, the check of what the spoke sent and the value of an id stand in
 `base_transfers`, `extension`, `linear_check` and `function`; a spoke's ids lie in a `store`.
+
+Imported by curator, play; may import core, storage and what is below.
 """

@@ -1,1 +1,4 @@
-"""What a running party reports: steps in its log, metrics, traces, and its status."""
+"""What a running party reports: steps in its log, metrics, traces, and its status.
+
+Imported by curator, deploy, researcher, server; may import command, tasks and what is below.
+"""

@@ -1,1 +1,4 @@
-"""What belongs to the running process: its log, its memory, its restart."""
+"""What belongs to the running process: its log, its memory, its restart.
+
+Imported by command, curator, deploy, researcher, server, tasks, web; may import rpc and what is below.
+"""

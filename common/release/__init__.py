@@ -1,1 +1,4 @@
-"""A release: its request, its spec, its state, and their messages."""
+"""A release: its request, its spec, its state, and their messages.
+
+Imported by command, curator, deploy, play, researcher, rpc, server; may import privacy, study and what is below.
+"""

@@ -1,1 +1,5 @@
-"""gRPC over mutual TLS: channels, servers, authorisation and the error table."""
+"""gRPC over mutual TLS: channels, servers, authorisation and the error table.
+
+Imported by command, curator, deploy, node, observe, play, process, relay, researcher, server, tasks, web; may import
+release, collection and what is below.
+"""

@@ -1,4 +1,7 @@
-"""Sampling schemes: whether and how often a sample contains each respondent."""
+"""Sampling schemes: whether and how often a sample contains each respondent.
+
+Imported by curator, deploy, privacy, release, researcher; may import core, storage and what is below.
+"""
 
 from veiltab.common.core.sampling import Rows
 from veiltab.common.schemes.registry import SCHEMES, check_certified, has_stage, scheme_class, scheme_of

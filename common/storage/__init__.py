@@ -1,1 +1,5 @@
-"""What a party keeps on disk."""
+"""What a party keeps on disk.
+
+Imported by command, curator, deploy, node, relay, release, researcher, rpc, server, study, tasks, web; may import
+extras and what is below.
+"""

@@ -1,1 +1,4 @@
-"""Work in parts that this process, the machine's cores or a cluster perform."""
+"""Work in parts that this process, the machine's cores or a cluster perform.
+
+Imported by curator, deploy, researcher; may import process, relay and what is below.
+"""

@@ -1,1 +1,4 @@
-"""A column of a release before it leaves: the secret sample, the noise, the canaries and the pad."""
+"""A column of a release before it leaves: the secret sample, the noise, the canaries and the pad.
+
+Imported by release; may import alignment and what is below.
+"""

@@ -1,1 +1,4 @@
-"""The commands of a curator's officer."""
+"""The commands of a curator's officer.
+
+Imported by cli; may import party and what is below.
+"""

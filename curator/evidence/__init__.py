@@ -1,1 +1,4 @@
-"""What a curator can show afterwards: evidence for an auditor, and its audit log for people."""
+"""What a curator can show afterwards: evidence for an auditor, and its audit log for people.
+
+Imported by cli, console, deploy; may import release and what is below.
+"""

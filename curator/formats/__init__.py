@@ -1,1 +1,4 @@
-"""Reads a curator's own table, whatever holds it: each kind of source gives its header and batches of Arrow columns."""
+"""Reads a curator's own table, whatever holds it: each kind of source gives its header and batches of Arrow columns.
+
+Imported by check, cli, commands, console, deploy, linkage, party, play, table; imports no other room.
+"""

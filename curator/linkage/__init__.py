@@ -1,1 +1,4 @@
-"""What a curator knows after it was linked with the others."""
+"""What a curator knows after it was linked with the others.
+
+Imported by alignment, commands, console; may import budget and what is below.
+"""

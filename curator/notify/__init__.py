@@ -1,1 +1,4 @@
-"""Notices to the people in charge: what is said (`events`), kept until it is sent (`outbox`), and how (`channels`)."""
+"""Notices to the people in charge: what is said (`events`), kept until it is sent (`outbox`), and how (`channels`).
+
+Imported by cli, party; may import officer and what is below.
+"""

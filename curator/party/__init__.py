@@ -1,1 +1,4 @@
-"""A curator as a process: its RPCs, its observation, and what runs them."""
+"""A curator as a process: its RPCs, its observation, and what runs them.
+
+Imported by cli; may import evidence and what is below.
+"""

@@ -1,1 +1,4 @@
-"""A curator's questions to its peers: progress, coins, and who masks whose ids."""
+"""A curator's questions to its peers: progress, coins, and who masks whose ids.
+
+Imported by alignment, columns, evidence, party, release; may import budget and what is below.
+"""

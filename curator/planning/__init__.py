@@ -1,1 +1,4 @@
-"""A curator's checks of a request, its plan and its price."""
+"""A curator's checks of a request, its plan and its price.
+
+Imported by deploy, officer, release; may import budget and what is below.
+"""

@@ -1,1 +1,5 @@
-"""A release at one curator as a pure state machine: its next step, what it waits for, how it ends."""
+"""A release at one curator as a pure state machine: its next step, what it waits for, how it ends.
+
+Imported by alignment, console, evidence, officer, party, peers, planning, records, release; may import formats and what
+is below.
+"""

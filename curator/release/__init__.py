@@ -1,1 +1,4 @@
-"""A curator at work on releases: its driver, its uploads, its tests of the server, what it states."""
+"""A curator at work on releases: its driver, its uploads, its tests of the server, what it states.
+
+Imported by evidence, party; may import notify, check and what is below.
+"""

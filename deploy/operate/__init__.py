@@ -1,1 +1,4 @@
-"""Looking at parties that run: status, configuration, certificates and evidence."""
+"""Looking at parties that run: status, configuration, certificates and evidence.
+
+Imported by cli, play; may import registry and what is below.
+"""

@@ -1,1 +1,4 @@
-"""A study's certificates: the authority, and every party's key and certificate."""
+"""A study's certificates: the authority, and every party's key and certificate.
+
+Imported by cli, play; imports no other room.
+"""

@@ -1,1 +1,4 @@
-"""Answers before anything runs: error, sample size, privacy and charge of what may be asked."""
+"""Answers before anything runs: error, sample size, privacy and charge of what may be asked.
+
+Imported by cli; may import registry and what is below.
+"""

@@ -1,1 +1,4 @@
-"""A release certificate as a draft for OpenDP's registry of deployments of differential privacy."""
+"""A release certificate as a draft for OpenDP's registry of deployments of differential privacy.
+
+Imported by operate; may import pki and what is below.
+"""

@@ -1,1 +1,4 @@
-"""The relay: a meeting point for connections that parties opened themselves."""
+"""The relay: a meeting point for connections that parties opened themselves.
+
+Imported by cli; may import registry and what is below.
+"""

@@ -1,1 +1,4 @@
-"""Making a study file: drafts merged, parties named, mistakes shown."""
+"""Making a study file: drafts merged, parties named, mistakes shown.
+
+Imported by cli; may import registry and what is below.
+"""

@@ -1,1 +1,4 @@
-"""An answer of a node: decided once, kept, sent until it is counted."""
+"""An answer of a node: decided once, kept, sent until it is counted.
+
+Imported by cli, reporters; imports no other room.
+"""

@@ -1,1 +1,4 @@
-"""One node that reports, or thousands."""
+"""One node that reports, or thousands.
+
+Imported by cli; may import answers and what is below.
+"""

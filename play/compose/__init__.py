@@ -1,1 +1,4 @@
-"""Every party in a container of its own: what `docker compose` reads, for a ready study or a rehearsal."""
+"""Every party in a container of its own: what `docker compose` reads, for a ready study or a rehearsal.
+
+Imported by ; may import rehearsal and what is below.
+"""

@@ -1,1 +1,4 @@
-"""The demonstrations: a table, linked data, a collection, a server that cheats."""
+"""The demonstrations: a table, linked data, a collection, a server that cheats.
+
+Imported by cli; may import rehearsal and what is below.
+"""

@@ -1,1 +1,4 @@
-"""The demonstration of linking: two registers without a common number, released beside the truth."""
+"""The demonstration of linking: two registers without a common number, released beside the truth.
+
+Imported by cli; may import rehearsal and what is below.
+"""

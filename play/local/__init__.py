@@ -1,1 +1,4 @@
-"""The code that every demonstration and rehearsal has: processes, folders, options, printing."""
+"""The code that every demonstration and rehearsal has: processes, folders, options, printing.
+
+Imported by cli, compose, demos, linkage, rehearsal; may import registers and what is below.
+"""

@@ -1,1 +1,4 @@
-"""Registers of made people without a common number, and the truth: who is who."""
+"""Registers of made people without a common number, and the truth: who is who.
+
+Imported by demos, linkage, studies; imports no other room.
+"""

@@ -1,1 +1,4 @@
-"""A study run here with dummy tables, before any data is touched."""
+"""A study run here with dummy tables, before any data is touched.
+
+Imported by compose, deploy; may import local, studies and what is below.
+"""

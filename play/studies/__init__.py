@@ -1,1 +1,4 @@
-"""Ready study files, and the tables that go with them."""
+"""Ready study files, and the tables that go with them.
+
+Imported by compose, demos, rehearsal; may import registers and what is below.
+"""

@@ -2,4 +2,6 @@
 
 `vocabulary` turns records and functions of the house into parameters; `resources` says what can be asked, `openapi`
 describes it, `application` answers, `tokens` keeps who may ask. `report_link` is for people with browsers.
+
+Imported by cli; may import commands and what is below.
 """

@@ -1,1 +1,4 @@
-"""The Python client of a desk."""
+"""The Python client of a desk.
+
+Imported by api, commands, play; may import report, receiving and what is below.
+"""

@@ -1,1 +1,4 @@
-"""A researcher's rounds of collection: open, enrol, close, estimate, report."""
+"""A researcher's rounds of collection: open, enrol, close, estimate, report.
+
+Imported by deploy, play; may import report, receiving and what is below.
+"""

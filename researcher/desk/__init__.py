@@ -1,1 +1,4 @@
-"""A researcher's service: it takes releases through their steps, and answers its readers."""
+"""A researcher's service: it takes releases through their steps, and answers its readers.
+
+Imported by cli; may import report, receiving and what is below.
+"""

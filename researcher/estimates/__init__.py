@@ -1,1 +1,5 @@
-"""From counted noisy rows to a table with intervals."""
+"""From counted noisy rows to a table with intervals.
+
+Imported by analysis, api, client, collection, commands, deploy, desk, frequency, linkage_errors, microdata, numbers,
+play, questions, report, survival; may import model, drawing and what is below.
+"""

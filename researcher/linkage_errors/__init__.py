@@ -1,1 +1,4 @@
-"""Estimates of linked tables when some of the links are wrong."""
+"""Estimates of linked tables when some of the links are wrong.
+
+Imported by client, commands, questions, report; may import survival and what is below.
+"""

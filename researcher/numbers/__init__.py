@@ -1,1 +1,4 @@
-"""Analyses of numbers: means, sums, variances, quantiles and linear regression, each with its interval."""
+"""Analyses of numbers: means, sums, variances, quantiles and linear regression, each with its interval.
+
+Imported by deploy, microdata, play, questions, report, survival; may import analysis, frequency and what is below.
+"""

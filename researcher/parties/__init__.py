@@ -1,1 +1,4 @@
-"""The questions of a desk to curators and server, and when it asks again."""
+"""The questions of a desk to curators and server, and when it asks again.
+
+Imported by desk, receiving; may import questions and what is below.
+"""

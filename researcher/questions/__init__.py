@@ -1,1 +1,4 @@
-"""What may be asked of tables in one sentence, and which analysis answers it."""
+"""What may be asked of tables in one sentence, and which analysis answers it.
+
+Imported by api, client, commands, deploy; may import linkage_errors and what is below.
+"""

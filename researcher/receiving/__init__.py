@@ -1,1 +1,4 @@
-"""What comes to a desk: published columns and keys, decrypted, tested and counted."""
+"""What comes to a desk: published columns and keys, decrypted, tested and counted.
+
+Imported by desk; may import microdata, parties and what is below.
+"""

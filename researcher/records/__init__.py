@@ -1,1 +1,4 @@
-"""What a desk keeps of its releases."""
+"""What a desk keeps of its releases.
+
+Imported by desk, parties, receiving; imports no other room.
+"""

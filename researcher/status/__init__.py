@@ -1,1 +1,4 @@
-"""What a desk shows: how a release stands, and who asked for what."""
+"""What a desk shows: how a release stands, and who asked for what.
+
+Imported by client, commands, desk, microdata, play, report; imports no other room.
+"""

@@ -1,1 +1,4 @@
-"""Time to an event: survival curves, log-rank tests, restricted means and Cox regression."""
+"""Time to an event: survival curves, log-rank tests, restricted means and Cox regression.
+
+Imported by questions, report; may import numbers and what is below.
+"""

@@ -1,1 +1,4 @@
-"""Reports of nodes over HTTPS, for clients that cannot do mutual TLS."""
+"""Reports of nodes over HTTPS, for clients that cannot do mutual TLS.
+
+Imported by party; may import rounds and what is below.
+"""

@@ -1,1 +1,4 @@
-"""The server as a process: its RPCs, its observation, and what runs them."""
+"""The server as a process: its RPCs, its observation, and what runs them.
+
+Imported by cli; may import https and what is below.
+"""

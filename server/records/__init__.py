@@ -1,1 +1,4 @@
-"""What the server keeps: sessions in a database, and columns as files in its folder."""
+"""What the server keeps: sessions in a database, and columns as files in its folder.
+
+Imported by party, release, rounds; may import sharing and what is below.
+"""

@@ -1,1 +1,4 @@
-"""The server's work on a release: it receives columns, perturbs them once, and shows canaries."""
+"""The server's work on a release: it receives columns, perturbs them once, and shows canaries.
+
+Imported by party, play; may import records and what is below.
+"""

@@ -1,1 +1,4 @@
-"""A state folder that several server processes use: leases, files of each holder, quotas."""
+"""A state folder that several server processes use: leases, files of each holder, quotas.
+
+Imported by cli, party, records, release; imports no other room.
+"""
