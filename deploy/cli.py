@@ -14,7 +14,7 @@ from veiltab.common.command.lazy_group import LazyGroup
 from veiltab.common.errors import UnavailableError
 from veiltab.common.process.memory import keep_freed_memory
 from veiltab.common.process.signals import raise_at_interrupt
-from veiltab.common.rpc.way import PROXY, ProxyOption
+from veiltab.common.rpc.proxy import PROXY, ProxyOption
 
 _GROUPS = {
     "To see it": {

@@ -12,7 +12,7 @@ import click
 from veiltab.common.command.cli import PATH, emit, finite, note
 from veiltab.common.command.options import identity_option, state_option, study_argument
 from veiltab.common.command.parties import load_party
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.errors import ClosedRoundError, InvalidInputError, SpentTokenError, UnavailableError
 from veiltab.common.rpc.parties.identity import Role
 

@@ -6,7 +6,7 @@ from math import sqrt
 from typing import Any
 
 from veiltab.common.collection.oracles import ORACLE_NAMES, Oracle, oracle_for
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 

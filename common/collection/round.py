@@ -11,7 +11,7 @@ from typing import Any
 from veiltab.common.collection.oracles import Oracle, oracle_of
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.numbers.rounding import parse_epsilon
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.members import MAX_STRATA, check_once

@@ -7,7 +7,7 @@ from veiltab.common.collection.oracles import ORACLE_NAMES, Bits, Category, Hash
 from veiltab.common.collection.round import Round, RoundState, Stratum
 from veiltab.common.collection.tokens import TOKEN_BYTES
 from veiltab.common.core.texts.message_fields import MessageNumbers, text_from_proto, whole_from_proto
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.members import MAX_STRATA
 from veiltab.v1 import collection_pb2

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
-from veiltab.common.core.texts.shown import shown
+from veiltab.common.core.texts.record_fields import shown
 from veiltab.common.core.texts.spelling import is_seen
 from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.process.protection import forbid_memory_dumps

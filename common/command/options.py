@@ -18,7 +18,7 @@ from veiltab.common.process.protection import keep_files_private
 from veiltab.common.process.signals import end_at_interrupt
 from veiltab.common.release.tables import Workload
 from veiltab.common.rpc.parties.identity import Identity, Role
-from veiltab.common.rpc.way import PROXY, ProxyOption
+from veiltab.common.rpc.proxy import PROXY, ProxyOption
 from veiltab.common.study.file import Study
 
 study_argument = click.argument("study_path", metavar="STUDY.toml", type=PATH)

@@ -8,7 +8,7 @@ import click
 from veiltab.common.core.texts.nearest import known_names
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.parties.identity import Identity, Party, Role, load_identity
-from veiltab.common.rpc.way import PROXY, AnyProxy, ProxyOption
+from veiltab.common.rpc.proxy import PROXY, AnyProxy, ProxyOption
 from veiltab.common.study.file import Member, Study, load_study
 
 

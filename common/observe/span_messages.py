@@ -3,7 +3,7 @@
 from decimal import Decimal, InvalidOperation
 
 from veiltab.common.core.texts.message_fields import text_from_proto, words_from_proto
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.dataclass import asdict, dataclass, replace
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.status import Activity, Budget, Observation

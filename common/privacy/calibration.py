@@ -11,8 +11,8 @@ from math import inf
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.numbers.elementary import exp, log
 from veiltab.common.core.numbers.rounding import exp_below
-from veiltab.common.privacy.root import largest_allowed
 from veiltab.common.privacy.shuffle import OrderCertificate, check_delta
+from veiltab.common.privacy.threshold_search import largest_allowed
 from veiltab.common.schemes.simple_random import gamma_for_pure_epsilon
 
 _DIGITS = Context(prec=7, rounding=ROUND_FLOOR)

@@ -19,7 +19,7 @@ import numpy as np
 
 from veiltab.common.core.numbers.elementary import Floats, exp_each, log
 from veiltab.common.dataclass import dataclass
-from veiltab.common.privacy.root import largest_allowed
+from veiltab.common.privacy.threshold_search import largest_allowed
 
 LARGEST = 64.0
 """The largest mu in use: its delta at epsilon = 0 is 1 to all digits."""

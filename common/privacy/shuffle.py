@@ -42,7 +42,7 @@ from veiltab.common.core.numbers.rounding import exp_below
 from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.order_laws import OMITTED, Memory, Rest, tails
-from veiltab.common.privacy.root import largest_allowed
+from veiltab.common.privacy.threshold_search import largest_allowed
 
 MAX_SAMPLE = 10**9
 MAX_CELLS = 10**7

@@ -36,8 +36,8 @@ from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.core.numbers.rounding import exp_below
 from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.root import largest_allowed
 from veiltab.common.privacy.shuffle import LEAST_DELTA, MAX_SAMPLE, check_delta
+from veiltab.common.privacy.threshold_search import largest_allowed
 
 _POINTS = 16
 """Points of a lattice in a standard deviation; the variance rises by less than a thousandth."""

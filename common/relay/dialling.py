@@ -10,7 +10,7 @@ from typing import Self
 from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.rpc.parties.identity import read_identity_file
-from veiltab.common.rpc.way import ProxyOption
+from veiltab.common.rpc.proxy import ProxyOption
 from veiltab.common.study.naming import check_endpoint
 
 _CONNECT_SECONDS = 5.0

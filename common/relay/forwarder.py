@@ -18,8 +18,8 @@ from veiltab.common.relay.dialling import Proxy, dialled
 from veiltab.common.relay.lines import ALPN, LINE_SECONDS, PIECE, Streams
 from veiltab.common.relay.splice import splice
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
+from veiltab.common.rpc.proxy import ProxyOption, Standing
 from veiltab.common.rpc.tls import tls_context
-from veiltab.common.rpc.way import ProxyOption, Standing
 from veiltab.common.storage.temporary import TemporaryFolder
 from veiltab.common.study.members import RELAYED, RelayMember
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, cast
 
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.card import Bound, EpsilonCard, card_of
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 
 from veiltab.common.core.texts.nearest import known_names
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.identity_rule import DEFAULT_DATES, MISSING_VALUES, IdentityRule

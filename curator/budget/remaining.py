@@ -15,7 +15,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.privacy.pricing.price import Price
-from veiltab.common.privacy.root import largest_allowed
+from veiltab.common.privacy.threshold_search import largest_allowed
 from veiltab.curator.budget.allowance import Allowance, Sums, priced
 
 _DIGITS = Context(prec=3, rounding=ROUND_FLOOR)

@@ -10,14 +10,14 @@ from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 
-from veiltab.common.core.texts.shown import shown
+from veiltab.common.core.texts.record_fields import shown
 from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.forms import DECIMALS, for_others
 from veiltab.common.study.members import NORMALISE_STEPS, check_once
 from veiltab.common.study.naming import attribute_name, check_name, is_attribute_name
 from veiltab.curator.check.date_columns import joined_format
-from veiltab.curator.check.forms import (
+from veiltab.curator.check.id_forms import (
     FormPart,
     FormReader,
     column_forms,
@@ -32,7 +32,7 @@ from veiltab.curator.check.profile import ColumnProfile, profile_columns
 from veiltab.curator.check.proposal import AttributeProposal, Omission, looks_like_id, propose, strays
 from veiltab.curator.check.table_ends import check_ends
 from veiltab.curator.formats.address import TableAddress
-from veiltab.curator.formats.columns.reading import read_header
+from veiltab.curator.formats.columns.named_columns import read_header
 from veiltab.curator.formats.columns.refusals import refusal
 from veiltab.curator.formats.columns.source import Source
 from veiltab.curator.formats.opening import open_table

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Symbols
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.core.texts.spelling import quoted
 from veiltab.common.dataclass import asdict, dataclass
 from veiltab.common.linkage.dominance import dominating, dominating_dates

@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 from veiltab.common.linkage.ladder import FieldKind
 from veiltab.common.linkage.normalisation import normaliser
 from veiltab.common.study.identity_table import field_of
-from veiltab.curator.check.forms import FormPart, FormReader
-from veiltab.curator.table.respondents import SEPARATOR
+from veiltab.curator.check.id_forms import FormPart, FormReader
+from veiltab.curator.table.ids import SEPARATOR
 
 _COMPARED = (FieldKind.POSTCODE, FieldKind.NUMBER, FieldKind.TEXT)
 

@@ -6,7 +6,7 @@ It quotes raw values that the study does not know, so it is for the curator's ow
 from collections.abc import Mapping
 from pathlib import Path
 
-from veiltab.common.core.texts.shown import shown
+from veiltab.common.core.texts.record_fields import shown
 from veiltab.common.core.texts.spelling import quoted
 from veiltab.common.dataclass import dataclass
 from veiltab.common.linkage.ladder import FieldKind
@@ -21,12 +21,12 @@ from veiltab.common.study.form_matching import (
 )
 from veiltab.common.study.forms import rows_of, sentence
 from veiltab.common.study.members import CuratorMember
-from veiltab.curator.check.forms import FormPart, FormReader, column_forms, few_alike, forms_text, plain_forms
+from veiltab.curator.check.id_forms import FormPart, FormReader, column_forms, few_alike, forms_text, plain_forms
 from veiltab.curator.check.identity_check import IdentityInspection, inspect_identity
 from veiltab.curator.check.identity_forms import identity_forms, written_columns
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.refusals import first_rows
-from veiltab.curator.table.column import ColumnReading, UnknownValue
+from veiltab.curator.table.column_coding import ColumnReading, UnknownValue
 from veiltab.curator.table.table import IdRow, size_text
 from veiltab.curator.table.table_reading import Reading, read_table
 from veiltab.curator.table.unknown_values import unknown_values

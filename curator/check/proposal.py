@@ -22,7 +22,7 @@ from veiltab.curator.check.date_columns import date_coding, date_warnings, first
 from veiltab.curator.check.profile import ColumnProfile
 from veiltab.curator.check.round_bins import quantile_edges, round_edges
 from veiltab.curator.formats.columns.refusals import rows_have
-from veiltab.curator.table.column import ColumnReading
+from veiltab.curator.table.column_coding import ColumnReading
 
 MOST_CATEGORIES = 64
 """Most categories that are proposed for a column of texts."""

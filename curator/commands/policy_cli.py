@@ -8,7 +8,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.curator.officer.open_state import OpenedState, with_own_state
 from veiltab.curator.officer.options import policy_option
 from veiltab.curator.officer.policy import policy_of
-from veiltab.curator.officer.trial import hypothetical_request, try_policy
+from veiltab.curator.officer.policy_trial import hypothetical_request, try_policy
 
 
 @click.group()

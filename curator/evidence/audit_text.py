@@ -1,6 +1,6 @@
 """Entries of the audit log for people: in lines, and as plain data."""
 
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.curator.audit.log import AuditEntry
 from veiltab.curator.officer.requests import moment
 

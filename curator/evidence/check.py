@@ -34,7 +34,6 @@ from veiltab.common.rpc.parties.signing import SignedText, signer_of
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.audit.log import AuditEntry, AuditHead
 from veiltab.curator.budget.entries import GENESIS, covered_audit_head, linked
-from veiltab.curator.evidence.beside import Seen, compared, seen_in_statement
 from veiltab.curator.evidence.files import (
     AUDIT,
     AUTHORITY,
@@ -55,6 +54,7 @@ from veiltab.curator.evidence.files import (
     read_lines,
     read_text,
 )
+from veiltab.curator.evidence.ledger_comparison import Seen, compared, seen_in_statement
 from veiltab.curator.evidence.replay import AuditReplay
 
 _MOST_BYTES = 2**32

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from veiltab.common.core.texts.canonical import canonical_json, canonical_text, read_canonical
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.dataclass import asdict, dataclass
 from veiltab.common.errors import IntegrityError, VeiltabError
 from veiltab.common.rpc.certificates.statement import LedgerHead

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from veiltab.common.command.cli import json_text
 from veiltab.common.core.numbers.confidence import CONFIDENCE, squared_quantile
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import Part, Pass
 from veiltab.common.linkage.quality import Estimate, wrong_in_sample

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from veiltab.common.core.texts.cells import plain_cell
+from veiltab.common.core.texts.csv_cells import plain_cell
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.row_keys import identity_columns
 from veiltab.common.study.file import Study

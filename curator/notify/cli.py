@@ -5,7 +5,7 @@ import asyncio
 import click
 
 from veiltab.common.command.cli import emit
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.curator.notify.channels import channels_of, send
 from veiltab.curator.notify.events import notice_facts

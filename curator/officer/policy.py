@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING
 
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.core.texts.nearest import known_names
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.cards.card import Bound, advised_delta

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from functools import partial
 
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.messages.release_messages import (

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 import grpc
 
 from veiltab.common.core.texts.message_fields import text_from_proto, words_from_proto
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.errors import InvalidInputError, NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.release.messages.release_messages import MAX_COLUMNS, state_from_proto
 from veiltab.common.release.messages.witness import NONE_SEEN, check_head

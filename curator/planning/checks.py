@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from veiltab.common.errors import DeniedError, InvalidInputError
-from veiltab.common.release.limits import check_limits
 from veiltab.common.release.messages.witness import Witnessed, check_head
 from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.request_limits import check_limits
 from veiltab.common.release.table_spec import Column, requested_columns
 from veiltab.common.study.file import Study
 from veiltab.curator.progress.progress import denial_of

@@ -16,7 +16,7 @@ from typing import assert_never, cast
 from veiltab.common.core.block_order import MAX_ROWS
 from veiltab.common.core.mechanism import TwoSidedNoise
 from veiltab.common.core.texts.canonical import canonical_text, read_canonical
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.errors import DeniedError, InvalidInputError, VeiltabError
 from veiltab.common.privacy.planning.noise_split import NoiseSharing
 from veiltab.common.privacy.planning.planning import Plan, plan_release
@@ -27,10 +27,10 @@ from veiltab.common.release.guarantees import (
     release_price,
     release_pure_epsilon,
 )
-from veiltab.common.release.limits import check_draws
 from veiltab.common.release.receipts.canary_changes import most_canaries
 from veiltab.common.release.receipts.canary_plan import canaries_to_sample, most_planned, planned_canaries
 from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.request_limits import check_draws
 from veiltab.common.release.spec import ReleaseSpec, TablePlan
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.schemes import Scheme, SizeLaw, scheme_class, scheme_of

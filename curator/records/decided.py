@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import asdict, astuple, fields
 
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import Database, transaction, value_of
 from veiltab.curator.audit.log import AuditLog, Event

@@ -19,16 +19,16 @@ from veiltab.common.study.coding.coding import DROP
 from veiltab.common.study.coding.rules import AttributeRule
 from veiltab.common.study.file import Study
 from veiltab.curator.formats.address import TableAddress
+from veiltab.curator.formats.columns.named_columns import find_column, read_batches, read_header
 from veiltab.curator.formats.columns.numerals import Notation, numerals_of
-from veiltab.curator.formats.columns.reading import find_column, read_batches, read_header
 from veiltab.curator.formats.columns.refusals import first_rows, refusal, row_count, rows_have
 from veiltab.curator.formats.columns.source import FIRST_ROW, Batch, Source
 from veiltab.curator.formats.opening import open_table, reading_progress
-from veiltab.curator.table.column import FIRST, ColumnReader, ColumnReading
-from veiltab.curator.table.respondents import RepeatedIds, joined_identity, normalised_ids
+from veiltab.curator.table.column_coding import FIRST, ColumnReader, ColumnReading
+from veiltab.curator.table.ids import RepeatedIds, joined_identity, normalised_ids
+from veiltab.curator.table.string_buffers import string_buffers
 from veiltab.curator.table.table import IdRow, Table
 from veiltab.curator.table.table_rows import TableRows, rows_on_disk
-from veiltab.curator.table.texts import string_buffers
 
 Watch = Mapping[str, Callable[[pa.Array], None]]
 """Id columns, and what looks at their values as they are in the table, batch by batch."""

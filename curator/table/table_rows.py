@@ -18,7 +18,7 @@ from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.storage.scratch import Scratch
 from veiltab.common.storage.sealed import SealedFile
 from veiltab.common.storage.stored import Readable, Stored
-from veiltab.curator.table.texts import string_buffers
+from veiltab.curator.table.string_buffers import string_buffers
 
 Types = Mapping[str, np.dtype[np.unsignedinteger]]
 """Attribute -> type of its symbols."""

@@ -12,7 +12,7 @@ from veiltab.common.study.coding.coding import Coding
 from veiltab.common.study.coding.dates import DateBins
 from veiltab.curator.formats.columns.numerals import Notation, is_number
 from veiltab.curator.formats.columns.refusals import first_rows, row_count
-from veiltab.curator.table.column import ColumnReading
+from veiltab.curator.table.column_coding import ColumnReading
 from veiltab.curator.table.date_formats import DateWritings
 
 _WHOLE_WITH_DECIMALS = re.compile(r"([+-]?\d+)\.0*", re.ASCII)

@@ -16,8 +16,8 @@ from veiltab.common.release.guarantees import release_card, release_test
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.certificates.release_verification import Finding, to_dict, verified
 from veiltab.common.study.file import load_study
-from veiltab.curator.evidence.beside import split_views
 from veiltab.curator.evidence.check import check_beside, check_evidence
+from veiltab.curator.evidence.ledger_comparison import split_views
 from veiltab.deploy.registry.entry_file import ABOUT, write_entry
 from veiltab.deploy.registry.files import file_content, file_text, read_at_most
 

@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 from veiltab.common.core.numbers.rounding import MIN_PARAMETER, parse_delta, parse_epsilon
-from veiltab.common.core.texts.shown import shown_as
+from veiltab.common.core.texts.record_fields import shown_as
 from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.guarantee_text import delta_text

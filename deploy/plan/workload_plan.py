@@ -12,8 +12,8 @@ from veiltab.common.dataclass import dataclass
 from veiltab.common.privacy.planning.workload_questions import typical_pair_error
 from veiltab.common.privacy.pricing.price import Price
 from veiltab.common.release.guarantees import asked_price
-from veiltab.common.release.limits import check_limits
 from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.request_limits import check_limits
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.table_spec import TableSpec, requested_columns
 from veiltab.common.study.file import Study

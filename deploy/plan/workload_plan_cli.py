@@ -12,7 +12,7 @@ from veiltab.common.command.cli import PATH, emit
 from veiltab.common.command.options import tables_options
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon, upward
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.dataclass import dataclass, fields, replace
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.guarantee_text import delta_text

@@ -20,7 +20,7 @@ from veiltab.common.errors import ClosedRoundError, InvalidInputError
 from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.parties.identity import Role
-from veiltab.common.rpc.way import AnyProxy
+from veiltab.common.rpc.proxy import AnyProxy
 from veiltab.common.storage.files import OwnedFolder
 from veiltab.node.answers.decision import check_round, decide, symbol_of
 from veiltab.node.answers.journal import Journal, ReportDecision, State

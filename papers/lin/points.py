@@ -17,7 +17,7 @@ from veiltab.common.core.mechanism import NoiseLaw, invert
 from veiltab.common.privacy.coalitions import order_epsilon
 from veiltab.common.privacy.planning.planning import Plan, paper_sample, plan_release
 from veiltab.common.privacy.profiles import Gaussian
-from veiltab.common.privacy.root import largest_allowed
+from veiltab.common.privacy.threshold_search import largest_allowed
 from veiltab.papers.experiment import Plain
 
 Counts = NDArray[np.int64]

@@ -12,7 +12,7 @@ from math import exp, inf, log, sqrt
 
 from veiltab.common.privacy.amplification import amplified_delta, base_epsilon
 from veiltab.common.privacy.profiles import Gaussian
-from veiltab.common.privacy.root import largest_allowed
+from veiltab.common.privacy.threshold_search import largest_allowed
 from veiltab.common.schemes import Scheme
 from veiltab.common.schemes.poisson import Poisson
 

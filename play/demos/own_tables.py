@@ -17,7 +17,7 @@ from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.naming import attribute_name
 from veiltab.common.study.toml_text import toml_text
-from veiltab.curator.formats.columns.reading import read_batches, read_header
+from veiltab.curator.formats.columns.named_columns import read_batches, read_header
 from veiltab.curator.formats.opening import open_table
 from veiltab.play.studies.adult_tables import NAMES
 

@@ -15,7 +15,7 @@ from veiltab.common.dataclass import dataclass, field
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Role
-from veiltab.curator.formats.columns.reading import read_batches, read_header
+from veiltab.curator.formats.columns.named_columns import read_batches, read_header
 from veiltab.curator.formats.opening import open_table
 from veiltab.play.demos.own_tables import own_tables, study_text
 from veiltab.play.local.asking import client_of, progress

@@ -14,10 +14,10 @@ from veiltab.researcher.analysis.contrasts import Contrast, contrast_interval, c
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Contrasts, Floats, Shares
-from veiltab.researcher.drawing.shown import Unit
+from veiltab.researcher.drawing.drawable import Unit
 from veiltab.researcher.estimates.estimation import TableEstimate
+from veiltab.researcher.estimates.people_present import Number, PresentEstimate
 from veiltab.researcher.estimates.pooling import PooledEstimate
-from veiltab.researcher.estimates.present import Number, PresentEstimate
 from veiltab.researcher.estimates.projection import project_to_simplex
 from veiltab.researcher.estimates.uncertainty import CovarianceTerms
 

@@ -10,7 +10,7 @@ from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study
-from veiltab.researcher.estimates.present import cells_among_present, nobody_present, present_sentence, spokes_of
+from veiltab.researcher.estimates.people_present import cells_among_present, nobody_present, present_sentence, spokes_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -21,7 +21,7 @@ from veiltab.researcher.analysis.formula import Formula, design_matrix, parse_fo
 from veiltab.researcher.analysis.likelihoods import Likelihood, Logistic, LogLinear
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
-from veiltab.researcher.drawing.shown import Unit
+from veiltab.researcher.drawing.drawable import Unit
 from veiltab.researcher.estimates.estimation import TableEstimate
 
 _ITERATIONS = 100

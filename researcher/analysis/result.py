@@ -14,7 +14,7 @@ from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.web.document import table
-from veiltab.researcher.drawing.shown import Quantities, Unit, at_level
+from veiltab.researcher.drawing.drawable import Quantities, Unit, at_level
 from veiltab.researcher.estimates.table import free_name
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.analysis.names import Reader
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Contrasts, Floats, Shares
-from veiltab.researcher.drawing.shown import Unit
+from veiltab.researcher.drawing.drawable import Unit
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.uncertainty import CovarianceTerms
 

@@ -15,7 +15,7 @@ from veiltab.common.storage.files import OwnedFolder
 from veiltab.common.web.http_options import HttpOptions
 from veiltab.common.web.serving import address_of, bound, serve, server_tls
 from veiltab.researcher.api.application import Api
-from veiltab.researcher.api.resources import Handlers
+from veiltab.researcher.api.handlers import Handlers
 from veiltab.researcher.api.tokens import Tokens
 from veiltab.researcher.client.client import Client
 

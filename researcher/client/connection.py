@@ -12,7 +12,7 @@ from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.rpc.peer import Peer, Request, Response
-from veiltab.common.rpc.way import AnyProxy
+from veiltab.common.rpc.proxy import AnyProxy
 from veiltab.common.study.file import study_from_bytes
 from veiltab.researcher.status.access_log import Access, access_from_proto
 from veiltab.researcher.status.release_status import Status, release_status_from_proto

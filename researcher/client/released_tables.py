@@ -15,8 +15,8 @@ from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.client.askable import Linkage, is_shown, weighting
 from veiltab.researcher.client.connection import Connection
 from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
+from veiltab.researcher.estimates.people_present import among_present, spokes_of
 from veiltab.researcher.estimates.pooling import pooled
-from veiltab.researcher.estimates.present import among_present, spokes_of
 from veiltab.researcher.estimates.table_result import TableResult, fitted, table_result
 from veiltab.researcher.model.fitting import Model
 from veiltab.researcher.status.release_status import Status, TableStatus

@@ -8,7 +8,7 @@ from veiltab.common.collection.choosing import Choice, ranked
 from veiltab.common.collection.oracles import ORACLE_NAMES, Oracle, oracle_for
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.root import largest_allowed
+from veiltab.common.privacy.threshold_search import largest_allowed
 from veiltab.researcher.collection.shuffling import certificate_of, undominated
 
 _STEP = Decimal("1e-9")

@@ -15,8 +15,8 @@ from veiltab.researcher.collection.guarantee import DELTA_OF_COINS
 from veiltab.researcher.collection.plan_cli import plan
 from veiltab.researcher.collection.results.results_cli import estimate
 from veiltab.researcher.collection.round_options import CONNECTION, optional_round_option, round_option, with_rounds
+from veiltab.researcher.collection.round_text import by_stratum_name, spec_dict, spec_text, status_dict, status_text
 from veiltab.researcher.collection.simulation.simulate_cli import simulate
-from veiltab.researcher.collection.text import by_stratum_name, spec_dict, spec_text, status_dict, status_text
 
 if TYPE_CHECKING:
     from veiltab.common.collection.round import RoundStatus

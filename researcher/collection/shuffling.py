@@ -25,9 +25,9 @@ from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.guarantee_text import epsilon_text, guarantee_text, odds_text
 from veiltab.common.privacy.profiles import Gaussian
-from veiltab.common.privacy.root import largest_allowed
 from veiltab.common.privacy.shuffle import MAX_SAMPLE, OrderCertificate
 from veiltab.common.privacy.shuffle_two_level import CrowdCertificate
+from veiltab.common.privacy.threshold_search import largest_allowed
 
 _POINTS_TOGETHER = 128
 """Losses at which the profile of a round is read, where rounds are composed."""

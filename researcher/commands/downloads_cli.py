@@ -7,7 +7,7 @@ import click
 
 from veiltab.common.command.cli import emit, listed, note
 from veiltab.common.command.new_files import NEW_FILE, force_option, refuse_present
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import written_whole
 from veiltab.researcher.commands.linkage_options import Linkage, linkage_option

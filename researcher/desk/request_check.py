@@ -2,8 +2,8 @@
 
 from veiltab.common.errors import BudgetExceededError, NotReadyError
 from veiltab.common.privacy.cards.guarantee_text import delta_text
-from veiltab.common.release.limits import check_limits
 from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.request_limits import check_limits
 from veiltab.common.study.file import Study, load_study
 from veiltab.researcher.records.releases import ResearcherRelease
 from veiltab.researcher.records.store import ResearcherStore

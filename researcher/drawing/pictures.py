@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.researcher.drawing.shown import Quantities, ShownTable, Unit, at_level, is_covered
+from veiltab.researcher.drawing.drawable import Quantities, ShownTable, Unit, at_level, is_covered
 from veiltab.researcher.drawing.style import ACCENT, INK, SOFT, WIDE, Picture, Sheet, draw, draw_figure
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.privacy.planning.planning import FEW_ROWS, FEWEST_ROWS
-from veiltab.researcher.drawing.shown import at_level
+from veiltab.researcher.drawing.drawable import at_level
 from veiltab.researcher.estimates.projection import project_to_simplex
 from veiltab.researcher.estimates.uncertainty import (
     CovarianceTerms,

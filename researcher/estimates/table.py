@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Attribute, Domain
-from veiltab.common.core.texts.cells import plain_cell
+from veiltab.common.core.texts.csv_cells import plain_cell
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.storage.named_files import check_place, written_as_named
-from veiltab.researcher.drawing.shown import ShownTable, aligned, at_level
+from veiltab.researcher.drawing.drawable import ShownTable, aligned, at_level
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -24,7 +24,7 @@ from statistics import NormalDist
 import numpy as np
 
 from veiltab.common.core.domain import Domain
-from veiltab.researcher.drawing.shown import NOT_COVERED
+from veiltab.researcher.drawing.drawable import NOT_COVERED
 from veiltab.researcher.microdata.drawn_numbers import DrawnNumbers
 from veiltab.researcher.model.measurement import Floats
 from veiltab.researcher.model.row_drawing import Rows, Uniforms

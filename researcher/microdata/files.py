@@ -15,7 +15,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Attribute, Domain
-from veiltab.common.core.texts.cells import plain_cell
+from veiltab.common.core.texts.csv_cells import plain_cell
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import written_whole
 from veiltab.common.storage.named_files import check_place

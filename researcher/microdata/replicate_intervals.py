@@ -19,7 +19,7 @@ from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
-from veiltab.researcher.drawing.shown import NOT_COVERED
+from veiltab.researcher.drawing.drawable import NOT_COVERED
 from veiltab.researcher.microdata.replicate_weights import student_quantile
 from veiltab.researcher.model.measurement import Floats
 

@@ -15,7 +15,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import Table, doubts_about, quantile
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
-from veiltab.researcher.drawing.shown import Unit
+from veiltab.researcher.drawing.drawable import Unit
 from veiltab.researcher.numbers.moments import UNSURE, Feature, Moments, domain_of, doubt_about, features, moments
 from veiltab.researcher.numbers.points import numbers_of
 

@@ -20,7 +20,7 @@ from veiltab.researcher.analysis.comparisons import Table, doubts_about, quantil
 from veiltab.researcher.analysis.names import Reader
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
-from veiltab.researcher.drawing.shown import Unit
+from veiltab.researcher.drawing.drawable import Unit
 from veiltab.researcher.numbers.moments import (
     UNSURE,
     Feature,

@@ -33,7 +33,7 @@ from veiltab.researcher.analysis.comparisons import (
 from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats, paired_errors
-from veiltab.researcher.drawing.shown import Unit
+from veiltab.researcher.drawing.drawable import Unit
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.projection import project_to_simplex
 from veiltab.researcher.numbers.points import check_given, covariance, deviations, numbers_of, rounding_variance

@@ -25,9 +25,9 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.missing import joined
 from veiltab.researcher.analysis.comparisons import Table
 from veiltab.researcher.analysis.shares import Floats
-from veiltab.researcher.drawing.shown import NOT_COVERED
+from veiltab.researcher.drawing.drawable import NOT_COVERED
 from veiltab.researcher.estimates.estimation import TableEstimate
-from veiltab.researcher.estimates.present import PresentEstimate
+from veiltab.researcher.estimates.people_present import PresentEstimate
 from veiltab.researcher.numbers.points import are_numbers, covariance, numbers_of, twin_of
 
 SURE = 2.0

@@ -19,8 +19,8 @@ from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.estimates.estimation import TableEstimate
+from veiltab.researcher.estimates.people_present import PresentEstimate
 from veiltab.researcher.estimates.pooling import PooledEstimate
-from veiltab.researcher.estimates.present import PresentEstimate
 
 _LEAST = 1e-12
 """What is added to shares that divide."""

@@ -11,7 +11,7 @@ from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.subgroups import Subgroup, total_contrasts, totals
 from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
 from veiltab.researcher.estimates.independence import IndependenceTest, independence
-from veiltab.researcher.estimates.present import PresentEstimate
+from veiltab.researcher.estimates.people_present import PresentEstimate
 from veiltab.researcher.numbers.correlation import correlation
 from veiltab.researcher.numbers.linear import linear
 from veiltab.researcher.numbers.means import mean_contrasts, means, sums

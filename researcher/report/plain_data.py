@@ -3,8 +3,8 @@
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from veiltab.common.core.texts.shown import same_fields
-from veiltab.researcher.drawing.shown import is_covered
+from veiltab.common.core.texts.record_fields import same_fields
+from veiltab.researcher.drawing.drawable import is_covered
 
 if TYPE_CHECKING:
     from veiltab.common.release.table_spec import TableSpec

@@ -15,6 +15,7 @@ from veiltab.common.privacy.planning.planning import FEW_ROWS
 from veiltab.common.web.document import card_table, codebook_table, facts, page, table
 from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.analysis.result import Analysis
+from veiltab.researcher.drawing.drawable import Unit
 from veiltab.researcher.drawing.pictures import (
     CELLS_SHOWN,
     CURVES,
@@ -24,11 +25,10 @@ from veiltab.researcher.drawing.pictures import (
     largest,
     marginals_picture,
 )
-from veiltab.researcher.drawing.shown import Unit
 from veiltab.researcher.drawing.style import figure
 from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
 from veiltab.researcher.estimates.independence import IndependenceTest, independence
-from veiltab.researcher.estimates.present import PresentEstimate
+from veiltab.researcher.estimates.people_present import PresentEstimate
 from veiltab.researcher.numbers.means import means, means_by_each
 from veiltab.researcher.status.release_status import TestResult
 from veiltab.researcher.survival.curves import survival

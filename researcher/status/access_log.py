@@ -9,7 +9,7 @@ from collections.abc import Callable
 from enum import Enum
 
 from veiltab.common.core.texts.message_fields import MessageNumbers, text_from_proto, whole_from_proto
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.dataclass import dataclass
 from veiltab.common.storage.database import Connection
 from veiltab.v1 import researcher_pb2

@@ -20,7 +20,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import Table, doubts, given_text, quantile
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
-from veiltab.researcher.drawing.shown import Unit
+from veiltab.researcher.drawing.drawable import Unit
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.numbers.means import groups_of
 from veiltab.researcher.numbers.points import deviations

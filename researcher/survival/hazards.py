@@ -18,7 +18,7 @@ from veiltab.researcher.analysis.comparisons import Table, doubts, quantile
 from veiltab.researcher.analysis.formula import design_matrix
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
-from veiltab.researcher.drawing.shown import Unit
+from veiltab.researcher.drawing.drawable import Unit
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.numbers.points import deviations
 from veiltab.researcher.survival.follow_up import Ending, FollowUp, follow_up

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from itertools import islice
 from typing import TypeVar
 
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.messages.release_messages import spec_from_proto, spec_to_proto, state_to_proto

@@ -67,7 +67,7 @@ for room in {rooms()}:
         "veiltab.researcher.api.openapi",
         "veiltab.researcher.api.report_link",
         "veiltab.researcher.api.resource",
-        "veiltab.researcher.api.resources",
+        "veiltab.researcher.api.handlers",
         "veiltab.researcher.api.serving_api",
         "veiltab.server.https.application",
         "veiltab.server.records.postgres",

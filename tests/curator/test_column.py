@@ -6,7 +6,7 @@ import pytest
 from veiltab.common.core.domain import Attribute
 from veiltab.common.study.coding.coding import DROP, UNKNOWN, Coding
 from veiltab.common.study.coding.rules import AttributeRule
-from veiltab.curator.table.column import ColumnReader
+from veiltab.curator.table.column_coding import ColumnReader
 
 CATEGORIES = ("red", "green", "blue")
 RULE = AttributeRule(

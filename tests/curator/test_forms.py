@@ -6,8 +6,8 @@ import pytest
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.form_matching import after, can_match, lost_zeros, without_partner
 from veiltab.common.study.forms import Forms, check_forms, for_others
-from veiltab.curator.check.forms import FormPart, FormReader, column_forms, few_alike, forms_text, plain_forms
-from veiltab.curator.table.respondents import SEPARATOR
+from veiltab.curator.check.id_forms import FormPart, FormReader, column_forms, few_alike, forms_text, plain_forms
+from veiltab.curator.table.ids import SEPARATOR
 
 
 def counts(*ids: str | None) -> tuple[FormPart, ...]:

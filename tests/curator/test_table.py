@@ -17,8 +17,8 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import DROP, UNKNOWN
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.formats.files import text_file
-from veiltab.curator.table import column, respondents
-from veiltab.curator.table.respondents import RepeatedIds, normalised_ids
+from veiltab.curator.table import column_coding, ids
+from veiltab.curator.table.ids import RepeatedIds, normalised_ids
 from veiltab.curator.table.table import Table
 from veiltab.curator.table.table_reading import load_table, read_table
 
@@ -225,7 +225,7 @@ def test_batches_do_not_show(tmp_path: Path, study: Study, monkeypatch: pytest.M
     path = write(tmp_path, "\n".join(["id,Colour,age", *rows, ""]))
     whole = load_table(path, study, "alice")
     monkeypatch.setattr(text_file, "_BLOCK_BYTES", 300)
-    monkeypatch.setattr(column, "_MOST_CACHED", 3)
+    monkeypatch.setattr(column_coding, "_MOST_CACHED", 3)
     cut = load_table(path, study, "alice")
     assert len([*cut.respondents.batches()]) > 100 > len([*whole.respondents.batches()])
     assert cut.content_digest == whole.content_digest
@@ -296,8 +296,8 @@ def test_what_repeats_is_found_however_often_it_does(times: int, others: int) ->
     # These two share the bits by which groups are told apart.
     often[1] = often[0] ^ np.uint64(2**63)
     mixed = rng.permutation(np.concatenate([prints, np.repeat(often, times)]))
-    assert respondents._repeated(mixed).tolist() == sorted(often.tolist())
-    assert not respondents._repeated(np.unique(mixed)).size
+    assert ids._repeated(mixed).tolist() == sorted(often.tolist())
+    assert not ids._repeated(np.unique(mixed)).size
 
 
 def repeated_rows(ids: list[pa.Array]) -> list[int]:
@@ -311,7 +311,7 @@ def test_fingerprints_that_meet_by_chance_are_told_apart(monkeypatch: pytest.Mon
     def same(ids: pa.Array, _: bytes) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
         return np.zeros(len(ids), np.uint64)
 
-    monkeypatch.setattr(respondents, "_fingerprints", same)
+    monkeypatch.setattr(ids, "_fingerprints", same)
     assert repeated_rows([pa.array(["a", "b", None, "b", "a"], pa.large_string())]) == [3, 4]
 
 

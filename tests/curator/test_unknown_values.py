@@ -8,7 +8,7 @@ from veiltab.common.study.coding.coding import Coding
 from veiltab.common.study.coding.dates import DateBins
 from veiltab.common.study.coding.rules import AttributeRule
 from veiltab.curator.formats.columns.numerals import Notation
-from veiltab.curator.table.column import ColumnReading, UnknownValue
+from veiltab.curator.table.column_coding import ColumnReading, UnknownValue
 from veiltab.curator.table.unknown_values import unknown_values
 
 TEXTS = Coding(categories=("0", "1", "Red"))

@@ -15,7 +15,7 @@ from tests.protocol.relays import PARTIES, asked, check_ready, proxied
 from tests.protocol.test_networks import check
 from tests.protocol.village import FREE
 from tests.protocol.world import ALICE, BOB, CLOUD, RELAY, ROSA, World, made_world
-from veiltab.common.rpc.way import ProxyOption
+from veiltab.common.rpc.proxy import ProxyOption
 from veiltab.researcher.client.client import Client
 
 

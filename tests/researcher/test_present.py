@@ -18,8 +18,8 @@ from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
+from veiltab.researcher.estimates.people_present import PresentEstimate, among_present, spokes_of
 from veiltab.researcher.estimates.pooling import pooled
-from veiltab.researcher.estimates.present import PresentEstimate, among_present, spokes_of
 from veiltab.researcher.linkage_errors.corrected import corrected
 from veiltab.researcher.linkage_errors.linkage_error import LinkageErrors, LinkError
 from veiltab.researcher.numbers.linear import linear

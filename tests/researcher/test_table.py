@@ -13,7 +13,7 @@ from tests.rooms import DEMO, SOURCE, rooms
 from tests.worlds.domains import domain_of
 from veiltab.common.core.domain import Attribute
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.core.texts.cells import plain_cell
+from veiltab.common.core.texts.csv_cells import plain_cell
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign
 from veiltab.researcher.estimates.table import SUFFIXES, labelled, statistics, to_frame, to_records, write

@@ -5,7 +5,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from veiltab.common.core.numbers.rounding import bound_text, upward
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.privacy.cards.guarantee_text import delta_text, guarantee_text, odds_text
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease, order_epsilon

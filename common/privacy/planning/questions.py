@@ -12,7 +12,7 @@ from math import inf
 from typing import Literal, TypeAlias
 
 from veiltab.common.core.numbers.rounding import MAX_EPSILON
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.dataclass import dataclass, fields, replace
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.guarantee_text import delta_text

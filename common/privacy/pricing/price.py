@@ -37,8 +37,8 @@ from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.gaussian import LARGEST, GaussianProfile, delta_above, epsilon_above, mu_below
-from veiltab.common.privacy.root import largest_allowed
 from veiltab.common.privacy.shuffle import MAX_CELLS, MAX_SAMPLE, check_delta
+from veiltab.common.privacy.threshold_search import largest_allowed
 from veiltab.common.schemes import Relation, Scheme
 
 if TYPE_CHECKING:

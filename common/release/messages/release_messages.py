@@ -8,7 +8,7 @@ from typing import Any, Literal
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.core.texts.canonical import read_canonical
 from veiltab.common.core.texts.message_fields import MessageNumbers, text_from_proto, whole_from_proto
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.noise_split import parse_split
 from veiltab.common.release.guarantees import check_keeps_what_was_asked

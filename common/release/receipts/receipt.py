@@ -14,7 +14,7 @@ from functools import cached_property
 from veiltab.common.core.numbers.counts import Binomial, CountLaw, Runs
 from veiltab.common.core.texts.canonical import canonical_text
 from veiltab.common.core.texts.message_fields import text_from_proto
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.receipts.noise_test_kinds import Family

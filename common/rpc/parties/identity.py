@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 
 from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError, NotFoundError
-from veiltab.common.rpc.way import Standing
+from veiltab.common.rpc.proxy import Standing
 from veiltab.common.storage.files import check_writers
 from veiltab.common.study.naming import check_name
 

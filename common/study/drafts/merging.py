@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import combinations, permutations
 
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.drafts.draft import Draft

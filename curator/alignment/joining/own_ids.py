@@ -5,8 +5,8 @@ from itertools import pairwise
 
 from veiltab.common.oblivious.code import Bits
 from veiltab.common.oblivious.function import digests
+from veiltab.curator.table.string_buffers import string_buffers
 from veiltab.curator.table.table_rows import TableRows
-from veiltab.curator.table.texts import string_buffers
 
 _PIECE = 2**14
 

@@ -13,7 +13,7 @@ from veiltab.curator.console.state_reader import StateReader
 from veiltab.curator.console.words import badge_of_verdict
 from veiltab.curator.officer.open_state import OpenedState
 from veiltab.curator.officer.policy import Policy, policy_of
-from veiltab.curator.officer.trial import Trial, hypothetical_request, try_policy
+from veiltab.curator.officer.policy_trial import Trial, hypothetical_request, try_policy
 from veiltab.curator.records.served_files import ServedPolicy
 
 _MOST_PEOPLE = 10**11 - 1

@@ -13,6 +13,7 @@ import pyarrow as pa
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.curator.formats.columns.arrow_columns import batches_of, header_of
+from veiltab.curator.formats.columns.query_limit import Waiting, query_ended
 from veiltab.curator.formats.columns.refusals import refusal
 from veiltab.curator.formats.columns.source import (
     BATCH_CHARACTERS,
@@ -23,7 +24,6 @@ from veiltab.curator.formats.columns.source import (
     Selection,
     Source,
 )
-from veiltab.curator.formats.columns.waiting import Waiting, query_ended
 from veiltab.curator.formats.databases.query import query_of_file, quoted, reading_query, unordered
 
 if TYPE_CHECKING:

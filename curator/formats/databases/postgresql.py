@@ -15,9 +15,9 @@ import pyarrow as pa
 from veiltab.common.extras import importing
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.arrow_columns import batches_of, header_of
+from veiltab.curator.formats.columns.query_limit import query_ended
 from veiltab.curator.formats.columns.refusals import refusal
 from veiltab.curator.formats.columns.source import Batch, Column, ColumnKind, Selection
-from veiltab.curator.formats.columns.waiting import query_ended
 from veiltab.curator.formats.databases.own_rows import check_plan
 from veiltab.curator.formats.databases.query import reading_query, unordered
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from veiltab.curator.formats.columns.cells import batch_of_cells
+from veiltab.curator.formats.columns.query_limit import Waiting, query_ended
 from veiltab.curator.formats.columns.refusals import refusal
 from veiltab.curator.formats.columns.source import LONGEST, Batch, Column, ColumnKind, Selection, cut
-from veiltab.curator.formats.columns.waiting import Waiting, query_ended
 from veiltab.curator.formats.databases.query import query_of_file, quoted
 
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}

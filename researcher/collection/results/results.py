@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.extras import importing
-from veiltab.researcher.drawing.shown import aligned
+from veiltab.researcher.drawing.drawable import aligned
 from veiltab.researcher.frequency.frequencies import Frequencies
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.core.numbers.rounding import bound_text
 from veiltab.common.errors import ConflictError, InvalidInputError
 from veiltab.researcher.collection.round_options import CONNECTION, round_option, with_rounds
-from veiltab.researcher.collection.text import excess_text, status_dict, weight_of_a_lie, weight_text
+from veiltab.researcher.collection.round_text import excess_text, status_dict, weight_of_a_lie, weight_text
 from veiltab.researcher.frequency.estimators import Estimator
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from veiltab.common.study.file import Study
 from veiltab.common.web.document import card_table, facts, page, table
 from veiltab.researcher.collection.guarantee import bounds, centre, centre_text
 from veiltab.researcher.collection.results.round_picture import VALUES_SHOWN, frequencies_picture
-from veiltab.researcher.collection.text import excess_text, weight_text
+from veiltab.researcher.collection.round_text import excess_text, weight_text
 from veiltab.researcher.drawing.style import figure
 from veiltab.researcher.frequency.frequencies import Frequencies, estimate
 from veiltab.researcher.frequency.tally import Tally

@@ -9,7 +9,7 @@ import click
 from veiltab.common.collection.oracles import ORACLE_NAMES
 from veiltab.common.command.cli import PATH, emit, note
 from veiltab.common.command.new_files import NEW_FILE, force_option
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 

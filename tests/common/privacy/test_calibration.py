@@ -10,8 +10,8 @@ import pytest
 from veiltab.common.core.numbers.rounding import ln_above
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.calibration import calibrate
-from veiltab.common.privacy.root import largest_allowed
 from veiltab.common.privacy.shuffle import OrderCertificate
+from veiltab.common.privacy.threshold_search import largest_allowed
 from veiltab.common.schemes import scheme_of
 
 POPULATION, SAMPLE, CELLS = 1000, 800, 6

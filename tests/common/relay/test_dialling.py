@@ -12,7 +12,7 @@ from veiltab.common.relay.attempts import LONGEST
 from veiltab.common.relay.dialling import Proxy, dialled
 from veiltab.common.relay.forwarder import DIAL_SECONDS
 from veiltab.common.relay.lines import Streams
-from veiltab.common.rpc.way import ProxyOption
+from veiltab.common.rpc.proxy import ProxyOption
 
 
 def written(folder: Path, user: str | None) -> Path | None:

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import request_with, spec_with
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.floors import Floors
-from veiltab.common.release.limits import check_limits
+from veiltab.common.release.request_limits import check_limits
 from veiltab.common.release.spec import release_of
 from veiltab.common.study.file import Study
 from veiltab.researcher.parties.agreement import agreed_spec

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import request_with
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.release.limits import check_limits
+from veiltab.common.release.request_limits import check_limits
 from veiltab.common.study.file import Study
 
 SEVERAL: dict[str, Any] = {

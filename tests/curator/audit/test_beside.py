@@ -25,8 +25,8 @@ from veiltab.common.rpc.certificates.checkpoint import cosigned_note, signed_che
 from veiltab.common.rpc.certificates.release_verification import Finding
 from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.rpc.parties.identity import Party
-from veiltab.curator.evidence.beside import Seen, compared, split_views
 from veiltab.curator.evidence.check import EvidenceFindings, check_beside, check_evidence
+from veiltab.curator.evidence.ledger_comparison import Seen, compared, split_views
 from veiltab.curator.peers.witnesses import keep_checkpoints, note_seen, own_checkpoint, sign_charge, witnessed_lines
 from veiltab.curator.progress.release_record import Progress
 from veiltab.curator.records.store import CuratorStore

@@ -14,7 +14,7 @@ from veiltab.common.study.drafts.draft import Draft, draft_from_bytes
 from veiltab.common.study.drafts.merging import missing_steps, with_steps
 from veiltab.common.study.toml_text import toml_text
 from veiltab.curator.check.drafted_table import TableProposal, propose_table
-from veiltab.curator.table.respondents import normalised_ids
+from veiltab.curator.table.ids import normalised_ids
 
 People = list[int]
 Write = Callable[[int], str]

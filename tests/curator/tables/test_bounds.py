@@ -20,8 +20,8 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.check.drafted_table import propose_table
 from veiltab.curator.formats.address import TableAddress
-from veiltab.curator.formats.columns import arrow_columns, waiting
-from veiltab.curator.formats.columns.reading import read_batches
+from veiltab.curator.formats.columns import arrow_columns, query_limit
+from veiltab.curator.formats.columns.named_columns import read_batches
 from veiltab.curator.formats.columns.source import LONGEST, Batch, Selection
 from veiltab.curator.formats.databases.duckdb_file import DuckdbQuery
 from veiltab.curator.formats.files import arrow_sizes
@@ -235,15 +235,15 @@ def test_a_query_that_gives_nothing_is_ended_and_said_so(
     endless(tmp_path, name)
     source = open_table(TableAddress(location=str(tmp_path / name), query=SILENT[name]))
     minutes = iter(range(0, 600, 10))
-    monkeypatch.setattr(waiting, "_MINUTE", 0.002)
-    monkeypatch.setattr(waiting.Waiting, "minutes", lambda _: next(minutes))
+    monkeypatch.setattr(query_limit, "_MINUTE", 0.002)
+    monkeypatch.setattr(query_limit.Waiting, "minutes", lambda _: next(minutes))
     with pytest.raises(InvalidInputError, match="the query gave no row for 60 minutes"):
         list(source.batches(WANTED))
     assert "the query has given no row for 50 minutes; it ends after 60" in capsys.readouterr().err
 
 
 def test_who_does_not_ask_does_not_wait() -> None:
-    query = waiting.Waiting()
+    query = query_limit.Waiting()
     assert query.minutes() > 0
     next(query.rows([1, 2]))
     assert query.minutes() == 0

@@ -14,7 +14,7 @@ from tests.curator.tables.written import write_json, write_text, write_xlsx
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.formats.address import TableAddress
-from veiltab.curator.formats.columns.reading import read_batches
+from veiltab.curator.formats.columns.named_columns import read_batches
 from veiltab.curator.formats.opening import open_table
 from veiltab.curator.table.table_reading import load_table
 

@@ -21,7 +21,7 @@ from tests.worlds.studies import attribute_text
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.formats.address import TableAddress
-from veiltab.curator.formats.columns.reading import read_batches
+from veiltab.curator.formats.columns.named_columns import read_batches
 from veiltab.curator.formats.opening import open_table
 from veiltab.curator.table.table_reading import load_table, read_table
 

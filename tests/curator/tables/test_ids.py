@@ -16,9 +16,9 @@ from veiltab.common.command.cli import json_text
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.common.study.form_matching import after as after_steps
-from veiltab.curator.check.forms import plain_forms
+from veiltab.curator.check.id_forms import plain_forms
 from veiltab.curator.check.inspection import Inspection, inspect_table
-from veiltab.curator.table.respondents import normalised_ids
+from veiltab.curator.table.ids import normalised_ids
 from veiltab.curator.table.table_reading import load_table
 
 IDS = 'id_columns = ["pid"]\n'

@@ -9,7 +9,7 @@ from tests.curator.made_rows import columns_in, ids_in
 from tests.curator.tables.test_forms import STUDY
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.curator.formats.columns.reading import read_batches, read_header
+from veiltab.curator.formats.columns.named_columns import read_batches, read_header
 from veiltab.curator.formats.opening import open_table
 from veiltab.curator.table.table_reading import load_table, read_table
 

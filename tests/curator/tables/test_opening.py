@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from veiltab.curator.formats.address import TableAddress
-from veiltab.curator.formats.columns.reading import read_batches
+from veiltab.curator.formats.columns.named_columns import read_batches
 from veiltab.curator.formats.opening import file_of, open_table
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.server.cluster import Cluster
 from veiltab.common.errors import InvalidInputError
 from veiltab.curator.formats.address import TableAddress
-from veiltab.curator.formats.columns.reading import read_batches, read_header
+from veiltab.curator.formats.columns.named_columns import read_batches, read_header
 from veiltab.curator.formats.opening import open_table
 
 pytestmark = pytest.mark.long

@@ -16,7 +16,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.check.inspection import inspect_table
 from veiltab.curator.formats.address import TableAddress
-from veiltab.curator.formats.columns.reading import read_batches
+from veiltab.curator.formats.columns.named_columns import read_batches
 from veiltab.curator.formats.opening import open_table
 
 BEFORE = "".join(f"{row};ok;ok\n" for row in range(2, 17))

@@ -27,8 +27,8 @@ from veiltab.researcher.analysis.result import NO_INTERVAL
 from veiltab.researcher.client.client import Client
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.client.released_tables import ReleasedTables
+from veiltab.researcher.estimates.people_present import PresentEstimate
 from veiltab.researcher.estimates.pooling import PooledEstimate
-from veiltab.researcher.estimates.present import PresentEstimate
 from veiltab.researcher.estimates.table_result import design_of
 from veiltab.researcher.status.release_status import Status, TableStatus
 

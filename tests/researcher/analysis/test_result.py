@@ -13,7 +13,7 @@ from tests.worlds.domains import domain_of
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.analysis.result import CANNOT_BE_SAID, NO_LOWER_LIMIT, NO_UPPER_LIMIT, Analysis
-from veiltab.researcher.drawing.shown import Unit
+from veiltab.researcher.drawing.drawable import Unit
 from veiltab.researcher.estimates.pooling import pooled
 from veiltab.researcher.estimates.table import write
 

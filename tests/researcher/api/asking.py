@@ -12,7 +12,7 @@ import pytest
 from tests.researcher.made_client import MadeClient
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.researcher.api.application import Api
-from veiltab.researcher.api.resources import Handlers
+from veiltab.researcher.api.handlers import Handlers
 from veiltab.researcher.api.tokens import Scope, Tokens
 from veiltab.researcher.client.client import Client
 

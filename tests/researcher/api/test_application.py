@@ -385,7 +385,7 @@ def test_a_report_is_made_once_for_all_who_ask(reader: Program, monkeypatch: pyt
         made.append(report_page(*known))
         return made[-1]
 
-    monkeypatch.setattr("veiltab.researcher.api.resources.report_page", page)
+    monkeypatch.setattr("veiltab.researcher.api.handlers.report_page", page)
     first = reader.ask(f"/v1/releases/{WAGES}/report").text
     assert reader.with_scopes(Scope.READ).ask(f"/v1/releases/{WAGES}/report").text == first
     assert made == [first]

@@ -8,8 +8,8 @@ import pytest
 from tests.common.collection.rounds import reports_from, round_with, support_of
 from veiltab.common.collection.oracles import ORACLE_NAMES, Bits, oracle_for
 from veiltab.common.collection.round import EVERYONE, RoundState, RoundStatus, Stratum
+from veiltab.researcher.collection.round_text import excess_text, weight_of_a_lie, weight_text
 from veiltab.researcher.collection.rounds_client import tally_of
-from veiltab.researcher.collection.text import excess_text, weight_of_a_lie, weight_text
 from veiltab.researcher.frequency.tally import Tally
 
 NODES, SIZE = 3000, 64

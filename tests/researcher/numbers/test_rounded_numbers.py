@@ -10,7 +10,7 @@ from tests.researcher.numbers.rounding import Column, Floats, estimates, twins
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.result import Analysis
-from veiltab.researcher.drawing.shown import is_covered
+from veiltab.researcher.drawing.drawable import is_covered
 from veiltab.researcher.estimates.estimation import Estimate
 from veiltab.researcher.numbers.correlation import correlation
 from veiltab.researcher.numbers.linear import linear

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from starlette.responses import Response, StreamingResponse
 
 from veiltab.common.core.numbers.confidence import CONFIDENCE
-from veiltab.common.core.texts.cells import plain_cell
+from veiltab.common.core.texts.csv_cells import plain_cell
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.storage.temporary import TemporaryFolder
 from veiltab.researcher.api.formats import MEDIA_TYPES, RowFormat, TableFormat, codebook, table_file

@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import ceil, sqrt
 from typing import TYPE_CHECKING
 
-from veiltab.common.core.texts.shown import same_fields
+from veiltab.common.core.texts.record_fields import same_fields
 
 if TYPE_CHECKING:
     from veiltab.common.collection.round import Round, RoundStatus

@@ -15,7 +15,7 @@ from veiltab.common.study.form_matching import after, digit_groups
 from veiltab.common.study.forms import DECIMALS, FEWEST_ROWS, MOST_CHARACTERS, MOST_FORMS, TEXT, Forms
 from veiltab.curator.formats.columns.refusals import first_rows
 from veiltab.curator.formats.columns.source import FIRST_ROW
-from veiltab.curator.table.respondents import SEPARATOR, RepeatedIds, normalised_ids
+from veiltab.curator.table.ids import SEPARATOR, RepeatedIds, normalised_ids
 
 _MOST_PATTERNS = 1000
 _FEW = 0.01

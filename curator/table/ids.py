@@ -21,7 +21,7 @@ from veiltab.common.storage.partitions import Partitions, leading_bits
 from veiltab.common.storage.scratch import Scratch
 from veiltab.common.study.members import zfill_width
 from veiltab.curator.formats.columns.numerals import BLANKS
-from veiltab.curator.table.texts import string_buffers
+from veiltab.curator.table.string_buffers import string_buffers
 from veiltab.curator.table.tokens import tokens
 
 SEPARATOR = "\x1f"
