@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from dataclasses import dataclass
 else:
 
-    def dataclass(*, frozen: bool = False, eq: bool = True, **shape: bool) -> Callable[[type], type]:
-        """Return a decorator with the options of the standard one, but for `init`, `order` and `unsafe_hash`."""
+    def dataclass(
+        bare: type | None = None, /, *, frozen: bool = False, eq: bool = True, **shape: bool
+    ) -> type | Callable[[type], type]:
+        """Return a class, or the decorator of some options: any but `init`, `order` and `unsafe_hash`."""
         shown = shape.pop("repr", True)
 
         def decorate(cls: type) -> type:
@@ -37,7 +39,7 @@ else:
                 setattr(made, name, methods[name])
             return made
 
-        return decorate
+        return decorate if bare is None else decorate(bare)
 
 
 class _Signature:

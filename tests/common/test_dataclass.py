@@ -63,3 +63,4 @@ def behaviour(decorate: Callable[[type], Any]) -> list[Any]:
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_a_class_behaves_as_the_standard_decorator_makes_it(shape: dict[str, bool]) -> None:
     assert behaviour(dataclass(**shape)) == behaviour(dataclasses.dataclass(**shape))
+    assert behaviour(dataclass) == behaviour(dataclasses.dataclass)
