@@ -148,7 +148,6 @@ async def test_the_server_is_not_asked_while_a_curator_still_tests_it(
     }
     with pytest.raises(UnavailableError if is_asked else NotReadyError):
         await polling.ask_server(stored, answers, cast("PartyLinks", SimpleNamespace(ask_server=ask_server)))
-    polling.stop_asking(ID)
     assert asked == [ID] * is_asked
 
 
@@ -175,7 +174,6 @@ async def test_curators_are_waited_for_until_they_have_nothing_left_to_do(
     await curators.move("bob", ReleaseState.READY)
     assert {one.state for one in (await last).values()} == {state_to_proto(ReleaseState.READY)}
     assert pauses == []
-    polling.stop_asking(ID)
 
 
 async def test_answers_without_news_are_followed_by_pauses(
@@ -225,7 +223,6 @@ async def test_a_release_that_is_ready_where_its_columns_are_needs_nobody_else(
             await polling.ask_curators(stored, cast("PartyLinks", curators))
         await polling.pause(ID)
     assert polling.of(ID)["curator bob"] == (ReleaseState.REQUESTED, str(AWAY))
-    polling.stop_asking(ID)
     assert pauses
 
 
@@ -253,7 +250,6 @@ async def test_an_answer_that_cannot_be_read_is_a_refusal_of_whoever_sent_it(
     await curators.move("bob", said)
     with pytest.raises(InvalidInputError, match="curator bob"):
         await all_answers(polling, stored, curators)
-    polling.stop_asking(ID)
     assert not pauses
 
 
@@ -309,7 +305,6 @@ async def test_who_says_that_a_release_is_ready_hides_no_end_of_it(
         await all_answers(polling, stored, curators)
     with suppress(NotReadyError, UnavailableError):
         await polling.ask_server(stored, answers, links)
-    polling.stop_asking(ID)
     assert not pauses
 
 
@@ -328,7 +323,6 @@ async def test_of_several_tables_no_spec_of_one_hides_how_they_stand_elsewhere(
     await curators.move("bob", ReleaseState.DENIED)
     with pytest.raises(DeniedError):
         await all_answers(polling, several, curators)
-    polling.stop_asking(ID)
 
 
 async def test_what_is_no_statement_is_none(polling: Polling, stored: ResearcherRelease) -> None:
@@ -343,7 +337,6 @@ async def test_what_is_no_statement_is_none(polling: Polling, stored: Researcher
     links = cast("PartyLinks", SimpleNamespace(ask_server=ask_server))
     assert (await polling.ask_server(stored, answers, links)).statement is None
     assert statement_of(answers["alice"]) is None
-    polling.stop_asking(ID)
 
 
 async def test_who_hangs_keeps_nobody_waiting_who_needs_nothing_of_it(
@@ -358,7 +351,6 @@ async def test_who_hangs_keeps_nobody_waiting_who_needs_nothing_of_it(
         await curators.move(name, ReleaseState.READY)
         answers = await asking
     assert set(answers) == {"alice", "bob"}
-    polling.stop_asking(ID)
 
 
 async def test_before_any_question_there_is_a_pause_too(polling: Polling, pauses: list[int]) -> None:

@@ -35,8 +35,6 @@ def test_errors_are_rounded_up_and_a_cell_has_its_part(reader: Program) -> None:
         ({"asked": "error"}, 0.0341),
         ({"asked": "epsilon", "error": "0.02"}, 1.77),
         ({"asked": "population", "error": "0.02"}, 132_000),
-        ({"asked": "cells", "error": "0.02"}, 9),
-        ({"asked": "delta", "error": "0.001"}, 5.5e-7),
     ],
 )
 def test_any_quantity_is_found_from_the_others(reader: Program, asked: dict[str, str], value: float) -> None:
