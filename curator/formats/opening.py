@@ -10,9 +10,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import cast
 
-from veiltab.common.command.cli import note
 from veiltab.common.core.texts.nearest import nearest
-from veiltab.common.observe.progress import Progress
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.refusals import refusal
 from veiltab.curator.formats.columns.source import Source
@@ -83,11 +81,6 @@ def _reader(place: str) -> Callable[..., Source]:
     """Import what reads one kind of table; tables of the other kinds do not need it."""
     module, _, name = place.partition(":")
     return cast("Callable[..., Source]", getattr(import_module(f"veiltab.curator.formats.{module}"), name))
-
-
-def reading_progress(source: Source) -> Progress:
-    """Return the progress of reading a table, which a terminal shows."""
-    return Progress("reading the table", source.rows, tell=note)
 
 
 def file_of(address: TableAddress) -> Path | None:

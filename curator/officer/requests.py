@@ -16,7 +16,6 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import requested_columns
 from veiltab.common.study.missing import presence_sentence
 from veiltab.curator.budget.allowance import Charge
-from veiltab.curator.budget.budget import Budget
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.budget.remaining import Kind, Left, left_for
 from veiltab.curator.officer.open_state import OpenedState
@@ -231,14 +230,14 @@ def _facts(spec: ReleaseSpec, stored: CuratorRelease, own_state: OpenedState) ->
         "card": bounds,
         "unusual": tuple(f"{lack.gives}; a usual rule {lack.asked}" for lack in USUAL.lacks(spec)),
         "charge": ledger.budget.allowance.share(charge),
-        "left_after": _left_after(ledger.budget, spec, charge) if is_open else None,
+        "left_after": _left_after(ledger, spec, charge) if is_open else None,
         "budget_note": _budget_note(ledger, charge) if is_open else None,
     }
 
 
-def _left_after(budget: Budget, spec: ReleaseSpec, charge: Charge) -> Left:
+def _left_after(ledger: Ledger, spec: ReleaseSpec, charge: Charge) -> Left:
     kind = Kind.of(spec.population, (table.cells for table in spec.each_table()))
-    return left_for(budget.allowance, budget.sums_beside().plus(charge), kind)
+    return left_for(ledger.budget.allowance, ledger.budget.sums_beside().plus(charge), kind)
 
 
 def _budget_note(ledger: Ledger, charge: Charge) -> str | None:

@@ -1,7 +1,6 @@
 """A curator's own table: ids and symbols of its respondents, checked, coded and digested in one pass over the file."""
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +9,6 @@ from types import MappingProxyType
 import numpy as np
 import pyarrow as pa
 
-from veiltab.common.core.domain import Symbols
 from veiltab.common.core.texts.canonical import canonical_json
 from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.errors import InvalidInputError
@@ -23,10 +21,10 @@ from veiltab.curator.formats.columns.named_columns import find_column, read_batc
 from veiltab.curator.formats.columns.numerals import Notation, numerals_of
 from veiltab.curator.formats.columns.refusals import first_rows, refusal, row_count, rows_have
 from veiltab.curator.formats.columns.source import FIRST_ROW, Batch, Source
-from veiltab.curator.formats.opening import open_table, reading_progress
+from veiltab.curator.formats.opening import open_table
 from veiltab.curator.table.column_coding import FIRST, ColumnReader, ColumnReading
+from veiltab.curator.table.content_digest import ContentDigest
 from veiltab.curator.table.ids import RepeatedIds, joined_identity, normalised_ids
-from veiltab.curator.table.string_buffers import string_buffers
 from veiltab.curator.table.table import IdRow, Table
 from veiltab.curator.table.table_rows import TableRows, rows_on_disk
 
@@ -174,11 +172,9 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
             check_own_rows(source.where, query, id_columns)
         description = source.description
         rows.look_at(source, TableAddress.of(table).decimal)
-        progress = reading_progress(source)
         wanted, floats_as_ids = {rule.column for rule in rules}, "integer" in normalise or bool(identity)
         for batch in read_batches(source, id_columns, wanted, floats_as_ids=floats_as_ids, most_rows=most_rows):
             rows.take(batch)
-            progress.advance(batch.rows)
         lines = source.lines
         description = source.description  # of a query of a file: with the rows that it read
     except InvalidInputError as error:
@@ -208,7 +204,7 @@ class _Rows:
         types = {column.rule.name: column.dtype for column in self._columns}
         self._respondents = rows_on_disk(types, run)
         self._repeats = RepeatedIds(None if run is None else run.folder)
-        self._digest = _ContentDigest([*(rule.name for rule in rules), *([_COMPLETE] if identity else [])])
+        self._digest = ContentDigest([*(rule.name for rule in rules), *([_COMPLETE] if identity else [])])
 
     def look_at(self, source: Source, decimal: str) -> None:
         """Let the first rows of binned columns decide how numbers are written, if somebody wrote them."""
@@ -334,27 +330,3 @@ def _no_rows(where: str, read: int) -> InvalidInputError:
     """Say that nobody is left."""
     problem = f"all {read} rows miss a value" if read else "the file has no rows"
     return InvalidInputError(problem, where=where, remedy="Give a table with at least one complete row.")
-
-
-class _ContentDigest:
-    """A SHA-256 that does not depend on how the rows are cut into batches."""
-
-    def __init__(self, attributes: Sequence[str]) -> None:
-        self._rows = 0
-        self._lengths, self._texts = hashlib.sha256(), hashlib.sha256()
-        self._columns = {name: hashlib.sha256() for name in attributes}
-
-    def update(self, ids: pa.Array, columns: Mapping[str, Symbols]) -> None:
-        """Take some respondents."""
-        offsets, text = string_buffers(ids)
-        self._rows += len(ids)
-        self._lengths.update(np.diff(offsets).astype("<u4").data)
-        self._texts.update(text.data)
-        for name, digest in self._columns.items():
-            digest.update(columns[name].data)
-
-    def hexdigest(self) -> str:
-        """Return the digest of all respondents so far."""
-        head = json.dumps(["veiltab table 1", self._rows, list(self._columns)], ensure_ascii=True).encode("ascii")
-        parts = [hashlib.sha256(head), self._lengths, self._texts, *self._columns.values()]
-        return hashlib.sha256(b"".join(part.digest() for part in parts)).hexdigest()

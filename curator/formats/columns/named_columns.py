@@ -4,6 +4,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterator
 
+from veiltab.common.command.cli import note
+from veiltab.common.observe.progress import Progress
 from veiltab.common.study.limits import MAX_RESPONDENTS
 from veiltab.curator.formats.columns.refusals import absent_column, refusal
 from veiltab.curator.formats.columns.source import Batch, Column, ColumnKind, Selection, Source
@@ -20,7 +22,7 @@ def read_batches(
     floats_as_ids: bool = False,
     most_rows: int | None = None,
 ) -> Iterator[Batch]:
-    """Read columns of a table, batch by batch, in the order of its rows.
+    """Read columns of a table, batch by batch, in the order of its rows; where that takes long, say how far it is.
 
     Args:
         texts: columns wanted as text (ids).
@@ -41,6 +43,7 @@ def read_batches(
             raise refusal(source.where, f"column {name!r} has the type {column.type_name}", _remedy(column.kind))
     spellings = {name: column.spelling for name, column in columns.items()}
     rows, most = 0, MAX_RESPONDENTS if most_rows is None else most_rows
+    progress = Progress("reading the table", source.rows, tell=note)
     for batch in source.batches(Selection(spellings=spellings, texts=frozenset(texts), coded=frozenset(coded))):
         rows += batch.rows
         if rows > most:
@@ -48,6 +51,7 @@ def read_batches(
             remedy = "Check that its query, view or file ends; if it does, raise maximum_respondents at every party."
             raise refusal(source.where, problem, remedy)
         yield batch
+        progress.advance(batch.rows)
 
 
 def read_header(source: Source) -> dict[str, str]:
