@@ -98,6 +98,8 @@ class Database(sqlite3.Connection):
         super().__init__(path, *args, **kwargs)
         self.turn = threading.RLock()
         self._is_writing = self._is_synced = False
+        # Whether the next change is to wait for the disk, and whether SQLite is set to that: each setting costs.
+        self._is_durable = self._is_set_durable = True
         self._path = path
 
     def execute(self, *args: Any) -> FetchedRows:  # type: ignore[override]  # noqa: ANN401 - as above
@@ -105,6 +107,7 @@ class Database(sqlite3.Connection):
         with self.turn:
             # As named_in_errors does, which would take as long as a short statement itself.
             try:
+                self._set_durability(args[0])
                 return FetchedRows(super().execute(*args))
             except (OSError, sqlite3.OperationalError) as error:
                 error.add_note(str(self._path))
@@ -113,7 +116,16 @@ class Database(sqlite3.Connection):
     def executemany(self, *args: Any) -> FetchedRows:  # type: ignore[override]  # noqa: ANN401 - as above
         """Run a statement many times once no other thread is in a transaction."""
         with self.turn, named_in_errors(self._path):
+            self._set_durability(args[0])
             return FetchedRows(super().executemany(*args))
+
+    def _set_durability(self, statement: str) -> None:
+        """Have SQLite wait for the disk, or not, as the change has to that a statement may be."""
+        if self._is_set_durable is not self._is_durable and not (
+            self.in_transaction or statement.startswith("SELECT ")
+        ):
+            self._is_set_durable = self._is_durable
+            self.execute(f"PRAGMA synchronous = {'FULL' if self._is_durable else 'NORMAL'}")
 
     def execute_unsynced(self, statement: str, parameters: Sequence[Any] = ()) -> FetchedRows:
         """Run a statement that does not wait for the disk: a failing power may undo it until the next durable change.
@@ -121,11 +133,8 @@ class Database(sqlite3.Connection):
         A process that is killed undoes nothing, and no later change is kept without it. It is for what follows from
         other records, or is shown to people alone. In a transaction it is durable with it.
         """
-        with self.turn:
-            if self.in_transaction:
-                return self.execute(statement, parameters)
-            with self._unsynced():
-                return self.execute(statement, parameters)
+        with self.turn, self._unsynced():
+            return self.execute(statement, parameters)
 
     @contextmanager
     def transaction(self, *, is_synced: bool = True) -> Iterator[Self]:
@@ -147,11 +156,11 @@ class Database(sqlite3.Connection):
 
     @contextmanager
     def _unsynced(self) -> Iterator[None]:
-        self.execute("PRAGMA synchronous = NORMAL")
+        before, self._is_durable = self._is_durable, False
         try:
             yield
         finally:
-            self.execute("PRAGMA synchronous = FULL")
+            self._is_durable = before
 
     @contextmanager
     def _writing(self, *, is_synced: bool) -> Iterator[None]:

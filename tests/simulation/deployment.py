@@ -135,8 +135,8 @@ class Deployment:
             encrypt(encryption, columns, *others)
 
         def counted(receiver: Receiver, spec: TableSpec, *found: Any) -> None:  # noqa: ANN401 - of any kind
-            _, rows, columns, _ = found
-            self.watch.see_rows(spec.release_id, columns, rows)
+            _, tested, columns, _ = found
+            self.watch.see_rows(spec.release_id, columns, tested.rows)
             count(receiver, spec, *found)
 
         try:

@@ -5,7 +5,7 @@ import sqlite3
 import stat
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -137,39 +137,59 @@ def test_a_transaction_is_undone_when_its_block_raises(db: Database, path: Path)
     other.close()
 
 
-def test_what_is_not_synced_is_there_for_others_and_the_next_statement_is_synced(db: Database, path: Path) -> None:
-    statements = list[str]()
-    db.set_trace_callback(statements.append)
-    db.execute_unsynced("INSERT INTO note (text) VALUES ('soon')")
+INSERT = "INSERT INTO note (text) VALUES (?)"
+
+
+def settings_of_changes(db: Database, make_changes: Callable[[], object]) -> list[str]:
+    """Return of each change its kind and the setting of SQLite under which it runs."""
+    setting, changes = str(db.execute("PRAGMA synchronous").fetchone()[0]).replace("2", "FULL"), list[str]()
+
+    def note(statement: str) -> None:
+        nonlocal setting
+        if statement.startswith("PRAGMA synchronous = "):
+            setting = statement.rsplit(maxsplit=1)[-1]
+        elif statement.startswith(("INSERT", "COMMIT")):
+            changes.append(f"{statement.split(maxsplit=1)[0]} {setting}")
+
+    db.set_trace_callback(note)
+    make_changes()
     db.set_trace_callback(None)
-    assert statements == [
-        "PRAGMA synchronous = NORMAL",
-        "INSERT INTO note (text) VALUES ('soon')",
-        "PRAGMA synchronous = FULL",
-    ]
+    return changes
+
+
+def test_what_is_not_synced_is_there_for_others_and_the_next_change_is_synced(db: Database, path: Path) -> None:
+    def some_of_each() -> None:
+        db.execute_unsynced(INSERT, ["soon"])
+        db.execute_unsynced(INSERT, ["soon too"])
+        assert texts(db) == ["soon", "soon too"]
+        db.execute(INSERT, ["durable"])
+        db.execute_unsynced(INSERT, ["soon again"])
+        db.executemany(INSERT, [["durable, too"]])
+        with pytest.raises(sqlite3.OperationalError):
+            db.execute_unsynced("INSERT INTO nothing VALUES (1)")
+        db.execute(INSERT, ["at last"])
+
+    soon, durable = "INSERT NORMAL", "INSERT FULL"
+    assert settings_of_changes(db, some_of_each) == [soon, soon, durable, soon, durable, durable]
     other = open_database(path, SCRIPTS)
-    assert texts(other) == ["soon"]
+    assert texts(other)[:2] == ["soon", "soon too"]
     other.close()
-    with pytest.raises(sqlite3.OperationalError):
-        db.execute_unsynced("INSERT INTO nothing VALUES (1)")
-    assert db.execute("PRAGMA synchronous").fetchone()[0] == 2
 
 
 def test_a_transaction_that_is_not_synced_holds_nothing_that_has_to_be(db: Database) -> None:
-    statements = list[str]()
-    db.set_trace_callback(statements.append)
-    with transaction(db, is_synced=False), transaction(db, is_synced=False):
-        db.execute("INSERT INTO note (text) VALUES ('soon')")
-    db.set_trace_callback(None)
-    insert = "INSERT INTO note (text) VALUES ('soon')"
-    durability = "PRAGMA synchronous = "
-    assert statements == [f"{durability}NORMAL", "BEGIN IMMEDIATE", insert, "COMMIT", f"{durability}FULL"]
+    def some_of_each() -> None:
+        with transaction(db, is_synced=False), transaction(db, is_synced=False):
+            db.execute(INSERT, ["soon"])
+        with transaction(db), transaction(db, is_synced=False):
+            db.execute(INSERT, ["both"])
+            db.execute_unsynced(INSERT, ["as both"])
+
+    soon, durable = ["INSERT NORMAL", "COMMIT NORMAL"], ["INSERT FULL", "INSERT FULL", "COMMIT FULL"]
+    assert settings_of_changes(db, some_of_each) == [*soon, *durable]
     with pytest.raises(AssertionError), transaction(db, is_synced=False), transaction(db):
-        db.execute("INSERT INTO note (text) VALUES ('durable')")
-    with transaction(db), transaction(db, is_synced=False):
-        db.execute("INSERT INTO note (text) VALUES ('both')")
-    assert texts(db) == ["soon", "both"]
-    assert db.execute("PRAGMA synchronous").fetchone()[0] == 2
+        db.execute(INSERT, ["durable"])
+    assert texts(db) == ["soon", "both", "as both"]
+    assert settings_of_changes(db, lambda: db.execute(INSERT, ["after a failure"])) == ["INSERT FULL"]
 
 
 def test_in_a_transaction_what_is_not_synced_shares_its_fate(db: Database) -> None:
