@@ -165,7 +165,7 @@ def plan(
 
         draw_card(_card(reply.plan), card)
     charges = PlanCharges.of(question, reply, allowance)
-    errors, twins = _mean_errors(reply.plan, tables, spreads), tables.twins(tables.attributes, asked)
+    errors, twins = _mean_errors(reply.plan, tables, spreads), tables.lacks([tables.attributes], asked)
     emit(
         _as_dict(question, reply) | charges.as_dict() | {"means": errors, "twins": twins},
         "\n".join((f"{_text(question, reply)}{charges}", *map(str, errors), *twins)),

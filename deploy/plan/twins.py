@@ -1,39 +1,52 @@
-"""Which twins a question needs that a release has not: second roundings, without which a mean square cannot be told."""
+"""What a question needs that a release has not: second roundings of its numbers, and a table of all that it names.
 
-from collections.abc import Sequence
+Without its twin, the mean square of a number cannot be told; without the table, which rows all curators have.
+"""
+
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import combinations
 from math import isnan
 
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.study.file import Study
+from veiltab.common.study.missing import joined
 from veiltab.researcher.numbers.linear import parse_linear
 from veiltab.researcher.numbers.points import numbers_of
 from veiltab.researcher.questions.sentence import parse_question
 
 
-def proposed_twins(study: Study, planned: Sequence[str], question: str) -> tuple[str, ...]:
-    """Return how a planned release is to answer a question: a sentence for each twin that it lacks.
+def proposals(study: Study, tables: Sequence[Sequence[str]], question: str) -> tuple[str, ...]:
+    """Return how a planned release is to answer a question: a sentence for each twin or table that it lacks.
 
     Args:
-        planned: attributes of the release.
+        tables: attributes of each table of the release.
         question: as `veiltab researcher estimate` takes it.
 
     Raises:
         InvalidInputError: the question is not understood, or is of attributes that are not planned.
     """
-    domain = study.domain(planned)
+    domain = study.domain({name for table in tables for name in table})
     # A question is not read before every number has a twin.
-    twins = [replace(one, name=f"{one.name} (twin)") for one in domain.attributes if one.number]
+    numbers = [one for one in domain.attributes if one.number]
+    twins = [replace(one, name=f"{one.name} (twin)") for one in numbers]
     parsed = parse_question(question, Domain(attributes=(*domain.attributes, *twins)))
-    explaining = parse_linear(parsed.linear, domain)[1:] if parsed.linear else ()
-    squared = {parsed.variance, *parsed.correlation, *(one.name for one in explaining)}
-    return tuple(
-        _proposal(study, one)
-        for one in domain.attributes
-        if one.number
-        and one.name in squared
-        and not any(other.number == one.number and other is not one for other in domain.attributes)
-    )
+    model = [one.name for one in parse_linear(parsed.linear, domain)] if parsed.linear else []
+    squared = {parsed.variance, *parsed.correlation, *model[1:]}
+    alone = [one for one in numbers if not any(other.number == one.number and other is not one for other in numbers)]
+    needed = [_proposal(study, one) for one in alone if one.name in squared]
+    spokes = _lacking(study, model)
+    are_pairs = not any(set(model) <= {*table} for table in tables)
+    if are_pairs and any(_lacking(study, pair) != spokes for pair in combinations(model, 2)):
+        said = f"Tables of pairs do not tell whom {joined(sorted(spokes))} may lack"
+        needed.append(f"{said}: ask for a table of {joined(model)} too.")
+    return tuple(needed)
+
+
+def _lacking(study: Study, names: Collection[str]) -> set[str]:
+    """Return the curators who hold some attributes and may lack people."""
+    held = (rule.holders for rule in study.attributes if rule.name in names and rule.attribute.has_absent)
+    return {name for holders in held for name in holders}
 
 
 def _proposal(study: Study, attribute: Attribute) -> str:

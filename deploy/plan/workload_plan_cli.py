@@ -78,13 +78,13 @@ class TableOptions:
         """Return the attributes of the one table."""
         return self.load().domain(self.attributes)
 
-    def twins(self, attributes: Sequence[str], question: str | None) -> tuple[str, ...]:
-        """Return what a release of some attributes lacks to answer a question, a sentence each; none without one."""
+    def lacks(self, tables: Sequence[Sequence[str]], question: str | None) -> tuple[str, ...]:
+        """Return what a release of some tables lacks to answer a question, a sentence each; none without one."""
         if question is None:
             return ()
-        from veiltab.deploy.plan.twins import proposed_twins
+        from veiltab.deploy.plan.twins import proposals
 
-        return proposed_twins(self.load(), attributes, question)
+        return proposals(self.load(), tables, question)
 
     def load(self) -> Study:
         """Load the study.
@@ -184,7 +184,7 @@ def show_workload(
         plan = plan_workload(request, study, population=population)
     else:
         raise InvalidInputError("several tables need the number of respondents", where="--population")
-    twins = options.twins(names, question)
+    twins = options.lacks(request.tables, question)
     emit(_as_dict(plan, reply) | {"twins": twins}, "\n".join((_text(plan, aim, reply), *twins)))
 
 

@@ -79,7 +79,7 @@ class ReleasedTables:
                     f"no table has {joined(lacking)} and attributes of {joined(sorted(spokes))}, which say who is"
                     " absent",
                     where=f"release {self.status.release_id}",
-                    remedy="Ask for a release with a table of them.",
+                    remedy=f"Ask for a release with a table of {joined(about)}.",
                 )
         return tuple(
             self.present(pooled(runs[names], part), linkage_error, absent) for names, part in parts.items() if part

@@ -317,9 +317,8 @@ def _fields(  # noqa: PLR0913 - one call draws one map
         np.arange(len(rows)) + 0.5, [wrapped(first.categories[int(r)], min(34, sheet.letters)) for r in rows]
     )
     axes.set_ylim(len(rows), 0)
-    axes.tick_params(length=0, labelrotation=0)
-    if upright:
-        axes.tick_params(axis="x", labelrotation=90)
+    axes.tick_params(length=0)
+    axes.tick_params(axis="x", labelrotation=90 * upright)
     axes.set_xlabel(wrapped(second.name, sheet.letters), fontweight="bold")
     axes.set_ylabel(wrapped(first.name, min(40, sheet.letters)), fontweight="bold")
     axes.spines[:].set_visible(False)

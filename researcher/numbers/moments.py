@@ -134,9 +134,9 @@ def moments(tables: Sequence[Table], products: Sequence[Product]) -> Moments:
             )
             spokes = {spoke for table in tables if isinstance(table, PresentEstimate) for spoke in table.spokes}
             beside = f" and an attribute of {joined(sorted(spokes))}, which says who is absent" if spokes else ""
-            raise InvalidInputError(
-                f"no table has {' and '.join(names)}{beside}", remedy="Ask for a release with a table of them."
-            )
+            every = sorted({next(iter(one.measures)) for pair in products for one in pair if one})
+            remedy = f"Ask for a release with a table of {joined(every if spokes else names)}."
+            raise InvalidInputError(f"no table has {' and '.join(names)}{beside}", remedy=remedy)
     inverse = np.linalg.inv(information)
     result = Moments(values=inverse @ score, errors=inverse @ spread @ inverse, parts=tuple(parts))
     return result if result.is_measured else replace(result, errors=np.full_like(spread, np.nan))

@@ -2,6 +2,7 @@
 
 import json
 from decimal import Decimal
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from veiltab.common.study.file import load_study
 from veiltab.common.study.toml_text import toml_text
 from veiltab.deploy.cli import veiltab
 from veiltab.deploy.plan.mean_error import mean_errors
-from veiltab.deploy.plan.twins import proposed_twins
+from veiltab.deploy.plan.twins import proposals
 from veiltab.researcher.numbers.means import means
 
 GRIDS = {"even": tuple(range(0, 101, 10)), "coarse": (0, 50, 100), "uneven": (0, 10, 20, 40, 70, 100)}
@@ -100,8 +101,17 @@ def test_a_twin_is_proposed_where_a_question_needs_one(tmp_path: Path, question:
         hours, again = load_study(path).domain(["hours", "hours_again"]).attributes
         assert (again.number, again.categories) == (hours.number, hours.categories)
         # The study has the twin now, and the release is not to have it.
-        (said,) = proposed_twins(load_study(path), ["sex", "hours", "pay"], question)
+        (said,) = proposals(load_study(path), [["sex", "hours", "pay"]], question)
         assert "ask for its twin hours_again too" in said
+
+
+def test_a_table_of_a_model_is_proposed_where_a_curator_may_lack_people(tmp_path: Path) -> None:
+    path = study(tmp_path)
+    path.write_bytes(path.read_bytes().replace(b"complete = true\n", b""))
+    asked, names = "linear pay ~ hours + sex", ("sex", "hours", "pay")
+    *_, said = proposals(load_study(path), [*combinations(names, 2)], asked)
+    assert said == "Tables of pairs do not tell whom bob may lack: ask for a table of pay, hours and sex too."
+    assert said not in proposals(load_study(path), [names], asked)
 
 
 @pytest.mark.parametrize(
