@@ -6,7 +6,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack
 
 from veiltab.common.core.domain import Domain
-from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.naming import check_one_of
 
@@ -48,43 +47,22 @@ class Askable(ABC):
         """Return the attributes that have a result, with the study's categories; "absent" among them if it is shown."""
 
     @abstractmethod
-    def table(
-        self,
-        attributes: Sequence[str],
-        *,
-        confidence: float = CONFIDENCE,
-        linkage_error: Linkage = None,
-        absent: str = Absent.LEFT_OUT,
-    ) -> "Table":
+    def table(self, attributes: Sequence[str], **choices: Unpack[Choices]) -> "Table":
         """Return a table of some attributes, measured or from a model; of none, the only table of a release."""
 
     @abstractmethod
-    def measured(
-        self,
-        *,
-        confidence: float = CONFIDENCE,
-        linkage_error: Linkage = None,
-        absent: str = Absent.LEFT_OUT,
-        about: Sequence[str] = (),
-    ) -> "tuple[TableEstimate, ...]":
+    def measured(self, *, about: Sequence[str] = (), **choices: Unpack[Choices]) -> "tuple[TableEstimate, ...]":
         """Return each set of attributes that was measured as one table, all its runs pooled."""
 
-    def ask(
-        self,
-        question: str,
-        *,
-        confidence: float = CONFIDENCE,
-        linkage_error: Linkage = None,
-        absent: str = Absent.LEFT_OUT,
-    ) -> "Analysis":
+    def ask(self, question: str, **choices: Unpack[Choices]) -> "Analysis":
         """Answer a question: release.ask("mean of hours by education").frame().
 
         The words are those of `veiltab researcher estimate`. `frame()` of the answer is for pandas, `plot()` draws.
 
         Args:
             question: such as "share of wage given age", "linear wage ~ age + education", "survival months:died=yes".
-            linkage_error: undoes wrong links and weights for missing ones, as for `estimate`.
-            absent: "shown" for a category of people who are absent from a table, which are left out otherwise.
+            choices: `confidence` of the intervals; `linkage_error` undoes wrong links and weights for missing ones, as
+                for `estimate`; `absent="shown"` shows people who are absent from a table, who are left out otherwise.
 
         Raises:
             InvalidInputError: the question is not understood, or the release cannot answer it.
@@ -93,17 +71,13 @@ class Askable(ABC):
         from veiltab.researcher.questions.question import answer, answer_of_all  # noqa: PLC0415 - not for tables
         from veiltab.researcher.questions.sentence import parse_question  # noqa: PLC0415 - not for tables
 
-        parsed = parse_question(question, self.domain(absent=absent))
+        parsed = parse_question(question, self.domain(absent=choices.get("absent", Absent.LEFT_OUT)))
         if parsed.independence:
             remedy = "Ask it by release.test(...), or `veiltab researcher estimate`."
             raise InvalidInputError("a test of independence has no table of numbers", where="question", remedy=remedy)
         if parsed.is_of_all_tables:
-            tables = self.measured(
-                confidence=confidence, linkage_error=linkage_error, absent=absent, about=parsed.attributes
-            )
-            return answer_of_all(tables, parsed)
-        table = self.table(parsed.attributes, confidence=confidence, linkage_error=linkage_error, absent=absent)
-        return answer(parsed, table)
+            return answer_of_all(self.measured(about=parsed.attributes, **choices), parsed)
+        return answer(parsed, self.table(parsed.attributes, **choices))
 
     def model(self, formula: str, **choices: Unpack[Choices]) -> "Analysis":
         """Fit a model: linear "wage ~ age + education", logistic "wage=high ~ age", loglinear "~ age * wage"."""
