@@ -74,10 +74,10 @@ class Distribution:
             )
         if not 1 <= nodes <= MAX_NODES:
             raise InvalidInputError(f"{nodes} nodes were given, not 1 to {MAX_NODES}", where="population")
-        wanted = nodes * np.pad(self.probabilities, (0, size - self.values))
-        whole = np.floor(wanted + 1e-9)
+        expected = nodes * np.pad(self.probabilities, (0, size - self.values))
+        whole = np.floor(expected + 1e-9)
         # Rounding errors must not decide between equal remainders.
-        remainders = np.round(wanted - whole, 6)
+        remainders = np.round(expected - whole, 6)
         counts = whole.astype(np.int64)
         counts[np.argsort(-remainders, kind="stable")[: nodes - int(counts.sum())]] += 1
         return counts

@@ -140,8 +140,8 @@ def _in_words(error: click.ClickException) -> click.ClickException:
     """Return a refusal of click with the numbers that are allowed, or the options whose help has the word."""
     if isinstance(error, click.NoSuchOption) and not error.possibilities and error.ctx is not None:
         word, options = error.option_name.strip("-"), error.ctx.command.params
-        named = [one.opts[0] for one in options if word in (getattr(one, "help", None) or "").split()]
-        near = f" Did you mean {' or '.join(named)}?" if named else ""
+        its_options = [one.opts[0] for one in options if word in (getattr(one, "help", None) or "").split()]
+        near = f" Did you mean {' or '.join(its_options)}?" if its_options else ""
         return click.UsageError(f"{error.message}{near}", error.ctx)
     kind = error.param.type if isinstance(error, click.BadParameter) and error.param else None
     if not isinstance(error, click.BadParameter) or not isinstance(kind, click.IntRange):

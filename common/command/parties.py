@@ -88,23 +88,23 @@ def load_party(
     study = load_study(study_path)
     parties = parties_of(study)
     candidates = [party for party in parties if party.role in roles]
-    chosen = [party for party in candidates if name in {None, party.name}]
-    if name is None and len(chosen) > 1:
-        chosen = [party for party in chosen if (identity_folder / f"{party.name}.pem").exists()]
-    if len(chosen) != 1:
-        wanted = " or ".join(role.value for role in roles)
+    possible = [party for party in candidates if name in {None, party.name}]
+    if name is None and len(possible) > 1:
+        possible = [party for party in possible if (identity_folder / f"{party.name}.pem").exists()]
+    if len(possible) != 1:
+        kinds = " or ".join(role.value for role in roles)
         other = next((party for party in parties if party.name == name), None)
         raise InvalidInputError(
-            _no_party(wanted, name) if other is None else f"{other} is no {wanted}",
+            _no_party(kinds, name) if other is None else f"{other} is no {kinds}",
             where=str(identity_folder) if name is None else "--name",
             remedy=known_names("Known", [party.name for party in candidates], name or ""),
         )
-    (party,) = chosen
+    (party,) = possible
     return study, with_way(study, load_identity(identity_folder, party.role, party.name, study=study.id), proxy)
 
 
-def _no_party(wanted: str, name: str | None) -> str:
-    return f"this folder has no certificate of a {wanted}" if name is None else f"no {wanted} {name!r} in the study"
+def _no_party(kinds: str, name: str | None) -> str:
+    return f"this folder has no certificate of a {kinds}" if name is None else f"no {kinds} {name!r} in the study"
 
 
 def with_way(study: Study, identity: Identity, proxy: AnyProxy = None) -> Identity:

@@ -145,9 +145,9 @@ class Domain:
             values: one a cell, shape (K,).
             names: attributes to keep, each once.
         """
-        kept = [self.names.index(name) for name in names]
-        others = tuple(axis for axis in range(len(self.shape)) if axis not in kept)
-        order = np.argsort(np.argsort(kept))
+        axes = [self.names.index(name) for name in names]
+        others = tuple(axis for axis in range(len(self.shape)) if axis not in axes)
+        order = np.argsort(np.argsort(axes))
         summed: NDArray[Number] = values.reshape(self.shape).sum(axis=others).transpose(order).reshape(-1)
         return summed
 

@@ -52,15 +52,15 @@ def fill_parts(out: Symbols, size: int, sources: Sequence[ByteSource], *, label:
             return
         again = np.empty(rejected.size, out.dtype)
         parts, counts = np.unique(rejected // width, return_counts=True)
-        wanted = [(sources[part], count) for part, count in zip(parts.tolist(), counts.tolist(), strict=True)]
-        missed = _draw(again, size, wanted, label + turn * MAX_LABEL, chunk)
+        shares = [(sources[part], count) for part, count in zip(parts.tolist(), counts.tolist(), strict=True)]
+        missed = _draw(again, size, shares, label + turn * MAX_LABEL, chunk)
         out[rejected] = again
         rejected = rejected[missed]
     raise IntegrityError("the source of randomness gave rejected words only", remedy="Do not use this machine's output")
 
 
 def _draw(
-    out: Symbols, size: int, wanted: Sequence[tuple[ByteSource, int]], label: int, chunk: int
+    out: Symbols, size: int, shares: Sequence[tuple[ByteSource, int]], label: int, chunk: int
 ) -> NDArray[np.intp]:
     """Map one word to each symbol, so many from each source; return the places whose word was rejected."""
     if size == 1:
@@ -68,10 +68,10 @@ def _draw(
         return np.empty(0, np.intp)
     dtype, span = word_type(size)
     words: _Words = out if dtype == out.dtype else np.empty(out.size, dtype)
-    drawn, start = words.view(np.uint8).data, 0
-    for source, count in wanted:
+    data, start = words.view(np.uint8).data, 0
+    for source, count in shares:
         end = start + count * dtype.itemsize
-        source.fill(drawn[start:end], label=label, chunk=chunk)
+        source.fill(data[start:end], label=label, chunk=chunk)
         start = end
     np.floor_divide(words, dtype.type(span // size), out=words)
     if words is not out:

@@ -84,8 +84,8 @@ class IdentityRule:
     @property
     def number_beside(self) -> str:
         """A field of the kind number that no key takes, so that it can tell wrong links; "" if there is none."""
-        taken = frozenset[str]().union(*(step.fields for step in self.ladder))
-        return next((name for name, kind in self.fields if kind is FieldKind.NUMBER and name not in taken), "")
+        in_keys = frozenset[str]().union(*(step.fields for step in self.ladder))
+        return next((name for name, kind in self.fields if kind is FieldKind.NUMBER and name not in in_keys), "")
 
     @property
     def wrong_a_match(self) -> Fraction:

@@ -128,8 +128,8 @@ def check_ladder(passes: Iterable[Pass], kinds: Mapping[str, FieldKind]) -> None
                     f"the ladder has {part.field[:60]!r} in a key, which is not a field",
                     remedy=known_names("Fields", list(kinds), part.field),
                 )
-            taken = "letters" if part.cut.isdigit() else part.cut
-            for one in (taken, "~" if part.field == step.deletion else ""):
+            cut = "letters" if part.cut.isdigit() else part.cut
+            for one in (cut, "~" if part.field == step.deletion else ""):
                 if one and one not in _CUTS[kinds[part.field]].split():
                     raise _refusal(
                         step.name,

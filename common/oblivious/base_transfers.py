@@ -57,8 +57,8 @@ class Choices:
         others = _scalars(self.source, OTHERS, COLUMNS)
         for i, (bit, x, z) in enumerate(zip(self._each_bit(), self._scalars(), others, strict=True)):
             other = ristretto.multiple(z)
-            chosen = ristretto.subtracted(ristretto.multiple(x), _mapped(self.session, i, 1 - bit, other))
-            pairs += (other, chosen) if bit else (chosen, other)
+            element = ristretto.subtracted(ristretto.multiple(x), _mapped(self.session, i, 1 - bit, other))
+            pairs += (other, element) if bit else (element, other)
         return b"".join(pairs)
 
     def seeds(self, answer: bytes) -> Bits:

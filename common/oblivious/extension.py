@@ -66,8 +66,8 @@ def hub_columns(seeds: Bits, choices: Bits, received: Bits, start: int) -> Bits:
     Returns:
         Shape (512, rows // 8).
     """
-    chosen = np.unpackbits(choices, bitorder="little")[:, None]
-    return _under(seeds, received * chosen, start)
+    bits = np.unpackbits(choices, bitorder="little")[:, None]
+    return _under(seeds, received * bits, start)
 
 
 def own_columns(seeds: Bits, start: int, rows: int) -> Bits:

@@ -28,12 +28,12 @@ def digests(ids: Iterable[bytes], key: bytes) -> Bits:
         key: h, 32 bytes, which hub and spoke tossed.
     """
     copy = hashlib.blake2b(key=key).copy
-    made = bytearray()
+    data = bytearray()
     for each in ids:
         state = copy()
         state.update(each)
-        made += state.digest()
-    return np.frombuffer(made, np.uint8).reshape(-1, DIGEST_BYTES)
+        data += state.digest()
+    return np.frombuffer(data, np.uint8).reshape(-1, DIGEST_BYTES)
 
 
 def values(rows: Bits, digests: Bits, session: bytes, choices: Bits | None = None) -> Bits:
@@ -55,9 +55,9 @@ def values(rows: Bits, digests: Bits, session: bytes, choices: Bits | None = Non
     if choices is not None:
         added ^= encode(digests[:, :WORD_BYTES]) & choices
     copy = hashlib.blake2b(digest_size=VALUE_BYTES, person=session[:_PERSON_BYTES]).copy
-    made, text = bytearray(), blocks.tobytes()
+    data, text = bytearray(), blocks.tobytes()
     for start in range(0, len(text), 2 * DIGEST_BYTES):
         state = copy()
         state.update(text[start : start + 2 * DIGEST_BYTES])
-        made += state.digest()
-    return np.frombuffer(made, np.uint8).reshape(-1, VALUE_BYTES)
+        data += state.digest()
+    return np.frombuffer(data, np.uint8).reshape(-1, VALUE_BYTES)

@@ -83,5 +83,5 @@ def holds(sums: Bits, answer: bytes, choices: Bits) -> bool:
     parts = np.frombuffer(answer, np.uint8).reshape(-1, SUM_BYTES)
     # A sum is a column of 128 bits: so the code acts on these as on rows of W.
     combined = transposed(encode(transposed(parts[COLUMNS:])))
-    chosen = np.unpackbits(choices, bitorder="little")[:, None]
-    return bool(np.array_equal(sums, parts[:COLUMNS] ^ combined * chosen))
+    bits = np.unpackbits(choices, bitorder="little")[:, None]
+    return bool(np.array_equal(sums, parts[:COLUMNS] ^ combined * bits))

@@ -88,27 +88,27 @@ class PartyCollector(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Return the gauges; none if the party cannot read them now."""
         try:
-            seen = self._observe()
+            observation = self._observe()
         except Exception as error:  # noqa: BLE001 - a traceback of the scraping thread would show values
             _log.warning("no figures for a scrape", extra={"error": type(error).__name__})
             return
         for kind in ("release", "round"):
             standing = GaugeMetricFamily(f"veiltab_{kind}s", f"{kind.title()}s by state.", labels=["state"])
-            for (of, state), number in seen.counts.items():
+            for (of, state), number in observation.counts.items():
                 if of == kind:
                     standing.add_metric([state], number)
             yield standing
         depths = GaugeMetricFamily("veiltab_queue_depth", "What waits to be done.", labels=["queue"])
-        for queue, depth in seen.queues.items():
+        for queue, depth in observation.queues.items():
             depths.add_metric([queue], depth)
         yield depths
-        yield from self._budgets(seen)
+        yield from self._budgets(observation)
 
-    def _budgets(self, seen: Observation) -> Iterator[GaugeMetricFamily]:
+    def _budgets(self, observation: Observation) -> Iterator[GaugeMetricFamily]:
         labels = ["study", "protects"]
         whole = GaugeMetricFamily("veiltab_budget_epsilon", "The privacy budget, nats.", labels=labels)
         left = GaugeMetricFamily("veiltab_budget_left_epsilon", "What is left of it, nats.", labels=labels)
-        for budget in seen.budgets:
+        for budget in observation.budgets:
             whole.add_metric([self._study, budget.protects], float(budget.epsilon))
             left.add_metric([self._study, budget.protects], float(budget.left))
         yield whole

@@ -39,9 +39,9 @@ def limit_memory(size: int) -> None:
     _limit(resource.RLIMIT_AS, size)
 
 
-def _limit(kind: int, wanted: int) -> None:
+def _limit(kind: int, value: int) -> None:
     _, most = resource.getrlimit(kind)
-    wanted = wanted if most == resource.RLIM_INFINITY else min(most, wanted)
+    value = value if most == resource.RLIM_INFINITY else min(most, value)
     # Some systems name a limit here that they do not grant.
     with suppress(ValueError, OSError):
-        resource.setrlimit(kind, (wanted, most))
+        resource.setrlimit(kind, (value, most))

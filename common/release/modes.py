@@ -41,15 +41,15 @@ def check_modes(scheme: str, sampling: Sampling, delta: Decimal | None) -> None:
         InvalidInputError: an unknown scheme; one that is not simple random, with delta (there is no order certificate
             for it), explicit indices or sampling at the server.
     """
-    drawn = scheme_class(scheme)
+    scheme_of_mode = scheme_class(scheme)
     if delta is not None:
         parse_delta(delta)
-        check_certified(drawn)
+        check_certified(scheme_of_mode)
     match sampling:
         case Sampling.SEED:
             pass
         case Sampling.INDICES | Sampling.SERVER:
-            if not drawn.is_simple_random:
+            if not scheme_of_mode.is_simple_random:
                 raise InvalidInputError(f"the scheme {scheme} is drawn from a seed", where="sampling")
         case _:
             assert_never(sampling)

@@ -18,8 +18,8 @@ from veiltab.common.study.limits import MAX_TABLES
 
 def table_id(release_id: str, number: int) -> str:
     """Return the release id of one of several tables, 32 hexadecimal digits."""
-    named = b"veiltab table" + bytes.fromhex(release_id) + number.to_bytes(4, "big")
-    return hashlib.sha256(named).hexdigest()[:32]
+    text = b"veiltab table" + bytes.fromhex(release_id) + number.to_bytes(4, "big")
+    return hashlib.sha256(text).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

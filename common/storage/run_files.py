@@ -98,9 +98,9 @@ class RunFiles:
             OSError: there is such a file, or the disk is full or fails.
         """
         descriptor, salt = self._new(name)
-        made = _sealed(descriptor, self.folder / name, self.key, salt)
-        weakref.finalize(made, os.close, descriptor)
-        return made
+        file = _sealed(descriptor, self.folder / name, self.key, salt)
+        weakref.finalize(file, os.close, descriptor)
+        return file
 
     def delete(self, *names: str) -> None:
         """Delete some files, whether they are there or not."""

@@ -199,11 +199,11 @@ class Study:
     def domain(self, names: Iterable[str]) -> Domain:
         """Return the domain of some attributes, always in study order; C order of its cells is thus agreed."""
         check_names(names)
-        wanted = tuple(names)
-        check_once("the release names attribute", wanted, "Name each attribute once.")
-        for name in wanted:
+        attributes = tuple(names)
+        check_once("the release names attribute", attributes, "Name each attribute once.")
+        for name in attributes:
             self.owner_of(name)
-        return Domain(attributes=tuple(rule.attribute for rule in self.attributes if rule.name in wanted))
+        return Domain(attributes=tuple(rule.attribute for rule in self.attributes if rule.name in attributes))
 
     def owner_of(self, name: str) -> str:
         """Return the curator that owns an attribute."""

@@ -126,9 +126,9 @@ def _check_columns(identity: IdentityRule, curator: CuratorMember) -> None:
 
 
 def _identity(written: WrittenIdentity, hub: str) -> IdentityRule:
-    named = [field_of(one) for one in written.fields]
-    check_once("fields names", [name for name, _ in named], "List each field once.")
-    kinds = dict(named)
+    identity_fields = [field_of(one) for one in written.fields]
+    check_once("fields names", [name for name, _ in identity_fields], "List each field once.")
+    kinds = dict(identity_fields)
     if not kinds:
         raise InvalidInputError("fields names none", remedy='List them, such as ["given", "family", "birth"].')
     if written.ladder and written.deletions:

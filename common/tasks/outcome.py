@@ -40,8 +40,8 @@ def answer(task: bytes) -> bytes:
         return pickle.dumps(Outcome(results=(pickle.loads(task).perform(),)))  # noqa: S301 - see above
     except Exception as error:  # noqa: BLE001 - it is raised where the task comes from
         # Logs never show an error's text, since it may hold values; nor does the name of its class hold any.
-        kept = error if _can_travel(error) else RuntimeError(f"a task failed: {type(error).__name__}")
-        failed: Outcome[object] = Outcome(error=kept)
+        portable = error if _can_travel(error) else RuntimeError(f"a task failed: {type(error).__name__}")
+        failed: Outcome[object] = Outcome(error=portable)
         return pickle.dumps(failed)
 
 

@@ -32,10 +32,10 @@ class Form:
         Raises:
             InvalidInputError: the field was given twice.
         """
-        given = self.values.get(name, (default,))
-        if len(given) != 1:
+        values = self.values.get(name, (default,))
+        if len(values) != 1:
             raise InvalidInputError("this field was given more than once", where=name)
-        return given[0].strip()
+        return values[0].strip()
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Return a field that may be given any number of times."""

@@ -106,16 +106,16 @@ def lines(status: PartyStatus, now: float) -> list[str]:
     Args:
         now: Unix seconds.
     """
-    seen = status.observation
+    facts = status.observation
     head = (
         f"{status.party} of study {status.party.study}: up {duration(now - status.started)}, veiltab {status.version},"
         f" certificate {_remaining(status.certificate_ends - now)}"
     )
     return [
         head,
-        *map(_budget_line, seen.budgets),
-        *_numbers(seen),
-        *(line for work in seen.work for line in _work_lines(work, now)),
+        *map(_budget_line, facts.budgets),
+        *_numbers(facts),
+        *(line for work in facts.work for line in _work_lines(work, now)),
     ]
 
 
@@ -129,11 +129,11 @@ def _budget_line(budget: Budget) -> str:
     )
 
 
-def _numbers(seen: Observation) -> list[str]:
-    queues = ", ".join(f"{name} {depth}" for name, depth in seen.queues.items())
-    kinds = dict.fromkeys(kind for kind, _ in seen.counts)
+def _numbers(facts: Observation) -> list[str]:
+    queues = ", ".join(f"{name} {depth}" for name, depth in facts.queues.items())
+    kinds = dict.fromkeys(kind for kind, _ in facts.counts)
     counts = {
-        kind: ", ".join(f"{n} {state}" for (of, state), n in seen.counts.items() if of == kind and n) for kind in kinds
+        kind: ", ".join(f"{n} {state}" for (of, state), n in facts.counts.items() if of == kind and n) for kind in kinds
     }
     counted = [f"  {kind}s: {text}" for kind, text in counts.items() if text]
     return [*([f"  to be done: {queues}"] if queues else []), *counted]
@@ -165,7 +165,7 @@ def _remaining(seconds: float) -> str:
 
 
 def _as_dict(status: PartyStatus) -> dict[str, object]:
-    seen = status.observation
+    facts = status.observation
     return {
         "party": status.party.uri,
         "role": status.party.role.value,
@@ -173,10 +173,10 @@ def _as_dict(status: PartyStatus) -> dict[str, object]:
         "version": status.version,
         "started": _instant(status.started),
         "certificate_ends": _instant(status.certificate_ends),
-        "work": [asdict(work) | {"since": _instant(work.since) if work.since else None} for work in seen.work],
-        "counts": [{"kind": kind, "state": state, "number": number} for (kind, state), number in seen.counts.items()],
-        "queues": dict(seen.queues),
-        "budgets": [asdict(budget) for budget in seen.budgets],
+        "work": [asdict(work) | {"since": _instant(work.since) if work.since else None} for work in facts.work],
+        "counts": [{"kind": kind, "state": state, "number": number} for (kind, state), number in facts.counts.items()],
+        "queues": dict(facts.queues),
+        "budgets": [asdict(budget) for budget in facts.budgets],
     }
 
 

@@ -133,15 +133,15 @@ class Journal:
         """Record the state of reports; forget the content of counted ones and keep the others."""
         match state:
             case State.COUNTED:
-                kept = "NULL"
+                columns = "NULL"
             case State.SILENT | State.WAITING | State.REFUSED:
-                kept = "request"
+                columns = "request"
             case _:
                 assert_never(state)
         with transaction(self._connection) as db:
             for node in nodes:
                 db.execute(
-                    f"UPDATE decision SET state = ?, request = {kept} WHERE round_id = ? AND node = ?",  # noqa: S608 - one of two words
+                    f"UPDATE decision SET state = ?, request = {columns} WHERE round_id = ? AND node = ?",  # noqa: S608 - one of two words
                     [state.value, round_id, node],
                 )
 

@@ -83,12 +83,12 @@ def fleet_from_file(spec: Round, study: Study, values: Path, tokens: Path) -> Fl
         InvalidInputError: a stratum has more nodes than tokens.
     """
     without: Counter[str] = Counter()
-    left = {stratum: iter(batch) for stratum, batch in read_tokens(tokens).items()}
+    tokens_left = {stratum: iter(batch) for stratum, batch in read_tokens(tokens).items()}
     nodes, bad = [], []
     needed = ("value",) if _single(spec) else ("value", "stratum")
     for line, row in _rows(values, needed):
         stratum = (row.get("stratum") or EVERYONE).strip() if not _single(spec) else EVERYONE
-        token = next(left.get(stratum, iter(())), None)
+        token = next(tokens_left.get(stratum, iter(())), None)
         try:
             if not any(row.values()):
                 raise InvalidInputError("the line is blank: a node's value is missing")

@@ -217,15 +217,15 @@ def _first_connection(settings: str) -> Iterator[_Connection]:
 def _settings(url: str) -> str:
     """Return the URL with our own settings where it has none."""
     try:
-        given = conninfo_to_dict(url)
+        settings = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
-        given = {}
+        settings = {}
     # libpq checks ports when it connects, and its message would repeat the text.
-    if not re.match("postgres(ql)?://", url) or not re.fullmatch("[0-9,]*", str(given.get("port", ""))):
+    if not re.match("postgres(ql)?://", url) or not re.fullmatch("[0-9,]*", str(settings.get("port", ""))):
         raise InvalidInputError(
             "this is not the URL of a PostgreSQL database", where="--database", remedy="postgresql://user@host/database"
         )
-    return make_conninfo(url, **{name: value for name, value in _CONNECT.items() if name not in given})
+    return make_conninfo(url, **{name: value for name, value in _CONNECT.items() if name not in settings})
 
 
 def _settle(connection: _Connection) -> None:

@@ -257,16 +257,16 @@ class CollectionStore:
         is_open = bool(tokens) and _is_open(self._row(round_id))
         answers: list[VeiltabError | None] = []
         spent: list[bytes] = []
-        counted: dict[int, list[Report]] = {}
+        by_stratum: dict[int, list[Report]] = {}
         for arrival in arrivals:
             answer = _refusal(arrival, tokens.get(arrival.digest), is_open=is_open)
             answers.append(answer)
             if answer is None:
                 tokens[arrival.digest] = _Token(stratum=arrival.stratum, is_spent=True)
                 spent.append(arrival.digest)
-                counted.setdefault(arrival.stratum, []).append(arrival.report)
+                by_stratum.setdefault(arrival.stratum, []).append(arrival.report)
         self._spend(round_id, spent)
-        for stratum, reports in counted.items():
+        for stratum, reports in by_stratum.items():
             self._count(round_id, stratum, reports)
         return answers
 
@@ -324,10 +324,10 @@ class CollectionStore:
 
     def _check_kept(self, round_id: str) -> None:
         """Refuse a round whose reports were counted and whose tokens are erased, whatever the time is now."""
-        counted = "SELECT SUM(reports) AS reports FROM tally WHERE round_id = ?"
-        reports = self.connection.execute(counted, [round_id]).fetchone()["reports"]
-        kept = self.connection.execute("SELECT 1 FROM token WHERE round_id = ? LIMIT 1", [round_id]).fetchone()
-        if reports and kept is None:
+        query = "SELECT SUM(reports) AS reports FROM tally WHERE round_id = ?"
+        reports = self.connection.execute(query, [round_id]).fetchone()["reports"]
+        token = self.connection.execute("SELECT 1 FROM token WHERE round_id = ? LIMIT 1", [round_id]).fetchone()
+        if reports and token is None:
             raise ClosedRoundError("the round is no longer kept", where=f"round {round_id}")
 
     def forget(self, closed_before: int) -> None:

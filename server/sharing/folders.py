@@ -78,10 +78,10 @@ class ReleaseFolder:
             if version <= fence:
                 shutil.rmtree(path, ignore_errors=True)
 
-    def delete_outputs_but(self, kept: Path | None) -> None:
+    def delete_outputs_but(self, output: Path | None) -> None:
         """Delete all perturbed columns except one folder of them."""
         for _, path in self._outputs():
-            if path != kept:
+            if path != output:
                 shutil.rmtree(path, ignore_errors=True)
 
     def _outputs(self) -> list[tuple[int, Path]]:

@@ -33,13 +33,13 @@ def oracle_of(name: str, size: int, parameters: Mapping[str, int]) -> Oracle:
     Raises:
         InvalidInputError: an unknown name, parameters of another oracle, or a value out of range.
     """
-    made = _class_of(name)
-    expected = {field.name for field in fields(made)} - {"size"}
+    oracle_class = _class_of(name)
+    expected = {field.name for field in fields(oracle_class)} - {"size"}
     if set(parameters) != expected:
         raise InvalidInputError(f"oracle {name} has the parameters {', '.join(sorted(expected))}", where="oracle")
     if not all(type(value) is int for value in (size, *parameters.values())):
         raise InvalidInputError("the parameters of an oracle are whole numbers", where="oracle")
-    return made(**{"size": size, **parameters})
+    return oracle_class(**{"size": size, **parameters})
 
 
 def oracle_for(name: str, size: int, epsilon: Decimal) -> Oracle:

@@ -87,13 +87,13 @@ class SubsetSelection(Oracle):
     def randomise(self, value: int, source: ByteSource) -> Subset:
         """Draw w other values, and replace the last by the node's value if the subset contains it; see Oracle."""
         check_value(value, self.size)
-        chosen = draw_distinct(self.size - 1, self.w, source, label=_OTHERS)
-        chosen += chosen >= value
+        others = draw_distinct(self.size - 1, self.w, source, label=_OTHERS)
+        others += others >= value
         included = draw_events(1, self.p64, source, label=_OWN).astype(np.int64)[0]
-        chosen[-1] ^= (chosen[-1] ^ value) & -included
+        others[-1] ^= (others[-1] ^ value) & -included
         # Marking the values sorts them in a time that depends on the subset alone, not on the node's value.
         marked = np.zeros(self.size, np.bool_)
-        marked[chosen] = True
+        marked[others] = True
         return Subset(values=np.flatnonzero(marked).astype(symbol_dtype(self.size)).tobytes())
 
     def check(self, report: Report) -> Subset:

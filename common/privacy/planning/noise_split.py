@@ -133,8 +133,8 @@ def curators_part(least: GammaDiagonal, split: Decimal) -> int:
         return 0
     if least.retention == 0:
         return UNIT - 1
-    kept = _DECIMAL.divide(Decimal(least.retention.numerator), Decimal(least.retention.denominator))
-    curators = _DECIMAL.subtract(Decimal(1), _DECIMAL.exp(_DECIMAL.multiply(split, _DECIMAL.ln(kept))))
+    retention = _DECIMAL.divide(Decimal(least.retention.numerator), Decimal(least.retention.denominator))
+    curators = _DECIMAL.subtract(Decimal(1), _DECIMAL.exp(_DECIMAL.multiply(split, _DECIMAL.ln(retention))))
     return min(int(_DECIMAL.multiply(curators, Decimal(UNIT)).to_integral_value(ROUND_HALF_EVEN)), UNIT - 1)
 
 

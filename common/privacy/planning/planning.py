@@ -253,10 +253,10 @@ def plan_release(  # noqa: PLR0913 - one argument a quantity
     )
 
     def plan_of(size: int) -> Plan:
-        drawn = scheme_of(scheme, population=population, sample=size, stage=stage)
+        sampling = scheme_of(scheme, population=population, sample=size, stage=stage)
         return Plan(
-            scheme=drawn,
-            mechanism=sharing.of(_mechanism(drawn, cells, epsilon, delta), drawn),
+            scheme=sampling,
+            mechanism=sharing.of(_mechanism(sampling, cells, epsilon, delta), sampling),
             epsilon=epsilon,
             delta=delta,
             is_sampled_by_server=is_sampled_by_server,

@@ -333,10 +333,10 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _check_no_rule(named: tuple[str, ...], *, is_listed: bool) -> None:
+def _check_no_rule(categories: tuple[str, ...], *, is_listed: bool) -> None:
     """Refuse a category with the name of a rule: `missing` could mean either."""
     for rule in ("drop",) if is_listed else ("drop", "category"):
-        if rule in named:
+        if rule in categories:
             raise InvalidInputError(
                 f'a category is named "{rule}"', remedy=f'"{rule}" is a rule for missing values: name it otherwise.'
             )
