@@ -20,9 +20,12 @@ from veiltab.server.release import perturbation
 from veiltab.server.release.perturbation import perturb_release
 
 
+AHEAD = int(time.time()) + 30 * 86_400
+"""A deadline that the server accepts, the same in every spec of a run: it lies ahead, and not too far."""
+
+
 def spec_ahead(**changes: Any) -> TableSpec:  # noqa: ANN401 - any field of a spec
-    """Return a spec whose deadline the server accepts: it lies ahead, and not too far."""
-    return spec_with(**{"deadline": int(time.time()) + 30 * 86_400} | changes)
+    return spec_with(**{"deadline": AHEAD} | changes)
 
 
 def complete(store: ServerStore, spec: TableSpec, *columns: Symbols) -> None:
