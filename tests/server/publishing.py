@@ -19,7 +19,6 @@ from veiltab.server.records.store import ServerStore
 from veiltab.server.release import perturbation
 from veiltab.server.release.perturbation import perturb_release
 
-
 AHEAD = int(time.time()) + 30 * 86_400
 """A deadline that the server accepts, the same in every spec of a run: it lies ahead, and not too far."""
 
