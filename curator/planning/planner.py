@@ -165,11 +165,6 @@ class _Worker:
         self._killed: list[asyncio.subprocess.Process] = []
         self._turn = asyncio.Lock()
 
-    @property
-    def runs(self) -> bool:
-        """Whether there is a process."""
-        return self._process is not None
-
     async def ask(self, line: str) -> str:
         """Return the answer; empty if the process ended over the question."""
         async with self._turn:
