@@ -20,7 +20,7 @@ from veiltab.common.oblivious.linear_check import CHECK_BYTES
 from veiltab.common.oblivious.store import slots_for
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.study.toml_text import toml_text
-from veiltab.play.local.asking import client_of, progress
+from veiltab.play.local.asking import client_of, released
 from veiltab.play.local.folder import new_folder
 from veiltab.play.local.processes import APPROVAL, LocalStudy, free_endpoints
 from veiltab.play.registers.name_law import Draws
@@ -34,7 +34,6 @@ PATIENTS = 0.7
 """Share of the hub's people who are patients, each of one hospital, where hospitals hold one attribute together."""
 
 REGIONS, ILLNESSES = ("east", "west", "centre"), ("none", "mild", "severe")
-_SECONDS = 1800.0
 _MOST_ROWS = 2_000_000
 _MOST_HOLDERS = 40
 
@@ -165,13 +164,7 @@ def run_join(options: JoinOptions, say: Callable[[str], None]) -> JoinResult:
             tables = []
             for attribute, spokes in options.attributes.items():
                 say(f"{RESEARCHER} asks for region and {attribute}")
-                release = client.request(
-                    ["region", attribute],
-                    epsilon=str(options.epsilon),
-                    delta=f"{options.delta:f}",
-                    purpose="demonstration",
-                )
-                release.wait(_SECONDS, progress(say))
+                release = released(client, ["region", attribute], options.epsilon, options.delta, say)
                 tables.append(
                     JoinedTable(attribute=attribute, estimate=release.estimate(), truth=_truth(people, spokes))
                 )

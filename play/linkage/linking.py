@@ -16,7 +16,7 @@ from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.study.toml_text import toml_text
-from veiltab.play.local.asking import client_of, progress
+from veiltab.play.local.asking import client_of, released
 from veiltab.play.local.folder import new_folder
 from veiltab.play.local.processes import APPROVAL, LocalStudy, free_endpoints
 from veiltab.play.registers.name_law import Draws
@@ -25,7 +25,6 @@ from veiltab.researcher.estimates.estimation import TableEstimate
 
 HUB, SPOKE, RESEARCHER, SERVER = "residents", "clinic", "rosa", "cloud"
 REGIONS, ILLNESSES = ("north", "east", "south"), ("none", "mild", "severe")
-_SECONDS = 1800.0
 _MOST_ROWS = 200_000
 _TESTED = 1000
 
@@ -144,13 +143,7 @@ def run_link(options: LinkOptions, say: Callable[[str], None]) -> LinkResult:
         say("starting every party as a process of its own; the registers are linked before the first release")
         local.start_all()
         with client_of(local, RESEARCHER) as client:
-            release = client.request(
-                ["region", "illness"],
-                epsilon=str(options.epsilon),
-                delta=f"{options.delta:f}",
-                purpose="demonstration",
-            )
-            release.wait(_SECONDS, progress(say))
+            release = released(client, ["region", "illness"], options.epsilon, options.delta, say)
             say(f"asking {SPOKE} what it knows of its links")
             report = linkage_report(local, SPOKE)
             say("linking the same tables once more in this process, where the truth is known")
