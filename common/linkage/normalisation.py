@@ -140,17 +140,14 @@ def normal_postcode(text: str) -> str:
 def normal_number(text: str) -> str:
     """Return the letters and digits of a number; of digits alone without zeros in front, and without .0 behind."""
     short = plain(text).strip()
-    joined = _alphanumeric(match[1] if (match := _SPREADSHEET.fullmatch(short)) else short)
+    text = match[1] if (match := _SPREADSHEET.fullmatch(short)) else short
+    joined = "".join(one for one in text if _is_letter(one) or one.isdigit())
     return (joined.lstrip("0") or "0") if joined.isascii() and joined.isdigit() else joined
 
 
 def normal_text(text: str) -> str:
     """Return the words of a text with one blank between them; signs count as blanks."""
     return " ".join("".join(one if _is_letter(one) or one.isdigit() else " " for one in plain(text)).split())
-
-
-def _alphanumeric(text: str) -> str:
-    return "".join(one for one in text if _is_letter(one) or one.isdigit())
 
 
 def _is_letter(character: str) -> bool:

@@ -75,7 +75,9 @@ def linear(tables: Sequence[Table], text: str) -> Analysis:
     response, *terms = parse_linear(text, domain)
     columns = [column for attribute in terms for column in features(attribute, domain)]
     explained = number_feature(response, domain)
-    pairs = _pairs(len(columns) + 1)
+    # Which columns each moment multiplies: 0 is 1, p is y; the square of y is in no coefficient.
+    p = len(columns) + 1
+    pairs = [(i, j) for i in range(1, p + 1) for j in range(i + 1) if j < p]
     every: list[Feature | None] = [None, *columns, explained]
     products: list[Product] = [(one, every[j]) for i, j in pairs if (one := every[i]) is not None]
     estimates = moments(tables, products)
@@ -106,11 +108,6 @@ def linear(tables: Sequence[Table], text: str) -> Analysis:
         ),
         study_digest=tables[0].study_digest,
     )
-
-
-def _pairs(p: int) -> list[tuple[int, int]]:
-    """Return which columns each moment multiplies: 0 is 1, p is y; the square of y is in no coefficient."""
-    return [(i, j) for i in range(1, p + 1) for j in range(i + 1) if j < p]
 
 
 def _coefficients(estimates: Moments, pairs: Sequence[tuple[int, int]]) -> tuple[Floats, Floats, Floats, str]:

@@ -104,15 +104,12 @@ def decade_steps(ends: tuple[Decimal, ...], each: int) -> tuple[Decimal, ...]:
     low, high = ends[-2:]
     inner = list[Decimal]()
     for number in count(1):
-        point = _two_digits(low * Decimal(10) ** (Decimal(number) / each))
+        exact = low * Decimal(10) ** (Decimal(number) / each)
+        point = exact.quantize(Decimal(1).scaleb(exact.adjusted() - 1))  # two digits
         if point >= high:
             break
         inner.append(point)
     return (*zero, *sorted({low, *(point for point in inner if point > low), high}))
-
-
-def _two_digits(number: Decimal) -> Decimal:
-    return number.quantize(Decimal(1).scaleb(number.adjusted() - 1))
 
 
 def rounded(positions: NDArray[np.unsignedinteger], size: int, source: ByteSource) -> Iterator[Symbols]:

@@ -117,8 +117,9 @@ def effects(drafts: Sequence[Draft], steps: Sequence[str]) -> list[str]:
 
 
 def with_steps(draft: Draft, steps: Sequence[str]) -> Draft:
-    """Return a draft whose ids are normalised by these steps too."""
-    return replace(draft, normalise=tuple(dict.fromkeys((*draft.normalise, *_fitting(draft, steps)))))
+    """Return a draft whose ids are normalised by these steps too, without digits where whole numbers are made."""
+    fitting = [step for step in steps if step != "digits" or "integer" not in draft.normalise]
+    return replace(draft, normalise=tuple(dict.fromkeys((*draft.normalise, *fitting))))
 
 
 def merged_tables(
@@ -292,11 +293,6 @@ def _keeps_numbers(columns: Sequence[Forms], steps: Sequence[str]) -> bool:
     groups = {tuple(map(len, digit_groups(form))) for form in forms}
     is_one_number = all(len(one) <= 1 for one in groups) or (len(groups) == 1 and "9+" not in digit_groups(forms[0]))
     return is_one_number and all(len(some) == 1 and "a" not in next(iter(some)) for some in spelt)
-
-
-def _fitting(draft: Draft, steps: Sequence[str]) -> list[str]:
-    """Return the steps that a draft takes: all but digits where whole numbers are made already."""
-    return [step for step in steps if step != "digits" or "integer" not in draft.normalise]
 
 
 def _forms(draft: Draft) -> list[Forms]:
