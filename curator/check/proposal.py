@@ -348,11 +348,11 @@ def _number_coding(profile: ColumnProfile, *, use_quantiles: bool, as_numbers: b
     kind = "quartiles of the table, to two digits" if use_quantiles else "round numbers, not values of the table"
     comma = ", with a decimal comma" if profile.decimal == "comma" else ""
     reason = f"numbers from {low} to {high}{comma}; the"
-    if profile.are_whole and high - low < _MOST_TIMES and not as_numbers:
-        kind += f"; integers = [{int(low)}, {int(high)}] instead keeps each number, as survival curves want their times"
+    hint = f"; integers = [{int(low)}, {int(high)}] instead keeps each number, as survival curves want their times"
+    hint *= profile.are_whole and high - low < _MOST_TIMES
     if as_numbers:
-        return {"kind": "number", "grid": list(bins)}, [f"{reason} points of the grid are {kind}; means stay"]
-    return {"bins": list(bins)}, [f"{reason} edges are {kind}"]
+        return {"kind": "number", "grid": list(bins)}, [f"{reason} points of the grid are {kind}; means stay{hint}"]
+    return {"bins": list(bins)}, [f"{reason} edges are {kind}{hint}"]
 
 
 def _missing_rule(profile: ColumnProfile, coding: Mapping[str, object]) -> tuple[_Table, list[str]]:

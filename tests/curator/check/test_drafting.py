@@ -113,6 +113,10 @@ def test_numbers_in_other_spellings_are_recoded(propose: Propose) -> None:
 
 def test_whole_numbers_that_span_more_than_twelve_are_binned(propose: Propose) -> None:
     assert coding(attribute(propose, [1, 12] * 9)) == {"integers": [1, 12]}
+    for as_numbers in (False, True):
+        reasons = attribute(propose, [0, 30] * 9, as_numbers=as_numbers).reasons
+        assert any("integers = [0, 30] instead keeps each number, as survival curves want" in one for one in reasons)
+    assert not any("integers = " in one for one in attribute(propose, [0, 300] * 9).reasons)
     assert coding(attribute(propose, [1, 13] * 9)) == {"bins": [0, 5, 10, 15]}
 
 
