@@ -115,7 +115,9 @@ class Scheduling(LoadFileScheduling):  # type: ignore[misc] # ships no types
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
-    return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
+    # The long tests of these files take hours of one worker, beside which the start of parties is nothing.
+    is_quick = config.getoption("dist") == "loadfile" and "not long" in config.getoption("markexpr")
+    return Scheduling(config, log) if is_quick else None
 
 
 @pytest.hookimpl(trylast=True)
