@@ -1,6 +1,5 @@
 """What docs/architecture.md draws and names is there."""
 
-import ast
 import re
 import tomllib
 from pathlib import Path
@@ -78,5 +77,5 @@ ROOMS = [
 
 @pytest.mark.parametrize(("folder", "room"), ROOMS)
 def test_a_room_says_who_imports_it_and_what_it_may_import(folder: str, room: str) -> None:
-    text = ast.get_docstring(ast.parse((ROOT / folder / room / "__init__.py").read_text("utf-8"))) or ""
-    assert door(folder, room) in " ".join(text.split())
+    text = (ROOT / folder / room / "__init__.py").read_text("utf-8").partition('"""')[0]
+    assert " ".join(text.replace("#", "").split()) == door(folder, room)

@@ -1,4 +1,3 @@
-"""Code that all commands share: options, output, errors, running a party.
-
-Imported by curator, deploy, node, observe, play, researcher, server, web; may import process, relay and what is below.
-"""
+# Imported by curator, deploy, node, observe, play, researcher, server, web; may import process, relay and what is
+# below.
+"""Code that all commands share: options, output, errors, running a party."""

@@ -1,7 +1,5 @@
-"""Sampling schemes: whether and how often a sample contains each respondent.
-
-Imported by curator, deploy, privacy, release, researcher; may import core, storage and what is below.
-"""
+# Imported by curator, deploy, privacy, release, researcher; may import core, storage and what is below.
+"""Sampling schemes: whether and how often a sample contains each respondent."""
 
 from veiltab.common.core.sampling import Rows
 from veiltab.common.schemes.registry import SCHEMES, check_certified, has_stage, scheme_class, scheme_of

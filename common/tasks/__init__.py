@@ -1,4 +1,2 @@
-"""Work in parts that this process, the machine's cores or a cluster perform.
-
-Imported by curator, deploy, researcher; may import process, relay and what is below.
-"""
+# Imported by curator, deploy, researcher; may import process, relay and what is below.
+"""Work in parts that this process, the machine's cores or a cluster perform."""

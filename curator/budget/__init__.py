@@ -1,5 +1,3 @@
-"""What a curator has spent and may spend: the ledger, the rule that admits a release, what coalitions face.
-
-Imported by alignment, commands, console, deploy, evidence, notify, officer, party, peers, planning, release; may import
-records, table and what is below.
-"""
+# Imported by alignment, commands, console, deploy, evidence, notify, officer, party, peers, planning, release; may
+# import records, table and what is below.
+"""What a curator has spent and may spend: the ledger, the rule that admits a release, what coalitions face."""

@@ -1,4 +1,2 @@
-"""A column of a release before it leaves: the secret sample, the noise, the canaries and the pad.
-
-Imported by release; may import alignment and what is below.
-"""
+# Imported by release; may import alignment and what is below.
+"""A column of a release before it leaves: the secret sample, the noise, the canaries and the pad."""

@@ -1,4 +1,2 @@
-"""The commands of a curator's officer.
-
-Imported by cli; may import party and what is below.
-"""
+# Imported by cli; may import party and what is below.
+"""The commands of a curator's officer."""

@@ -1,4 +1,2 @@
-"""Reads a curator's own table, whatever holds it: each kind of source gives its header and batches of Arrow columns.
-
-Imported by check, cli, commands, console, deploy, linkage, party, play, table; imports no other room.
-"""
+# Imported by check, cli, commands, console, deploy, linkage, party, play, table; imports no other room.
+"""Reads a curator's own table, whatever holds it: each kind of source gives its header and batches of Arrow columns."""

@@ -1,4 +1,2 @@
-"""What a curator knows after it was linked with the others.
-
-Imported by alignment, commands, console; may import budget and what is below.
-"""
+# Imported by alignment, commands, console; may import budget and what is below.
+"""What a curator knows after it was linked with the others."""

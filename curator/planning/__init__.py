@@ -1,4 +1,2 @@
-"""A curator's checks of a request, its plan and its price.
-
-Imported by deploy, officer, release; may import budget and what is below.
-"""
+# Imported by deploy, officer, release; may import budget and what is below.
+"""A curator's checks of a request, its plan and its price."""

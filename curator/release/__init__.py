@@ -1,4 +1,2 @@
-"""A curator at work on releases: its driver, its uploads, its tests of the server, what it states.
-
-Imported by evidence, party; may import notify, check and what is below.
-"""
+# Imported by evidence, party; may import notify, check and what is below.
+"""A curator at work on releases: its driver, its uploads, its tests of the server, what it states."""

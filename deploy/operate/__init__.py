@@ -1,4 +1,2 @@
-"""Looking at parties that run: status, configuration, certificates and evidence.
-
-Imported by cli, play; may import registry and what is below.
-"""
+# Imported by cli, play; may import registry and what is below.
+"""Looking at parties that run: status, configuration, certificates and evidence."""

@@ -1,4 +1,2 @@
-"""Making a study file: drafts merged, parties named, mistakes shown.
-
-Imported by cli; may import registry and what is below.
-"""
+# Imported by cli; may import registry and what is below.
+"""Making a study file: drafts merged, parties named, mistakes shown."""

@@ -1,4 +1,2 @@
-"""One node that reports, or thousands.
-
-Imported by cli; may import answers and what is below.
-"""
+# Imported by cli; may import answers and what is below.
+"""One node that reports, or thousands."""

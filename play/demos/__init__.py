@@ -1,4 +1,2 @@
-"""The demonstrations: a table, linked data, a collection, a server that cheats.
-
-Imported by cli; may import rehearsal and what is below.
-"""
+# Imported by cli; may import rehearsal and what is below.
+"""The demonstrations: a table, linked data, a collection, a server that cheats."""

@@ -1,4 +1,2 @@
-"""A study run here with dummy tables, before any data is touched.
-
-Imported by compose, deploy; may import local, studies and what is below.
-"""
+# Imported by compose, deploy; may import local, studies and what is below.
+"""A study run here with dummy tables, before any data is touched."""

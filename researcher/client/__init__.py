@@ -1,4 +1,2 @@
-"""The Python client of a desk.
-
-Imported by api, commands, play; may import report, receiving and what is below.
-"""
+# Imported by api, commands, play; may import report, receiving and what is below.
+"""The Python client of a desk."""

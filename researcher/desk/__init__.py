@@ -1,4 +1,2 @@
-"""A researcher's service: it takes releases through their steps, and answers its readers.
-
-Imported by cli; may import report, receiving and what is below.
-"""
+# Imported by cli; may import report, receiving and what is below.
+"""A researcher's service: it takes releases through their steps, and answers its readers."""

@@ -1,4 +1,2 @@
-"""The questions of a desk to curators and server, and when it asks again.
-
-Imported by desk, receiving; may import questions and what is below.
-"""
+# Imported by desk, receiving; may import questions and what is below.
+"""The questions of a desk to curators and server, and when it asks again."""

@@ -1,4 +1,2 @@
-"""What comes to a desk: published columns and keys, decrypted, tested and counted.
-
-Imported by desk; may import microdata, parties and what is below.
-"""
+# Imported by desk; may import microdata, parties and what is below.
+"""What comes to a desk: published columns and keys, decrypted, tested and counted."""

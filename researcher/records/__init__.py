@@ -1,4 +1,2 @@
-"""What a desk keeps of its releases.
-
-Imported by desk, parties, receiving; imports no other room.
-"""
+# Imported by desk, parties, receiving; imports no other room.
+"""What a desk keeps of its releases."""

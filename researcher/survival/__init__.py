@@ -1,4 +1,2 @@
-"""Time to an event: survival curves, log-rank tests, restricted means and Cox regression.
-
-Imported by questions, report; may import numbers and what is below.
-"""
+# Imported by questions, report; may import numbers and what is below.
+"""Time to an event: survival curves, log-rank tests, restricted means and Cox regression."""

@@ -1,4 +1,2 @@
-"""The server as a process: its RPCs, its observation, and what runs them.
-
-Imported by cli; may import https and what is below.
-"""
+# Imported by cli; may import https and what is below.
+"""The server as a process: its RPCs, its observation, and what runs them."""

@@ -1,4 +1,2 @@
-"""What the server keeps: sessions in a database, and columns as files in its folder.
-
-Imported by party, release, rounds; may import sharing and what is below.
-"""
+# Imported by party, release, rounds; may import sharing and what is below.
+"""What the server keeps: sessions in a database, and columns as files in its folder."""
