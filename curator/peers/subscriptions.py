@@ -218,9 +218,8 @@ class Subscriptions:
             return progress
         if any(self._is_missing(name, subscription) for name in self._curators):
             return None
-        errors = (
-            answer for name, answer in answers if isinstance(answer, VeiltabError) and _is_awaited(name, subscription)
-        )
+        matter = (answer for name, answer in answers if _is_awaited(name, subscription))
+        errors = (answer for answer in matter if isinstance(answer, VeiltabError))
         return next(errors, progress)
 
     @staticmethod

@@ -74,9 +74,8 @@ class CuratorDriver:
                 self.curator.changes.notify_all()
             waiting = set(self.curator.asks_a_person)
             decided = waiting - self.store.decisions.waiting_for_a_person(time.time())
-            for release_id in (
-                decided | self.curator.decisions.refused_of(waiting) | self.curator.subscriptions.ended(waiting)
-            ):
+            over = self.curator.decisions.refused_of(waiting) | self.curator.subscriptions.ended(waiting)
+            for release_id in decided | over:
                 self.curator.runs[release_id].is_held = False
             for release_id in decided:
                 self.curator.subscriptions.forget(release_id)  # anyone who goes on with it looks anew
@@ -257,16 +256,10 @@ class CuratorDriver:
     async def _tidy(self, release_id: str, deadline: int) -> None:
         """Forget the seed once every curator has encrypted, or the release is over everywhere."""
         # Whatever a peer answers, also that one's own certificate has expired, is no reason to end here.
-        while time.time() < deadline and not _needs_no_seed(
-            others := await self.curator.subscriptions.progress(release_id)
-        ):
-            await self.curator.subscriptions.news(
-                release_id,
-                others,
-                attempt=0,
-                wakes=self.curator.subscriptions.wakes,
-                deadline=deadline,
-                is_refused=False,
+        subscriptions = self.curator.subscriptions
+        while time.time() < deadline and not _needs_no_seed(others := await subscriptions.progress(release_id)):
+            await subscriptions.news(
+                release_id, others, attempt=0, wakes=subscriptions.wakes, deadline=deadline, is_refused=False
             )
         self.store.coins.forget_coin(release_coin(release_id))
         self.curator.sampler.indices_file(release_id).unlink(missing_ok=True)
