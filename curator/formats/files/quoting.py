@@ -40,7 +40,7 @@ class WatchedText:
         self._where, self._file, self._quote = where, file, ord(form.quote)
         is_wide = form.encoding.startswith("utf-16")
         self._decoder = codecs.getincrementaldecoder(form.encoding)(errors="replace") if is_wide else None
-        self._sign = ord(form.separator)
+        self._is_border = np.isin(np.arange(256), list(f"{form.separator}\r\n".encode()))
         self._separator = re.compile(re.escape(form.separator).encode() + b"(?! )")
         self._kept, self._rows, self._width, self._is_at_end = b"", 0, 0, False
 
@@ -69,14 +69,10 @@ class WatchedText:
     def _check(self, text: bytes) -> None:
         """Check a text that begins with a row, and keep its last row, which may go on."""
         signs = np.frombuffer(text, np.uint8)
+        quotes, wrong = self._quotes(signs)
         is_end = (signs == ord("\n")) | (signs == ord("\r"))
-        is_start = ~is_end
-        is_start[1:] &= is_end[:-1]
-        starts = np.flatnonzero(is_start)
-        quotes, rows, wrong = self._open_quote(signs, is_end), starts, None
-        if quotes is None:
-            quotes, wrong = self._quotes(signs, is_end)
-            rows = starts[np.searchsorted(quotes, starts) % 2 == 0]
+        starts = np.flatnonzero(~is_end & np.append(True, is_end)[:-1])
+        rows = starts[np.searchsorted(quotes, starts) % 2 == 0]
         if wrong is not None:
             row = self._rows + np.count_nonzero(rows <= wrong)
             raise refusal(self._where, f"in row {row}, a value goes on behind the quote that closes it", _REMEDY)
@@ -104,27 +100,12 @@ class WatchedText:
             problem = f"in row {row}, a quoted value goes over {len(lines)} lines that look like rows"
             raise refusal(self._where, problem, _REMEDY)
 
-    def _open_quote(self, signs: NDArray[np.uint8], is_end: NDArray[np.bool_]) -> NDArray[np.intp] | None:
-        """Return where a quote is open at the end, if one is; None unless this takes no more than a look at neighbours.
-
-        It does where no quote has borders on both sides, and within quotes are neither quotes nor line ends.
-        """
-        is_quote, is_border = signs == self._quote, is_end | (signs == self._sign)
-        opens, closes = is_quote.copy(), is_quote.copy()
-        opens[1:] &= is_border[:-1]
-        closes[:-1] &= is_border[1:]
-        places: NDArray[np.intp] = np.flatnonzero(is_quote | is_end)
-        opened, closed = np.append(False, opens.take(places)), np.append(closes.take(places), False)
-        if (opens & closes).any() or (opened != closed)[:-1].any():
-            return None
-        return places[-1:].compress(opened[1:][-1:])
-
-    def _quotes(self, signs: NDArray[np.uint8], is_end: NDArray[np.bool_]) -> tuple[NDArray[np.intp], int | None]:
+    def _quotes(self, signs: NDArray[np.uint8]) -> tuple[NDArray[np.intp], int | None]:
         """Return where quotes open and close, and where one closes that another sign follows."""
-        quotes, is_border = np.flatnonzero(signs == self._quote), is_end | (signs == self._sign)
+        quotes = np.flatnonzero(signs == self._quote)
         before, behind = np.maximum(quotes - 1, 0), np.minimum(quotes + 1, len(signs) - 1)
-        begins = (quotes == 0) | is_border.take(before)
-        ends = (behind == quotes) | is_border.take(behind)
+        begins = (quotes == 0) | self._is_border.take(signs.take(before))
+        ends = (behind == quotes) | self._is_border.take(signs.take(behind))
         is_first = np.append(np.diff(quotes) == 1, False)[: len(quotes)]  # of two
         is_second = np.append(False, is_first)[: len(quotes)]
         if (begins | is_second)[::2].all() and (ends | is_first)[1::2].all():

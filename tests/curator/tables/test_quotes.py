@@ -6,9 +6,8 @@ import io
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import STUDY
@@ -18,8 +17,6 @@ from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.check.inspection import inspect_table
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.named_columns import read_batches
-from veiltab.curator.formats.files.quoting import WatchedText
-from veiltab.curator.formats.files.sniffing import TextForm
 from veiltab.curator.formats.opening import open_table
 
 BEFORE = "".join(f"{row};ok;ok\n" for row in range(2, 17))
@@ -121,24 +118,3 @@ def test_of_one_broken_quote_nothing_is_lost_in_silence(tmp_path: Path, case: tu
         return
     lost = [one for one in ids if not any(text.replace('"', "").startswith(one) for text in read)]
     assert not lost or "several lines" in source.description
-
-
-@settings(max_examples=500)
-@example('"a,"')
-@example('5" a\n"b"')
-@given(st.text(alphabet='a",\n\r', min_size=1, max_size=14))
-def test_a_look_at_neighbours_finds_what_all_quotes_say(text: str) -> None:
-    watched = WatchedText("t", io.BytesIO(), TextForm())
-    signs = np.frombuffer(text.encode(), np.uint8)
-    is_end = np.isin(signs, list(b"\n\r"))
-    quotes, wrong = watched._quotes(signs, is_end)
-    if (found := watched._open_quote(signs, is_end)) is not None:
-        assert wrong is None
-        assert found.tolist() == quotes.tolist()[-1:] * (len(quotes) % 2)
-        assert not (np.searchsorted(quotes, np.flatnonzero(is_end)) % 2).any()
-
-
-@pytest.mark.parametrize("text", ['"a","b"\n"c",""\n', "a,b\n\nc,d", '"a",1\r\n"b",2\r\n', '"a"\n"b'])
-def test_a_look_at_neighbours_is_enough_for_usual_files(text: str) -> None:
-    signs = np.frombuffer(text.encode(), np.uint8)
-    assert WatchedText("t", io.BytesIO(), TextForm())._open_quote(signs, np.isin(signs, list(b"\n\r"))) is not None
