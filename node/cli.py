@@ -17,8 +17,6 @@ from veiltab.common.errors import ClosedRoundError, InvalidInputError, SpentToke
 from veiltab.common.rpc.parties.identity import Role
 
 if TYPE_CHECKING:
-    from veiltab.common.rpc.parties.identity import Identity
-    from veiltab.common.study.file import Study
     from veiltab.node.answers.values import BadRow
     from veiltab.node.reporters.fleet import FleetResult
 
@@ -132,13 +130,41 @@ def fleet(
 
     After an interruption the same command continues: nodes that have decided keep their decision.
     """
+    from veiltab.common.rpc.channel import connect
+    from veiltab.common.storage.files import OwnedFolder
+    from veiltab.node.answers.journal import Journal
+    from veiltab.node.answers.sending import fetch_round, server_of
+    from veiltab.node.answers.values import fleet_from_distribution, fleet_from_file
+    from veiltab.node.reporters.fleet import FleetRun
+    from veiltab.v1.collection_pb2_grpc import CollectionServiceStub
+
     if (values is None) == (distribution is None):
         raise InvalidInputError("give either values or a distribution", where="--values, --distribution")
     began = time.monotonic()
     study, identity = load_party(study_path, identity_folder, Role.NODE, name=None)
-    result, bad = asyncio.run(
-        _run(study, identity, state_folder, round_id, tokens, values, distribution, concurrency, timeout)
-    )
+
+    async def answer() -> "tuple[FleetResult, tuple[BadRow, ...]]":
+        party = f"{identity.party.uri} (a fleet)"
+        with OwnedFolder(state_folder, party) as folder, closing(Journal(folder.path)) as journal:
+            channel = connect(identity, server_of(study), study.server.endpoint)
+            try:
+                stub = CollectionServiceStub(channel)
+                spec, state, signed = await fetch_round(stub, study, identity.authority, round_id, timeout)
+                if values is not None:
+                    nodes = fleet_from_file(spec, study, values, tokens)
+                else:
+                    nodes = fleet_from_distribution(spec, distribution or "", tokens)
+                if not nodes.nodes:
+                    _print_bad_rows(nodes.bad_rows)
+                run = FleetRun(
+                    stub, study, spec, journal, signed=signed, state=state, concurrency=concurrency, within=timeout
+                )
+                result = await run.run(nodes, lambda done, total: note(f"{done} of {total} reports settled"))
+                return result, nodes.bad_rows
+            finally:
+                await channel.close()
+
+    result, bad = asyncio.run(answer())
     _print_bad_rows(bad)
     emit(_as_dict(round_id, result, bad, time.monotonic() - began), _as_text(result, bad))
     return _exit_code(result, bad)
@@ -161,45 +187,6 @@ def _print_bad_rows(bad: "tuple[BadRow, ...]") -> None:
         listing = ", ".join(map(str, places[:_SHOWN]))
         more = f" and {len(places) - _SHOWN:,} more" if len(places) > _SHOWN else ""
         note(f"{problem}: {len(places):,} line{'s' if len(places) > 1 else ''}: {listing}{more}")
-
-
-async def _run(
-    study: "Study",
-    identity: "Identity",
-    state_folder: Path,
-    round_id: str,
-    tokens: Path,
-    values: Path | None,
-    distribution: str | None,
-    concurrency: int,
-    within: float,
-) -> "tuple[FleetResult, tuple[BadRow, ...]]":
-    from veiltab.common.rpc.channel import connect
-    from veiltab.common.storage.files import OwnedFolder
-    from veiltab.node.answers.journal import Journal
-    from veiltab.node.answers.sending import fetch_round, server_of
-    from veiltab.node.answers.values import fleet_from_distribution, fleet_from_file
-    from veiltab.node.reporters.fleet import FleetRun
-    from veiltab.v1.collection_pb2_grpc import CollectionServiceStub
-
-    party = f"{identity.party.uri} (a fleet)"
-    with OwnedFolder(state_folder, party) as folder, closing(Journal(folder.path)) as journal:
-        channel = connect(identity, server_of(study), study.server.endpoint)
-        try:
-            stub = CollectionServiceStub(channel)
-            spec, state, signed = await fetch_round(stub, study, identity.authority, round_id, within)
-            if values is not None:
-                nodes = fleet_from_file(spec, study, values, tokens)
-            else:
-                nodes = fleet_from_distribution(spec, distribution or "", tokens)
-            if not nodes.nodes:
-                _print_bad_rows(nodes.bad_rows)
-            run = FleetRun(
-                stub, study, spec, journal, signed=signed, state=state, concurrency=concurrency, within=within
-            )
-            return await run.run(nodes, lambda done, total: note(f"{done} of {total} reports settled")), nodes.bad_rows
-        finally:
-            await channel.close()
 
 
 def _as_dict(round_id: str, result: "FleetResult", bad: "tuple[BadRow, ...]", seconds: float) -> dict[str, object]:

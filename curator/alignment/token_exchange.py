@@ -7,7 +7,6 @@ test ids that it guesses, because all curators have the key; docs/threat-model.m
 import os
 from contextlib import ExitStack
 from pathlib import Path
-from typing import BinaryIO
 
 from veiltab.common.errors import DeniedError, InvalidInputError, NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.observe.progress import Stage
@@ -78,7 +77,8 @@ class TokenExchange(Exchange):
             with ExitStack() as block:
                 measured = block.enter_context(step("fetch tokens"))
                 block.enter_context(named_in_errors(begun))
-                file = block.enter_context(_appended(begun))
+                end = os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+                file = block.enter_context(os.fdopen(end, "ab"))
                 before = file.tell()
                 fetching = self._stage.of(f"fetching tokens of {peer}", None, done=before // TOKEN_LENGTH)
                 progress = block.enter_context(fetching)
@@ -108,8 +108,3 @@ class TokenExchange(Exchange):
 
 def _of_hub(folder: Path) -> Path:
     return folder / "hub-tokens.bin"
-
-
-def _appended(path: Path) -> BinaryIO:
-    """Open a file of one's own at its end."""
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")

@@ -18,7 +18,7 @@ from veiltab.common.study.form_matching import without_partner
 from veiltab.common.study.forms import FEWEST_ROWS, rows_of
 from veiltab.common.study.identity_table import absent_fields
 from veiltab.common.study.members import CuratorMember
-from veiltab.curator.linkage.linkage_report import LinkageReport, PassCount
+from veiltab.curator.linkage.linkage_report import LinkageReport
 
 _WIDTH, _ROW, _LEFT, _RIGHT = 900, 26, 430, 170
 _SVG = Markup(
@@ -295,7 +295,7 @@ def wrong_links_json(report: LinkageReport, curator: str, checked: tuple[int, in
 
 def ladder_picture(report: LinkageReport) -> Markup:
     """Return the ladder as SVG: of each key the rows that it linked, or at the hub its self-match share."""
-    values = [_value(report, one) for one in report.passes]
+    values = [one.matches / report.hub_rows if one.linked is None else float(one.linked) for one in report.passes]
     most = max([*values, 1e-12])
     parts = list[Markup]()
     for number, (one, value) in enumerate(zip(report.passes, values, strict=True)):
@@ -318,10 +318,6 @@ def ladder_picture(report: LinkageReport) -> Markup:
     parts.append(_TEXT.format(x=8, y=16, anchor="start", colour="#222", text=what))
     height = _ROW * (len(report.passes) + 1) + 8
     return _SVG.format(width=_WIDTH, height=height, text=what, parts=Markup().join(parts))
-
-
-def _value(report: LinkageReport, one: PassCount) -> float:
-    return one.matches / report.hub_rows if one.linked is None else float(one.linked)
 
 
 def _count(count: int | None) -> str:

@@ -6,10 +6,9 @@ node.report(round_id, value="42", token="0f3c...")
 
 import time
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
-
-import grpc
 
 from veiltab.common.collection.round import EVERYONE, RoundState
 from veiltab.common.collection.round_messages import report_to_proto
@@ -135,11 +134,9 @@ class Node:
             decision = journal.decisions(round_id).get(_SELF)
             if decision is not None and decision.state in {State.SILENT, State.COUNTED}:
                 return Answer(state=decision.state, before=True)
-            link = stack.enter_context(closing(BlockingChannel(self._connect)))
+            to_server = partial(connect, self._identity, server_of(self._study), self._study.server.endpoint)
+            link = stack.enter_context(closing(BlockingChannel(to_server)))
             return Answer(state=self._report(link, journal, attempt, decision), before=False)
-
-    def _connect(self) -> grpc.aio.Channel:
-        return connect(self._identity, server_of(self._study), self._study.server.endpoint)
 
     def _report(
         self, link: BlockingChannel, journal: Journal, attempt: _Attempt, earlier: ReportDecision | None

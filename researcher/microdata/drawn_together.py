@@ -91,7 +91,9 @@ class DrawnTogether:
         for axis, numbers in drawn.items():
             most = _covariance(points[axis], points[axis])
             unknown = self._columns[axis].rounding(numbers)
-            twin = next((other for other in drawn if _are_twins(domain, axis, other)), None)
+            number = domain.attributes[axis].number
+            # Of roundings of the same numbers, the covariance is the variance of these.
+            twin = next((one for one in drawn if one != axis and domain.attributes[one].number == number), None)
             if twin is not None:
                 shared = _covariance(points[axis], points[twin])
                 if abs(shared - spread[axis] ** 2) > MOST_LOST * abs(shared):
@@ -115,11 +117,6 @@ class DrawnTogether:
                     f" {wanted:.3g} in the tables: their slopes and correlation are off. Estimate them from the tables."
                 )
         return tuple(sentences)
-
-
-def _are_twins(domain: Domain, one: int, other: int) -> bool:
-    """Return whether two columns are roundings of the same numbers: then their covariance is the variance of these."""
-    return one != other and domain.attributes[one].number == domain.attributes[other].number
 
 
 def _covariance(one: Floats, other: Floats) -> float:

@@ -58,7 +58,8 @@ def quantiles(table: Table, name: str, share: float, given: Sequence[str] = ()) 
     if isinstance(part, TableEstimate):
         # D_i of one group: 1 - q up to point i, -q after it, 0 where the number is missing.
         contrasts = np.where(is_number, np.tri(len(points), len(numbers)) - share, 0.0)
-        shares, half = groups @ contrasts.T, quantile(table) * _deviations(part, len(groups), contrasts)
+        spreads = np.transpose([deviations(part, by_group(len(groups), contrast)) for contrast in contrasts])
+        shares, half = groups @ contrasts.T, quantile(table) * spreads
         first, last = _first(shares + half >= 0), len(points) - 1 - _first((shares - half < 0)[:, ::-1])
         further = 1 if attribute.number else 0
         low = points[np.clip(first - further, 0, len(points) - 1)]
@@ -79,11 +80,6 @@ def _first(flags: NDArray[np.bool_]) -> NDArray[np.intp]:
     """Return the first true place of each row, its length if there is none."""
     places: NDArray[np.intp] = np.where(flags.any(axis=1), flags.argmax(axis=1), flags.shape[1])
     return places
-
-
-def _deviations(part: TableEstimate, groups: int, contrasts: Floats) -> Floats:
-    """Return the standard deviation of each contrast in each group, shape (groups, contrasts)."""
-    return np.transpose([deviations(part, by_group(groups, contrast)) for contrast in contrasts])
 
 
 def _value(shares: Floats, points: Floats, share: float, *, is_rounded: bool) -> float:

@@ -4,7 +4,7 @@ Every call may be repeated: what lies in a file whole is not fetched again.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -41,6 +41,7 @@ class Publication:
     tests: Mapping[str, CuratorsTest]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fetch:
     """Fetches one release from its parties.
 
@@ -51,14 +52,11 @@ class Fetch:
         stage: says how far it is.
     """
 
-    def __init__(
-        self, spec: TableSpec, parties: PartyLinks, files: DeskFiles, room: asyncio.Semaphore, stage: Stage
-    ) -> None:
-        self._spec = spec
-        self._parties = parties
-        self._files = files
-        self._room = room
-        self._stage = stage
+    spec: TableSpec
+    parties: PartyLinks
+    files: DeskFiles
+    room: asyncio.Semaphore
+    stage: Stage
 
     async def publication(self, columns: Mapping[str, bytes], tests: Mapping[str, CuratorsTest]) -> Publication:
         """Fetch columns and places, and beside them the curators' tests.
@@ -77,34 +75,34 @@ class Fetch:
         try:
             if not columns:
                 noisy |= await self._columns()
-            places = self._files.places(self._spec.release_id) if self._spec.sampling.is_by_server else None
+            places = self.files.places(self.spec.release_id) if self.spec.sampling.is_by_server else None
             if places is not None:
-                await self._parties.fetch_places(self._spec, places)
+                await self.parties.fetch_places(self.spec, places)
             return Publication(columns=noisy, places=places, tests=await asking or await self._tests(tests))
         finally:
             asking.cancel()
 
     def _sent(self, columns: Mapping[str, bytes]) -> dict[Column, Ciphertext]:
-        spec = self._spec
+        spec = self.spec
         lengths = {column.attribute: column.byte_length(spec.published_rows) for column in spec.columns}
         if {attribute: len(symbols) for attribute, symbols in columns.items()} != lengths:
-            raise TransferError("it sent other columns than the release has", where=f"server {self._parties.server}")
+            raise TransferError("it sent other columns than the release has", where=f"server {self.parties.server}")
         return {column: columns[column.attribute] for column in spec.columns}
 
     async def _columns(self) -> dict[Column, Path]:
         """Fetch the columns that are not here yet; return the file of each."""
-        spec = self._spec
-        files = {column: self._files.noisy_column(spec.release_id, column.attribute) for column in spec.columns}
+        spec = self.spec
+        files = {column: self.files.noisy_column(spec.release_id, column.attribute) for column in spec.columns}
         sizes = {column: column.byte_length(spec.published_rows) for column in spec.columns}
         here = sum(size for column, size in sizes.items() if files[column].exists())
-        with self._stage.of("fetching columns", sum(sizes.values()), done=here) as progress:
+        with self.stage.of("fetching columns", sum(sizes.values()), done=here) as progress:
 
             async def fetch(column: Column) -> None:
                 attribute, size = column.attribute, sizes[column]
                 with step("fetch column", release_id=spec.release_id, attribute=attribute, size=size):
-                    await self._parties.fetch_column(spec, column, files[column], progress.advance)
+                    await self.parties.fetch_column(spec, column, files[column], progress.advance)
 
-            await together(self._room, [partial(fetch, column) for column in spec.columns])
+            await together(self.room, [partial(fetch, column) for column in spec.columns])
         return files
 
     async def _tests_if_ready(self, received: Mapping[str, CuratorsTest]) -> dict[str, CuratorsTest] | None:
@@ -119,11 +117,11 @@ class Fetch:
         Raises:
             DeniedError: there are none.
         """
-        curators = tuple(dict.fromkeys(holder for column in self._spec.columns for holder in column.holders))
+        curators = tuple(dict.fromkeys(holder for column in self.spec.columns for holder in column.holders))
         missing = [one for one in curators if one not in received]
-        fetches = [partial(_or_denial, partial(self._parties.fetch_test, self._spec, one)) for one in missing]
-        answers = dict(zip(missing, await together(self._room, fetches), strict=True)) | dict(received)
-        return dict(_granted(((one, answers[one]) for one in curators), self._spec))
+        fetches = [partial(_or_denial, partial(self.parties.fetch_test, self.spec, one)) for one in missing]
+        answers = dict(zip(missing, await together(self.room, fetches), strict=True)) | dict(received)
+        return dict(_granted(((one, answers[one]) for one in curators), self.spec))
 
     async def keys(
         self, noisy: Mapping[Column, Ciphertext], digests: Mapping[str, ColumnDigests]
@@ -137,7 +135,7 @@ class Fetch:
         Raises:
             DeniedError: no key is given.
         """
-        spec = self._spec
+        spec = self.spec
         fetches: list[Callable[[], Awaitable[Mapping[str, bytes | Path]]]]
         match spec.pad:
             case Pad.CHACHA20:
@@ -154,7 +152,7 @@ class Fetch:
                 ]
             case _:
                 assert_never(spec.pad)
-        answers = await together(self._room, [partial(_or_denial, fetch) for fetch in fetches])
+        answers = await together(self.room, [partial(_or_denial, fetch) for fetch in fetches])
         keys = {part: key for _, given in _granted(enumerate(answers), spec) for part, key in given.items()}
         encrypted = []
         for column in spec.columns:
@@ -169,20 +167,20 @@ class Fetch:
         """Fetch the keys of a curator's columns, or of its parts of them."""
         with ExitStack() as steps:
             measured = {
-                attribute: steps.enter_context(step("fetch key", release_id=self._spec.release_id, attribute=attribute))
+                attribute: steps.enter_context(step("fetch key", release_id=self.spec.release_id, attribute=attribute))
                 for attribute in digests
             }
-            keys = await self._parties.fetch_keys(self._spec, curator, digests)
+            keys = await self.parties.fetch_keys(self.spec, curator, digests)
             for attribute, one in measured.items():
                 one.bytes = len(keys.get(attribute, b""))
-        return {self._spec.column(attribute).part_of(curator): key for attribute, key in keys.items()}
+        return {self.spec.column(attribute).part_of(curator): key for attribute, key in keys.items()}
 
     async def _pad(self, attribute: str, curator: str, digests: ColumnDigests) -> dict[str, Path]:
         """Fetch the one-time pad of a column, or of a holder's part of it."""
-        column = self._spec.column(attribute)
-        path = self._files.one_time_pad(self._spec.release_id, part := column.part_of(curator))
-        with step("fetch key", release_id=self._spec.release_id, attribute=part) as measured:
-            await self._parties.fetch_pad(self._spec, column, curator, digests, path)
+        column = self.spec.column(attribute)
+        path = self.files.one_time_pad(self.spec.release_id, part := column.part_of(curator))
+        with step("fetch key", release_id=self.spec.release_id, attribute=part) as measured:
+            await self.parties.fetch_pad(self.spec, column, curator, digests, path)
             measured.bytes = path.stat().st_size
         return {part: path}
 
@@ -197,19 +195,18 @@ async def _or_denial(call: Callable[[], Awaitable[Answer]]) -> Answer | DeniedEr
 
 def _granted(
     answers: Iterable[tuple[Question, Answer | DeniedError]], spec: TableSpec
-) -> Iterator[tuple[Question, Answer]]:
+) -> list[tuple[Question, Answer]]:
     """Return what was granted, with what was asked for.
 
     Raises:
         DeniedError: nothing was.
     """
-    denied = DeniedError("no curator gave a key", where=f"release {spec.release_id}")
-    nothing = True
-    for attribute, answer in answers:
+    granted, denied = [], DeniedError("no curator gave a key", where=f"release {spec.release_id}")
+    for question, answer in answers:
         if isinstance(answer, DeniedError):
             denied = answer
         else:
-            nothing = False
-            yield attribute, answer
-    if nothing:
+            granted.append((question, answer))
+    if not granted:
         raise denied
+    return granted

@@ -92,7 +92,7 @@ class Receiver:
             TransferError: the columns that were sent are not those of the release.
         """
         began, stage = time.monotonic(), stage or Stage()
-        fetch = Fetch(spec, parties, self._store.files, self._room, stage)
+        fetch = Fetch(spec=spec, parties=parties, files=self._store.files, room=self._room, stage=stage)
         publication = await fetch.publication(columns, tests)
         fetched = time.monotonic()
         with stage.of("comparing columns with the curators' tests", None):

@@ -62,7 +62,10 @@ def spec_to_proto(spec: TableSpec) -> release_pb2.TableSpec:
 
 def _alike_to_proto(spec: Spec) -> dict[str, Any]:
     return same_fields(spec, (*_ALIKE_TEXTS, *_ALIKE_NUMBERS, "stage")) | {
-        "columns": map(_column_to_proto, spec.columns),
+        "columns": [
+            release_pb2.Column(**same_fields(column, ("attribute", "owner", "size", "others")))
+            for column in spec.columns
+        ],
         "epsilon": str(spec.epsilon),
         "delta": _optional_text(spec.delta),
         "scheme": scheme_to_proto(spec.scheme),
@@ -185,10 +188,6 @@ def _units_from_proto(data: bytes) -> int:
             f"the replacement probability does not have {_PROBABILITY_BYTES} bytes", where="release spec"
         )
     return int.from_bytes(data, "big")
-
-
-def _column_to_proto(column: Column) -> release_pb2.Column:
-    return release_pb2.Column(attribute=column.attribute, owner=column.owner, size=column.size, others=column.others)
 
 
 def _columns_from_proto(messages: Collection[release_pb2.Column]) -> tuple[Column, ...]:

@@ -75,7 +75,9 @@ class ParquetFiles:
         from_names = _part(selection, beside)
         for file, partition in self._files:
             for batch in file.batches(from_file):
-                values = {name: _repeated(partition[one], batch.rows) for name, one in beside.items()}
+                values = {
+                    name: pa.repeat(pa.scalar(partition[one], pa.string()), batch.rows) for name, one in beside.items()
+                }
                 added = formed(batch.rows, values, from_names)
                 yield Batch(rows=batch.rows, texts={**batch.texts, **added.texts}, coded={**batch.coded, **added.coded})
 
@@ -131,7 +133,3 @@ def _partition(path: Path) -> dict[str, str | None]:
 def _part(selection: Selection, spellings: Mapping[str, str]) -> Selection:
     names = frozenset(spellings)
     return Selection(spellings=spellings, texts=selection.texts & names, coded=selection.coded & names)
-
-
-def _repeated(value: str | None, rows: int) -> pa.Array:
-    return pa.repeat(pa.scalar(value, pa.string()), rows)

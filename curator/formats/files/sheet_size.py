@@ -32,14 +32,10 @@ def _largest(path: str, sheet: str) -> int:
     """Return the number of cells of the largest sheet; 0 if the file cannot be read."""
     try:
         with python_calamine.CalamineWorkbook.from_path(path) as book:
-            names = [name for name in book.sheet_names if sheet in {"", name}]
-            return max((_cells(book.get_sheet_by_name(name)) for name in names), default=0)
+            sheets = [book.get_sheet_by_name(name) for name in book.sheet_names if sheet in {"", name}]
+            return max(((one.total_height + 1) * (one.total_width + 1) for one in sheets), default=0)
     except (python_calamine.CalamineError, OSError, ValueError):
         return 0
-
-
-def _cells(sheet: python_calamine.CalamineSheet) -> int:
-    return (sheet.total_height + 1) * (sheet.total_width + 1)
 
 
 if __name__ == "__main__":
