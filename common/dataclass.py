@@ -30,7 +30,7 @@ else:
             if shown:
                 methods["__repr__"] = _representation(made)
             if eq:
-                values = attrgetter(*(one.name for one in fields(made) if one.compare))
+                values = _values_of([one.name for one in fields(made) if one.compare])
                 methods["__eq__"] = _equality(values)
                 methods["__hash__"] = (lambda self: hash(values(self))) if frozen else None
             if frozen:
@@ -56,7 +56,7 @@ def _initialiser(made: type[Any]) -> Callable[..., None]:
     constants = {one.name: one.default for one in every if one.default is not MISSING}
     makers = {one.name: one.default_factory for one in every if one.default_factory is not MISSING}
     names = [one.name for one in every if one.init or one.name in constants or one.name in makers]
-    finish = getattr(made, "__post_init__", None)
+    finish = attrgetter("__post_init__") if hasattr(made, "__post_init__") else None
     put, size, whole = object.__setattr__, len(names), frozenset(names)
 
     def __init__(self: object, /, *values: object, **named: object) -> None:  # noqa: N807 - a traceback shows it
@@ -71,9 +71,13 @@ def _initialiser(made: type[Any]) -> Callable[..., None]:
         for name in names:
             put(self, name, named[name])
         if finish is not None:
-            finish(self)
+            finish(self)()
 
     return __init__
+
+
+def _values_of(names: list[str]) -> Callable[[object], object]:
+    return attrgetter(*names) if len(names) > 1 else lambda self: tuple(getattr(self, name) for name in names)
 
 
 def _equality(values: Callable[[object], object]) -> Callable[[object, object], bool]:

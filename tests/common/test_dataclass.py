@@ -41,7 +41,9 @@ def behaviour(decorate: Callable[[type], Any]) -> list[Any]:
 
     made = decorate(Point)
     wider = decorate(type("Wider", (made,), {"extra": 0, "__annotations__": {"extra": int}, "__repr__": lambda _: "w"}))
-    one = made(x=2)
+    other_end = type("OtherEnd", (made,), {"__post_init__": lambda self: object.__setattr__(self, "norm", -1.0)})
+    alone, none = (decorate(type("Few", (), {"__annotations__": names})) for names in ({"x": float}, {}))
+    one, nan = made(x=2), float("nan")
     calls: list[Callable[[], object]] = [
         lambda: made(1, 2.0, [3]).seen,
         made,
@@ -54,6 +56,13 @@ def behaviour(decorate: Callable[[type], Any]) -> list[Any]:
         lambda: (one.x, one.y, one.norm, one.seen, repr(one).partition(" object")[0], str(inspect.signature(made))),
         lambda: (dataclasses.replace(one, x=5).norm, dataclasses.asdict(one), copy.deepcopy(one).norm),
         lambda: vars(one),
+        lambda: other_end(x=1).norm,
+        lambda: (
+            alone(nan) == alone(nan),
+            alone(nan) == alone(float("nan")),
+            hash(alone(1)) == hash((1,)),
+            none() == none(),
+        ),
         lambda: setattr(one, "x", 3),
         lambda: delattr(one, "y"),
     ]

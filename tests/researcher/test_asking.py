@@ -106,7 +106,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         choices.update(keywords, attributes=tuple(attributes))
         return SimpleNamespace(id="f" * 32, continued=False, status=made_status)
 
-    service = nullcontext(SimpleNamespace(request=request))
+    service = nullcontext(SimpleNamespace(request=request, study=SimpleNamespace(digest="")))
     monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: service)
     return choices
 
