@@ -21,7 +21,7 @@ def serve_party(  # noqa: PLR0913, PLR0917 - what a party consists of
     work: Callable[[], Coroutine[object, object, None]],
     check_files: Callable[[], object] = lambda: None,
     changes: Changes | None = None,
-) -> None:
+) -> Identity | None:
     """Bind a party's server, which is all of a check, and run it beside the party's work; see `run_party`.
 
     It listens where the option says, or at every interface at the endpoint's port; and where it is called through a
@@ -37,17 +37,19 @@ def serve_party(  # noqa: PLR0913, PLR0917 - what a party consists of
             "this party is called through the relay", where="--listen", remedy="Leave it out, or write unix:PATH."
         )
 
-    async def main() -> None:
+    async def main() -> Identity | None:
         server = build_server(identity, callers, services, address)
-        if not options.check:
-            if way is not None and way.standing() is None:
-                way.park(address)
-            await run_party(identity, server, work(), check_files, changes)
+        if options.check:
+            return None
+        if way is not None and way.standing() is None:
+            way.park(address)
+        return await run_party(identity, server, work(), check_files, changes)
 
-    asyncio.run(main())
+    renewed = asyncio.run(main())
     if options.check:
         if way is not None:
             way.try_relay()
         from veiltab.common.command.checking import say_ready  # noqa: PLC0415 - not for parties that serve
 
         say_ready(identity, address)
+    return renewed

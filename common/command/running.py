@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, suppress
 
 from veiltab.common.command.cli import note
-from veiltab.common.dataclass import dataclass, replace
+from veiltab.common.dataclass import replace
 from veiltab.common.errors import VeiltabError
 from veiltab.common.process.memory import give_back_freed_memory
 from veiltab.common.process.protection import allow_open_files
@@ -22,20 +22,10 @@ _TRIM_SECONDS = 10.0
 """Seconds between two times that freed memory is given back."""
 
 
-@dataclass
-class RestartRequest(Exception):  # noqa: N818 - it is no error
-    """The party has stopped in order and is to restart with the identity that its files have now."""
-
-    identity: Identity
-
-
-def serve_anew(serve: Callable[[Identity], None], identity: Identity) -> None:
-    """Serve with an identity, and again after each RestartRequest with that of the request."""
-    while True:
-        try:
-            return serve(identity)
-        except RestartRequest as request:
-            identity = request.identity
+def serve_anew(serve: Callable[[Identity], Identity | None], identity: Identity) -> None:
+    """Serve with an identity, and again with what `run_party` returned, until that is None."""
+    while (renewed := serve(identity)) is not None:
+        identity = renewed
         # Objects that the party served with lie in cycles and own files of its run.
         gc.unfreeze()
         gc.collect()
@@ -47,7 +37,7 @@ async def run_party(
     work: Coroutine[object, object, None],
     check_files: Callable[[], object] = lambda: None,
     changes: Changes | None = None,
-) -> None:
+) -> Identity | None:
     """Serve and work until SIGTERM or SIGINT; a failure of either ends both and is raised.
 
     SIGHUP stops it in the same order, to restart with what the files of its identity are by then; a SIGTERM in the
@@ -60,8 +50,8 @@ async def run_party(
         check_files: reads what it would restart with, beside its identity; if it refuses that, there is no restart.
         changes: what its answers wait for; at the end they wait no more.
 
-    Raises:
-        RestartRequest: after SIGHUP.
+    Returns:
+        After SIGHUP the identity to restart with.
     """
     allow_open_files()
     stopped = asyncio.Event()
@@ -83,8 +73,7 @@ async def run_party(
     for task in tasks:
         if not task.cancelled():
             _raise_first(task)
-    if signals.restart and renewed is not None:
-        raise RestartRequest(renewed)
+    return renewed if signals.restart else None
 
 
 async def _serve(

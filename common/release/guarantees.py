@@ -171,10 +171,10 @@ def release_card(release: ReleaseSpec) -> EpsilonCard:
     Of several, no more is stated against the desk and its analysts than what was asked for, if the tables keep it by
     their prices.
     """
-    from veiltab.common.privacy.cards.all_releases import bounds_together  # noqa: PLC0415 - not for releases of one table
-
     if release.only_table is not None or release.delta is None:
         return epsilon_card(release.table(0))
+    from veiltab.common.privacy.cards.all_releases import bounds_together  # noqa: PLC0415 - not for releases of one table
+
     bounds = bounds_together(
         _slots_of(release), release.delta, pricing=lru_cache(maxsize=None)(price), one_time=release.pad.is_one_time
     )

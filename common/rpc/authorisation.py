@@ -191,7 +191,9 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
 
         async def respond(requests: AsyncIterator[Any], context: Context) -> object:
             async with self._admitted(method, context, handler) as message:
-                return _serialised(handler, await behaviour(requests if message is None else message, context))
+                answer = await behaviour(requests if message is None else message, context)
+                # Here a failure becomes an incident; gRPC would send its text to the caller.
+                return answer if handler.response_serializer is None else handler.response_serializer(answer)
 
         async def stream(requests: AsyncIterator[Any], context: Context) -> None:
             async with self._admitted(method, context, handler) as message:
@@ -295,8 +297,3 @@ def _behaviour(handler: Handler) -> Callable[[Any, Any], Any]:
     """Return the function of a handler, whichever of the four kinds it is."""
     kinds = (handler.unary_unary, handler.unary_stream, handler.stream_unary, handler.stream_stream)
     return next(kind for kind in kinds if kind is not None)
-
-
-def _serialised(handler: Handler, response: object) -> object:
-    """Serialise here, where a failure becomes an incident; gRPC would send its text to the caller."""
-    return response if handler.response_serializer is None else handler.response_serializer(response)

@@ -121,9 +121,7 @@ class Database(sqlite3.Connection):
 
     def _set_durability(self, statement: str) -> None:
         """Have SQLite wait for the disk, or not, as the change has to that a statement may be."""
-        if self._is_set_durable is not self._is_durable and not (
-            self.in_transaction or statement.startswith("SELECT ")
-        ):
+        if not (self._is_set_durable is self._is_durable or self.in_transaction or statement.startswith("SELECT ")):
             self._is_set_durable = self._is_durable
             self.execute(f"PRAGMA synchronous = {'FULL' if self._is_durable else 'NORMAL'}")
 

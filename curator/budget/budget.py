@@ -5,12 +5,10 @@ from decimal import Decimal
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from veiltab.common.privacy.cards.all_releases import price_for_desk
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.pricing.price import Price
 from veiltab.curator.budget.allowance import Charge, Sums
 from veiltab.curator.budget.chain import Chain
-from veiltab.curator.budget.charged_releases import releases_of
 from veiltab.curator.budget.entries import charge_of, described
 from veiltab.curator.budget.view_prices import ViewPrices
 
@@ -105,6 +103,9 @@ class Budget:
         number, sums = self._for_desk
         if self.delta is None:
             return None
+        from veiltab.common.privacy.cards.all_releases import price_for_desk  # noqa: PLC0415 - not without a delta
+        from veiltab.curator.budget.charged_releases import releases_of  # noqa: PLC0415 - not without a delta
+
         for row in self._chain.rows_after(number):
             price = price_for_desk(releases_of(json.loads(row["entry"])), self.delta, self.view_prices)
             sums = sums.plus(Charge(epsilon=Decimal(row["epsilon"]), price=price))

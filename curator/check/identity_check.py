@@ -170,9 +170,10 @@ def inspect_identity(
         for one in fields
         for value, count in one.dominating
     ]
+    order = f", and with date_order = {curator.date_order!r}"
     notes += [
         f"identity field {one.name}: {1 - one.present / len(rows):.1%} of the rows have none that can be read; compare"
-        f" how the column is written with its kind{_order(identity, one.name, curator)}"
+        f" how the column is written with its kind{order if identity.kinds[one.name] is FieldKind.BIRTH else ''}"
         for one in fields
         if one.columns and len(rows) and one.present < 0.9 * len(rows)
     ]
@@ -285,10 +286,6 @@ def _ambiguous(keys: Sequence[Pass], rows: NormalRows) -> tuple[int, list[str]]:
         " of them; remove duplicates"
     )
     return alike, [advice] if alike else []
-
-
-def _order(identity: IdentityRule, name: str, curator: CuratorMember) -> str:
-    return f", and with date_order = {curator.date_order!r}" if identity.kinds[name] is FieldKind.BIRTH else ""
 
 
 def _derived(  # noqa: PLR0913, PLR0917 - what a table has

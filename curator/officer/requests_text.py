@@ -11,7 +11,7 @@ from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.budget.ledger_text import spent_text
 from veiltab.curator.officer.requests import AttributeStatus, RequestView
 from veiltab.curator.progress.progress import HELD
-from veiltab.curator.progress.release_record import Approval, CuratorRelease
+from veiltab.curator.progress.release_record import CuratorRelease
 
 _ELSEWHERE = {"release_id", "researcher", "attributes", "epsilon", "delta", "tables"}
 _BELOW = {field.name: field.name.replace("_", " ") for field in fields(ReleaseRequest) if field.name not in _ELSEWHERE}
@@ -91,14 +91,11 @@ def _decided(status: AttributeStatus, *, is_over: bool) -> str:
     elif decision.person and not status.approvals:
         parts.append(f"by {decision.person}{f': {decision.reason}' if decision.reason else ''}")
     if status.approvals:
-        parts.append(f"approved by {', '.join(map(_approved, status.approvals))}")
+        approvals = (f"{one.person} ({one.reason})" if one.reason else one.person for one in status.approvals)
+        parts.append(f"approved by {', '.join(approvals)}")
     if status.missing and (status.approvals or status.missing > 1) and not is_over:
         parts.append(f"{status.missing} {'persons' if status.missing > 1 else 'other person'} must approve it")
     return "; ".join(parts)
-
-
-def _approved(approval: Approval) -> str:
-    return f"{approval.person} ({approval.reason})" if approval.reason else approval.person
 
 
 def _fact_text(fact: object) -> str:

@@ -43,7 +43,7 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
 
             channels_of(notices)
 
-    def serve(identity: Identity) -> None:
+    def serve(identity: Identity) -> Identity | None:
         policy = policy_of(study, options.name, policy_path)
         ledger = Ledger(store.connection, policy.budget_within(study.budget_epsilon), study.budget_delta)
         store.audit.verify_against(ledger.chain.audit_heads)
@@ -61,7 +61,8 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
                     notifier = notifier_of(policy.notify, study.id, identity, store, ledger, waiting)
                 own, endpoint = services_of(curator), study.curator(options.name).endpoint
                 working = partial(_work, work_on, notifier, execution.engine.close)
-                serve_party(options, identity, callers, [status, *own], endpoint, working, check_files, curator.changes)
+                changes = curator.changes
+                return serve_party(options, identity, callers, [status, *own], endpoint, working, check_files, changes)
 
     callers = [party for party in parties_in(study, Role.CURATOR, Role.RESEARCHER) if party != identity.party]
     with (

@@ -193,14 +193,12 @@ def _ascend(ids: pa.Array) -> bool:
     before, after = ids[:-1], ids[1:]
     length_before, length_after = pc.binary_length(before), pc.binary_length(after)
     is_larger = pc.and_(pc.equal(length_before, length_after), pc.less(before, after))
-    do_ascend: bool = pc.all(pc.or_(is_larger, pc.less(length_before, length_after)), min_count=0).as_py()
-    return do_ascend
+    return bool(pc.all(pc.or_(is_larger, pc.less(length_before, length_after)), min_count=0).as_py())
 
 
 def _fingerprints(ids: pa.Array, key: bytes) -> NDArray[np.uint64]:
     """Return half of each id's token under the key."""
-    halves: NDArray[np.uint64] = tokens(ids, key).view("<u8")[:, 0]
-    return halves
+    return tokens(ids, key).view(np.uint64)[:, 0]
 
 
 def _repeated(prints: NDArray[np.uint64]) -> NDArray[np.uint64]:

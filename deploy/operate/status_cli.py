@@ -107,9 +107,11 @@ def lines(status: PartyStatus, now: float) -> list[str]:
         now: Unix seconds.
     """
     facts = status.observation
+    left = status.certificate_ends - now
+    good = f"good for {duration(left)}" if left >= 0 else "EXPIRED: renew it with `veiltab pki issue`"
     head = (
         f"{status.party} of study {status.party.study}: up {duration(now - status.started)}, veiltab {status.version},"
-        f" certificate {_remaining(status.certificate_ends - now)}"
+        f" certificate {good}"
     )
     return [
         head,
@@ -158,10 +160,6 @@ def duration(seconds: float) -> str:
         if count or parts or name == "s":
             parts.append(f"{count} {name}")
     return " ".join(parts[:2])
-
-
-def _remaining(seconds: float) -> str:
-    return f"good for {duration(seconds)}" if seconds >= 0 else "EXPIRED: renew it with `veiltab pki issue`"
 
 
 def _as_dict(status: PartyStatus) -> dict[str, object]:

@@ -34,7 +34,7 @@ def serve_relay(
     everywhere = "[::]" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104 - a relay is called from outside
     address = listen or f"{everywhere}:{study.relay.endpoint.rpartition(':')[2]}"
 
-    async def pass_on(identity: Identity) -> None:
+    async def pass_on(identity: Identity) -> Identity | None:
         point = MeetingPoint(identity, [one for one in parties_of(study) if one.role is not Role.RELAY], limits)
         with ExitStack() as stack:
             listener = stack.enter_context(listening(address))
@@ -43,7 +43,7 @@ def serve_relay(
 
                 stack.enter_context(relay_metrics(point, metrics))
             place = nullcontext(f"on port {listener.getsockname()[1]}")
-            await run_party(identity, place, point.serve(listener))
+            return await run_party(identity, place, point.serve(listener))
 
     serve_anew(lambda identity: asyncio.run(pass_on(identity)), identity)
 

@@ -24,7 +24,7 @@ def serve_researcher(options: ServeOptions) -> None:
     serve_anew(partial(_serve, options, study), identity)
 
 
-def _serve(options: ServeOptions, study: Study, identity: Identity) -> None:
+def _serve(options: ServeOptions, study: Study, identity: Identity) -> Identity | None:
     endpoint = serving_parties(study)[identity.party]
     analysts = [Party(study=study.id, role=Role.ANALYST, name=a.name) for a in study.analysts_of(identity.party.name)]
     with (
@@ -36,4 +36,5 @@ def _serve(options: ServeOptions, study: Study, identity: Identity) -> None:
         own = partial(add_ResearcherServiceServicer_to_server, ResearcherServicer(driver))
         with observing(identity, partial(observe, driver), metrics=options.metrics) as status:
             callers = [identity.party, *analysts]
-            serve_party(options, identity, callers, [status, own], endpoint, driver.run, changes=driver.changes)
+            work, changes = driver.run, driver.changes
+            return serve_party(options, identity, callers, [status, own], endpoint, work, changes=changes)

@@ -43,14 +43,7 @@ class Publication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetch:
-    """Fetches one release from its parties.
-
-    Args:
-        parties: the curators and the server.
-        files: of the desk.
-        room: for so many calls at a time.
-        stage: says how far it is.
-    """
+    """Fetches one release from its parties: so many calls at a time as there is room for; the stage says how far."""
 
     spec: TableSpec
     parties: PartyLinks
@@ -59,17 +52,7 @@ class Fetch:
     stage: Stage
 
     async def publication(self, columns: Mapping[str, bytes], tests: Mapping[str, CuratorsTest]) -> Publication:
-        """Fetch columns and places, and beside them the curators' tests.
-
-        Args:
-            columns: attribute -> perturbed column, if the server has sent all of them; else they are fetched.
-            tests: curator -> its test of the server, of those that have said what it showed; the others are asked.
-
-        Raises:
-            NotReadyError, UnavailableError: a party cannot answer yet.
-            DeniedError: no curator gives a key.
-            TransferError: the columns that were sent are not those of the release.
-        """
+        """Fetch columns and places, and beside them the curators' tests; arguments and errors of `Receiver.receive`."""
         noisy: dict[Column, Ciphertext] = self._sent(columns) if columns else {}
         asking = asyncio.create_task(self._tests_if_ready(tests))
         try:
@@ -112,11 +95,7 @@ class Fetch:
         return None
 
     async def _tests(self, received: Mapping[str, CuratorsTest]) -> dict[str, CuratorsTest]:
-        """Return the tests of all curators with columns of which a key is still given; fetch those that are not known.
-
-        Raises:
-            DeniedError: there are none.
-        """
+        """Return the tests of the curators that still give a key of their columns; fetch those that are not known."""
         curators = tuple(dict.fromkeys(holder for column in self.spec.columns for holder in column.holders))
         missing = [one for one in curators if one not in received]
         fetches = [partial(_or_denial, partial(self.parties.fetch_test, self.spec, one)) for one in missing]
@@ -196,11 +175,7 @@ async def _or_denial(call: Callable[[], Awaitable[Answer]]) -> Answer | DeniedEr
 def _granted(
     answers: Iterable[tuple[Question, Answer | DeniedError]], spec: TableSpec
 ) -> list[tuple[Question, Answer]]:
-    """Return what was granted, with what was asked for.
-
-    Raises:
-        DeniedError: nothing was.
-    """
+    """Return what was granted, with what was asked for; raise the last denial if nothing was."""
     granted, denied = [], DeniedError("no curator gave a key", where=f"release {spec.release_id}")
     for question, answer in answers:
         if isinstance(answer, DeniedError):

@@ -51,7 +51,7 @@ def serve_server(
     if http is not None and study.nodes is None:
         raise InvalidInputError("the study has no nodes that could report", where="--http", remedy="Leave it out.")
 
-    def serve(identity: Identity) -> None:
+    def serve(identity: Identity) -> Identity | None:
         callers = parties_in(study, Role.CURATOR, Role.RESEARCHER, Role.NODE)
         with (
             options.state() as path,
@@ -77,7 +77,7 @@ def serve_server(
             )
             with observing(identity, seen, metrics=options.metrics) as status:
                 work, listen = partial(_together, [releases.run, *(part.run for part in parts)]), study.server.endpoint
-                serve_party(options, identity, callers, [status, *own], listen, work, changes=releases.changes)
+                return serve_party(options, identity, callers, [status, *own], listen, work, changes=releases.changes)
 
     serve_anew(serve, identity)
 
