@@ -33,7 +33,7 @@ demo: .venv/ready ## the paper's release by processes on this machine: 10 s once
 # free there, and waits for no disk; that of test-all is on one.
 test: export TMPDIR := $(or $(TMPDIR),$(shell test "$$(df --output=avail -k /dev/shm 2>/dev/null | tail -1)" -gt 4194304 \
   2>/dev/null && echo /dev/shm || echo /tmp))
-test: .venv/dev ## everything that is quick: 6 min
+test: .venv/dev ## everything that is quick: 5 min
 	$(BIN)/python -m pytest -m "not long and not compose" --ignore tests/browser -n 4 --dist loadfile --no-loadscope-reorder
 
 test-all: .venv/dev ## the long tests too: 2 h
