@@ -171,6 +171,8 @@ class MadeRelease:
     async def fetch_keys(
         self, _spec: TableSpec, curator: str, digests: Mapping[str, ColumnDigests]
     ) -> dict[str, bytes]:
+        # Who denied all its columns has said so where it was asked for its test.
+        assert {column.attribute for column in self.spec.columns_of(curator)} - self.denied
         if not (granted := digests.keys() - self.denied):
             raise DeniedError("the grant has expired")
         assert digests.keys() <= {column.attribute for column in self.spec.columns_of(curator)}
