@@ -258,7 +258,7 @@ class _Check:
                 self.covered[number] = audit
         if LedgerHead(length=number, digest=head.hex()) != self.index.ledger:
             raise IntegrityError("the chain does not end where the index says: it was altered or cut off")
-        return f"{number} entries; the chain is whole, head {head.hex()[:16]}..."
+        return f"the chain is whole to entry {number}, head {head.hex()[:16]}..."
 
     def _audit(self) -> str:
         before = self.index.audit_before

@@ -320,7 +320,7 @@ def _signed(party: Party, stated: Statement) -> Finding:
     at = datetime.fromtimestamp(stated.signed_at, UTC)
     ledger = ""
     if stated.ledger is not None:
-        ledger = f"; its ledger then had {stated.ledger.length} entries, head {stated.ledger.digest[:16]}..."
+        ledger = f"; its ledger then ended with entry {stated.ledger.length}, head {stated.ledger.digest[:16]}..."
     return Finding(what=str(party), detail=f"signed on {at:%Y-%m-%d %H:%M:%S} UTC{ledger}", holds=True)
 
 

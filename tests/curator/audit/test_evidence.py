@@ -39,7 +39,7 @@ def test_an_honest_file_holds_and_says_what_was_checked(office: Office) -> None:
     counts = "requests made under it: 2, under other versions of it: 0"
     assert found["study"] == f"study survey, with curator alice: your study file; {counts}"
     assert f"SHA-256 {office.study.digest}; {counts}" in contents(office.file)["index.html"].decode()
-    assert found["ledger"].startswith("1 entries; the chain is whole")
+    assert found["ledger"].startswith("the chain is whole to entry 1")
     assert found["audit log"].startswith("entries 1 to 13; the chain is whole")
     assert found["ledger and audit log"] == "1 charges stand in both, and each covers the log before it"
     assert found["decisions"] == "2 decisions are as the audit log recorded them"
