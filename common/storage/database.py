@@ -121,9 +121,10 @@ class Database(sqlite3.Connection):
 
     def _set_durability(self, statement: str) -> None:
         """Have SQLite wait for the disk, or not, as the change has to that a statement may be."""
-        if not (self._is_set_durable is self._is_durable or self.in_transaction or statement.startswith("SELECT ")):
-            self._is_set_durable = self._is_durable
+        changes_nothing = self.in_transaction or statement.startswith(("SELECT ", "PRAGMA synchronous"))
+        if self._is_set_durable is not self._is_durable and not changes_nothing:
             self.execute(f"PRAGMA synchronous = {'FULL' if self._is_durable else 'NORMAL'}")
+            self._is_set_durable = self._is_durable  # and not where it was refused
 
     def execute_unsynced(self, statement: str, parameters: Sequence[Any] = ()) -> FetchedRows:
         """Run a statement that does not wait for the disk: a failing power may undo it until the next durable change.

@@ -192,6 +192,15 @@ def test_a_transaction_that_is_not_synced_holds_nothing_that_has_to_be(db: Datab
     assert settings_of_changes(db, lambda: db.execute(INSERT, ["after a failure"])) == ["INSERT FULL"]
 
 
+def test_a_setting_that_is_refused_is_made_before_the_next_change(db: Database) -> None:
+    db.execute_unsynced(INSERT, ["soon"])
+    db.set_authorizer(lambda action, *_: sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_PRAGMA else sqlite3.SQLITE_OK)
+    with pytest.raises(sqlite3.DatabaseError, match="not authorized"):
+        db.execute(INSERT, ["refused"])
+    db.set_authorizer(None)
+    assert settings_of_changes(db, lambda: db.execute(INSERT, ["durable"])) == ["INSERT FULL"]
+
+
 def test_in_a_transaction_what_is_not_synced_shares_its_fate(db: Database) -> None:
     with transaction(db):
         db.execute_unsynced("INSERT INTO note (text) VALUES (?)", ["kept"])
