@@ -22,7 +22,7 @@ from tests.rooms import DEMO, rooms
 
 ROOT = Path(__file__).parents[1]
 MOST_LINES, MOST_TEST_LINES, MOST_METHODS, MOST_IMPORTS = 400, 500, 30, 20
-MOST_LOADED, MOST_CODE, MOST_TEST_CODE, MOST_NOQA = 37_000, 45_760, 60_431, 314
+MOST_LOADED, MOST_CODE, MOST_TEST_CODE, MOST_NOQA = 37_000, 45_759, 60_415, 314
 """Lines that a release loads, code lines of product and tests, exceptions to rules of style: they may fall."""
 
 MOST_COMMANDS, MOST_OPTIONS = 55, 376
@@ -86,12 +86,8 @@ def test_no_file_imports_itself_by_way_of_others() -> None:
 
 def test_under_a_role_there_are_rooms(files: list[str]) -> None:
     loose = {relative(name) for name in files if len(modules()[name].relative_to(ROOT).parts) == 2}
-    assert loose <= {
-        *(f"{room}/cli.py" for room in rooms()),
-        "common/dataclass.py",
-        "common/errors.py",
-        "common/extras.py",
-    }
+    shared = {f"common/{name}.py" for name in ("dataclass", "errors", "extras")}
+    assert loose <= {f"{room}/cli.py" for room in rooms()} | shared
 
 
 def test_files_are_small(files: list[str]) -> None:

@@ -75,9 +75,8 @@ def parsed_toml_text(data: bytes, where: str) -> dict[str, object]:
 def _check_bounds(text: str, where: str) -> None:
     """Refuse keys of many parts, long keys and numbers, and deep nesting; all but texts and comments is looked at."""
     depth = 0
-    for number, line in enumerate(
-        _TEXT.sub(lambda match: "\n" * match[0].count("\n"), text.replace("\r\n", "\n")).split("\n"), 1
-    ):
+    without_texts = _TEXT.sub(lambda match: "\n" * match[0].count("\n"), text.replace("\r\n", "\n"))
+    for number, line in enumerate(without_texts.split("\n"), 1):
         parts = [part.strip() for part in _BESIDE_KEYS.split(line)]
         for bracket in _BRACKETS.findall(line):
             depth += 1 if bracket in "[{" else -1

@@ -164,11 +164,9 @@ class Allowance:
         if self.delta is None or sums.count == 0:
             return sums.epsilon
         composed = inf if sums.slack >= self.delta else self.spent_price(sums).epsilon(float(self.delta))
-        least = (
-            sums.epsilon
-            if composed == inf
-            else min(sums.epsilon, Decimal(composed).quantize(_EPSILON_DIGITS, context=_UP))
-        )
+        least = sums.epsilon
+        if composed != inf:
+            least = min(least, Decimal(composed).quantize(_EPSILON_DIGITS, context=_UP))
         if only is None:
             return least
         return min(least, _alone(only, self.delta) or least, self.epsilon if self.is_enough_alone(only) else least)

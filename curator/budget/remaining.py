@@ -118,8 +118,8 @@ def _most_epsilon(allowance: Allowance, others: Sums, kind: Kind) -> Decimal:
         return distance if distance > 0 else min(distance + _CLOSE, 0.0)
 
     try:
-        bounds = largest_allowed(min(start, top) - _STEPS_DOWN, min(start, top), top, excess)
-        epsilon = _DIGITS.create_decimal(Decimal(exp(bounds)))
+        logarithm = largest_allowed(min(start, top) - _STEPS_DOWN, min(start, top), top, excess)
+        epsilon = _DIGITS.create_decimal(Decimal(exp(logarithm)))
         price = _planned_price(allowance, budget, kind, epsilon)
     except InvalidInputError:  # so little that it cannot be planned
         return Decimal(0)

@@ -235,8 +235,8 @@ def answer_card(spec: str) -> str:
 
 def answer_charge(question: str) -> str:
     """Return the canonical text of the charge that answers a question's."""
-    charge = read_canonical(ChargeQuestion, question)
-    return canonical_text(charge_of(charge.spec, Allowance(epsilon=charge.epsilon, delta=charge.delta)))
+    record = read_canonical(ChargeQuestion, question)
+    return canonical_text(charge_of(record.spec, Allowance(epsilon=record.epsilon, delta=record.delta)))
 
 
 ANSWERS = {"plan": answer_plan, "card": answer_card, "charge": answer_charge}

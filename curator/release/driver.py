@@ -29,7 +29,7 @@ from veiltab.curator.table.table import Table
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 1.0
 _FOLLOWED = frozenset({Step.PLAN, Step.ENCRYPT, Step.UPLOAD, Step.TEST})
-"""StepExecutor that are said with the next one, which follows at once if nothing is in its way."""
+"""Steps that are said with the next one, which follows at once if nothing is in its way."""
 
 
 class CuratorDriver:

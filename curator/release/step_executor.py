@@ -242,8 +242,8 @@ class StepExecutor:
         spec, own = stored.planned_spec, stored.planned_spec.columns_of(self.name)
         if own:
             # For what the server and other holders send, until it is compared, and for the places.
-            curator = sum(column.byte_length(1) * (len(column.holders) - 1) for column in own)
-            width = canary_width(spec, self.name) + PLACE_BYTES + curator
+            parts = sum(column.byte_length(1) * (len(column.holders) - 1) for column in own)
+            width = canary_width(spec, self.name) + PLACE_BYTES + parts
             self.curator.room.keep(spec.release_id, spec.canaries * width)
         with step("test server", release_id=spec.release_id):
             encryption = self.curator.encryption(spec.release_id)

@@ -27,7 +27,7 @@ Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Publication:
+class NoisyRelease:
     """What the server published of a release, and what the curators' tests showed of it.
 
     Args:
@@ -51,7 +51,7 @@ class Fetch:
     room: asyncio.Semaphore
     stage: Stage
 
-    async def publication(self, columns: Mapping[str, bytes], tests: Mapping[str, CuratorsTest]) -> Publication:
+    async def noisy_release(self, columns: Mapping[str, bytes], tests: Mapping[str, CuratorsTest]) -> NoisyRelease:
         """Fetch columns and places, and beside them the curators' tests; arguments and errors of `Receiver.receive`."""
         noisy: dict[Column, Ciphertext] = self._sent(columns) if columns else {}
         asking = asyncio.create_task(self._tests_if_ready(tests))
@@ -61,7 +61,7 @@ class Fetch:
             places = self.files.places(self.spec.release_id) if self.spec.sampling.is_by_server else None
             if places is not None:
                 await self.parties.fetch_places(self.spec, places)
-            return Publication(columns=noisy, places=places, tests=await asking or await self._tests(tests))
+            return NoisyRelease(columns=noisy, places=places, tests=await asking or await self._tests(tests))
         finally:
             asking.cancel()
 

@@ -26,7 +26,7 @@ from veiltab.common.storage.mapped import mapped_array, mapped_rows
 from veiltab.researcher.parties.parties import ColumnDigests, PartyLinks
 from veiltab.researcher.parties.server_findings import CuratorsTest
 from veiltab.researcher.receiving.decryption import EncryptedColumn, PublishedRows, count_rows, digest_of, symbols_of
-from veiltab.researcher.receiving.fetching import Fetch, Publication
+from veiltab.researcher.receiving.fetching import Fetch, NoisyRelease
 from veiltab.researcher.receiving.server_check import (
     DecryptedCanaries,
     check_listed_symbols,
@@ -93,17 +93,17 @@ class Receiver:
         """
         began, stage = time.monotonic(), stage or Stage()
         fetch = Fetch(spec=spec, parties=parties, files=self._store.files, room=self._room, stage=stage)
-        publication = await fetch.publication(columns, tests)
+        noisy_release = await fetch.noisy_release(columns, tests)
         fetched = time.monotonic()
         with stage.of("comparing columns with the curators' tests", None):
-            tested = await asyncio.to_thread(self._tested, spec, salt, publication)
-        encrypted = await fetch.keys(publication.columns, tested.digests)
-        await asyncio.to_thread(self._count, spec, publication, tested, encrypted, stage)
+            tested = await asyncio.to_thread(self._tested, spec, salt, noisy_release)
+        encrypted = await fetch.keys(noisy_release.columns, tested.digests)
+        await asyncio.to_thread(self._count, spec, noisy_release, tested, encrypted, stage)
         granted = tuple(one.column.attribute for one in encrypted)
         seconds = {"fetch": fetched - began, "decrypt": time.monotonic() - fetched}
         self._store.record_counts(spec.release_id, granted, seconds, self._bytes(spec, encrypted))
 
-    def _tested(self, spec: TableSpec, salt: bytes, publication: Publication) -> TestedRows:
+    def _tested(self, spec: TableSpec, salt: bytes, noisy_release: NoisyRelease) -> TestedRows:
         """Compare what the desk fetched with what the curators tested, and repeat their tests of all columns together.
 
         What the tests showed is recorded, and no key was asked for yet.
@@ -111,7 +111,7 @@ class Receiver:
         Raises:
             FailedReleaseError: the columns differ, or a test failed.
         """
-        noisy, tests, sampled = publication.columns, publication.tests, publication.places
+        noisy, tests, sampled = noisy_release.columns, noisy_release.tests, noisy_release.places
         published = {column.attribute: digest_of(ciphertext, salt) for column, ciphertext in noisy.items()}
         claimed = b"" if sampled is None else file_digest(sampled, salt)
         check_published(tests, published, claimed, self._server)
@@ -139,7 +139,7 @@ class Receiver:
     def _count(
         self,
         spec: TableSpec,
-        publication: Publication,
+        noisy_release: NoisyRelease,
         tested: TestedRows,
         columns: Sequence[EncryptedColumn],
         stage: Stage,
@@ -150,7 +150,7 @@ class Receiver:
             stage.of("decrypting and counting", spec.uploaded_rows) as progress,
         ):
             canaries = DecryptedCanaries(
-                common_canary_key(publication.tests),
+                common_canary_key(noisy_release.tests),
                 [one.column for one in columns],
                 spec.canaries,
                 tested.rows.published_canaries,

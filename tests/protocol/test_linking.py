@@ -84,12 +84,7 @@ def check_wrong_links(world: Linked, path: Path) -> None:
     assert said["bob"].keys() == {"lambda", "lambda_chance", "sd"}
     with world.client() as client:
         (release,) = client.releases()
-    rosa = (
-        "--identity",
-        world.local.folder / "pki" / "researcher-rosa",
-        "--release",
-        release.release_id,
-    )
+    rosa = ("--identity", world.local.folder / "pki" / "researcher-rosa", "--release", release.release_id)
     links = ("--linkage-error", path)
     plain, undone = (
         world.command("researcher", "estimate", world.local.study_path, *rosa, *more) for more in ((), links)

@@ -22,7 +22,7 @@ class IdJoin:
     """
 
     def __init__(self, sessions: Sessions) -> None:
-        self._legs = sessions
+        self._sessions = sessions
 
     def most_bytes(self, table: Table, sessions: int) -> int:
         """Return what an alignment writes at most, if no other table is larger."""
@@ -41,14 +41,14 @@ class IdJoin:
     ) -> None:
         """Show the values of the hub's rows."""
         ids = DigestedIds(table.respondents, derive(key, f"join {files.other}"))
-        await show_rows(self._legs, own, files, standing, ids, numbers)
+        await show_rows(self._sessions, own, files, standing, ids, numbers)
 
     async def find(
         self, table: Table, key: bytes, own: JoinSession, files: SessionFiles, standing: Standing
     ) -> SpokeRows:
         """Find the rows of the spoke's people."""
-        ids = DigestedIds(table.respondents, derive(key, f"join {self._legs.name}"))
-        numbers = await find_rows(self._legs, own, files, standing, ids)
+        ids = DigestedIds(table.respondents, derive(key, f"join {self._sessions.name}"))
+        numbers = await find_rows(self._sessions, own, files, standing, ids)
         return SpokeRows(numbers=numbers, rows=standing.size, bound=standing.order)
 
     def forget(self) -> None:

@@ -150,9 +150,10 @@ class Sessions:
         for peer in self.others:
             try:
                 standings[peer] = await self.standing_of(peer, peers)
-                self._check_may_begin(peer, _begun_by(peer, standings[peer], peers))
             except (NotReadyError, UnavailableError) as error:
                 refusal = error
+            else:
+                self._check_may_begin(peer, _begun_by(peer, standings[peer], peers))
         return standings, refusal
 
     async def entered(self, peer: str, standing: Standing, peers: Peers) -> tuple[JoinSession, SessionFiles]:

@@ -52,7 +52,7 @@ class LinkJoin:
         date_order: str,
         is_private: bool,
     ) -> None:
-        self._legs, self._folder = sessions, folder
+        self._sessions, self._folder = sessions, folder
         self._linkages = Linkages(store.connection, store.audit)
         self._identity, self._date_order, self._is_private = identity, date_order, is_private
         self._own: tuple[Table, OwnRows] | None = None
@@ -89,7 +89,7 @@ class LinkJoin:
     ) -> SpokeRows:
         """Find the rows of the hub that the spoke's rows are linked with."""
         if self._begun is None or self._begun[0] != own.name or self._begun[1] is not table:
-            link = await self._link(table, key, self._legs.name, own, files, table.rows_read)
+            link = await self._link(table, key, self._sessions.name, own, files, table.rows_read)
             self._begun = own.name, table, SpokeLinking(link, standing.size)
         work = self._begun[2]
         line, numbers = await work.run()
@@ -113,7 +113,7 @@ class LinkJoin:
             identity=self._identity,
             table=table,
             own=await self._rows(table),
-            sessions=self._legs,
+            sessions=self._sessions,
             session=own,
             files=files,
             key=derive(key, f"join {spoke}"),
@@ -124,7 +124,7 @@ class LinkJoin:
     async def _rows(self, table: Table) -> OwnRows:
         """Return one's own identity fields, normalised once a process."""
         if self._own is None or self._own[0] is not table:
-            with self._legs.stage.of("normalising identity fields", None):
+            with self._sessions.stage.of("normalising identity fields", None):
                 rows = table.respondents
                 made = await asyncio.to_thread(OwnRows, self._identity, self._date_order, rows, self._folder)
             self._own = table, made
@@ -135,11 +135,11 @@ class LinkJoin:
         path = self._folder / name / "stated.json"
         if not path.exists():
             own = await self._rows(table)
-            line = await asyncio.to_thread(hub_line, self._identity, own, table.rows, name, self._legs.stage)
+            line = await asyncio.to_thread(hub_line, self._identity, own, table.rows, name, self._sessions.stage)
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with written_whole(path) as file:
                 file.write(line.text.encode())
-        return read_hub_line(path.read_bytes(), self._identity, table.rows_read, self._legs.name)
+        return read_hub_line(path.read_bytes(), self._identity, table.rows_read, self._sessions.name)
 
 
 def _bound(order: bytes, line: HubLine) -> bytes:

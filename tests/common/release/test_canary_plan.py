@@ -201,18 +201,8 @@ def test_every_release_has_a_plan_and_a_share_that_is_shown(sizes: Sizes, replac
     ("canaries", "shown", "tested", "words"),
     [
         (0, "0", HowTested.NOT, "not tested: nothing shows that it adds its noise"),
-        (
-            1000,
-            "0",
-            HowTested.TOO_LITTLE,
-            "too little: one that adds no noise, or leaves a column",
-        ),
-        (
-            1000,
-            ".499",
-            HowTested.TOO_LITTLE,
-            "leaves out 0.501 or more of its noise, of all columns",
-        ),
+        (1000, "0", HowTested.TOO_LITTLE, "too little: one that adds no noise, or leaves a column"),
+        (1000, ".499", HowTested.TOO_LITTLE, "leaves out 0.501 or more of its noise, of all columns"),
         (1000, ".5", HowTested.ENOUGH, "tested enough: one that leaves out 0.5 or more of its noise"),
     ],
 )

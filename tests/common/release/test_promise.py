@@ -37,11 +37,7 @@ def cheating(cheat: Cheat) -> Server:
 
 
 Record = Callable[[str, object], None]
-LIES: tuple[Server, ...] = (
-    *map(cheating, Cheat),
-    lies.first_column_raw,
-    lies.first_column_raw_in_half_the_rows,
-)
+LIES: tuple[Server, ...] = (*map(cheating, Cheat), lies.first_column_raw, lies.first_column_raw_in_half_the_rows)
 """Those of the demonstration, and a column that is left as it came while the others have their noise."""
 PLANS = [(100, (2, 2), "1"), (1_000, (2, 2), "2"), (3_000, (2, 2), "2"), (3_000, (2, 3), "5"), (20_046, (2, 12), "1")]
 
