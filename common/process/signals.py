@@ -1,6 +1,6 @@
 """The signals that end or restart a party; none that ends it is lost.
 
-SIGTERM and SIGINT end a party in order. SIGHUP stops it in the same order, and then the same command replaces the
+SIGTERM and SIGINT end a party in order. SIGHUP stops it in the same order, and then it begins again in the same
 process. An end wins over a restart whenever it comes, because SIGTERM finds one of two things at every moment:
 
 1. From the start of the process until `PartySignals` is entered, it finds its default disposition: the process ends
@@ -11,8 +11,8 @@ process. An end wins over a restart whenever it comes, because SIGTERM finds one
    back. Nothing is left to handlers that run later or on a closed loop: asyncio's own, when they are removed, drop a
    signal that was delivered and not yet read. The kernel gives a signal of the process to the main thread unless that
    thread blocks it, and this one never does: the byte is there before the main thread executes another instruction.
-3. From `__exit__` on, it finds the default disposition again: while the loop is closed, until `execv`, which keeps
-   default dispositions and pending signals, and in the new image until its 1 ends.
+3. From `__exit__` on, it finds the default disposition again: while the loop is closed, and until `PartySignals` is
+   entered anew.
 
 `restart` is read after `__exit__`. An end that came before the default dispositions is in the pipe and has made it
 false; a later one leaves no process that could begin again. All this holds for SIGINT too, except in 1 where the
@@ -87,7 +87,7 @@ class PartySignals:
     def __exit__(self, *_: object) -> None:
         """Restore the defaults of SIGTERM and SIGINT, ignore further SIGHUPs, and read the signals so far."""
         self._loop.remove_reader(self._pipe)
-        # Ignore further SIGHUPs: the next process image must not die of one before it enters this block.
+        # Ignore further SIGHUPs: the party must not die of one before it enters this block again.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         for number in _ENDS:
             signal.signal(number, signal.SIG_DFL)
