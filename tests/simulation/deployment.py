@@ -17,7 +17,7 @@ from typing import Any
 from unittest.mock import patch
 
 from tests.simulation.ending import check_ends
-from tests.simulation.network import Faults, Network
+from tests.simulation.network import NO_ANSWER_SECONDS, Faults, Network
 from tests.simulation.parties import RESEARCHERS, SERVER, SIZES, PartyHost, Village, parties_of, village
 from tests.simulation.virtual import START, Killed, VirtualLoop, simulated, stream_of
 from tests.simulation.watch import Watch
@@ -38,7 +38,7 @@ from veiltab.researcher.receiving.receiving import Receiver
 
 TROUBLE_SECONDS = 30.0
 SETTLING_SECONDS = 900.0
-TIDYING_SECONDS = 35.0
+TIDYING_SECONDS = NO_ANSWER_SECONDS + 35.0  # a call that was lost in the last moment is waited for
 _TROUBLES = (*["kill"] * 2, *["kill at a step"] * 2, "stop", "full", "clock", "nothing")
 LONG_DAYS = 20
 """Days until the deadline of a request that no fault may keep from its end."""

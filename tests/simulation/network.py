@@ -17,7 +17,7 @@ import grpc
 from tests.simulation.virtual import HERE, Killed, Machine
 from veiltab.v1 import curator_pb2, curator_peer_pb2, server_release_pb2
 
-_NO_ANSWER_SECONDS = 40.0  # after so long gRPC's pings find that a connection is dead
+NO_ANSWER_SECONDS = 40.0  # after so long gRPC's pings find that a connection is dead
 
 
 @dataclass(kw_only=True)
@@ -270,7 +270,7 @@ class Network:
         self.note(f"{caller} -> {peer} {method.rpartition('/')[2]} delivered again")
 
     async def _silence(self, seconds: float) -> Ended:
-        await asyncio.sleep(min(seconds, _NO_ANSWER_SECONDS))
+        await asyncio.sleep(min(seconds, NO_ANSWER_SECONDS))
         return _LATE
 
     def note(self, text: str) -> None:
