@@ -87,7 +87,7 @@ def main(numbers: tuple[int, ...], quick: bool, kills: int) -> None:  # noqa: FB
     for row in ROWS:
         if not numbers or row.number in numbers:
             figure, holds = measured(row, quick=quick, repeats=QUICK_REPEATS if quick else kills)
-            figures[row.number] = (f"{figure}{' (quick)' if quick else ''}", f"{datetime.now(UTC):%Y-%m-%d}")
+            figures[row.number] = f"{figure}{' (quick)' if quick else ''}, {datetime.now(UTC):%Y-%m-%d}"
             all_hold = all_hold and holds
             PATH.write_text(table(figures), "utf-8")
             click.echo(f"row {row.number}: {figure}")
