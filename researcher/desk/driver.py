@@ -26,13 +26,13 @@ from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.rpc.statuses import failures_logged
 from veiltab.common.rpc.waiting.changes import Changes
-from veiltab.common.storage.disk import DiskReservations
 from veiltab.common.study.file import Study, load_study
 from veiltab.researcher.desk.certificates import Certificates
 from veiltab.researcher.desk.request_check import check_asked, check_asked_under
 from veiltab.researcher.parties.agreement import agreed_spec, agreed_table
 from veiltab.researcher.parties.parties import PartyLinks
 from veiltab.researcher.parties.polling import CuratorAnswers, Polling, Statuses, planned_specs, tests_of
+from veiltab.researcher.receiving.fetching import Fetch
 from veiltab.researcher.receiving.receiving import Receiver
 from veiltab.researcher.records.releases import ResearcherRelease
 from veiltab.researcher.records.store import ResearcherStore
@@ -65,7 +65,6 @@ class ResearcherDriver:
         self._polling = Polling(study, store)
         # Release of several tables -> ids of its tables that are under way.
         self._under_way = dict[str, list[str]]()
-        self._room = DiskReservations(store.files.folder)
         self._receiver = Receiver(self.name, study.server.name, store)
         self._stages = Stages()
         self._parties: PartyLinks | None = None
@@ -253,17 +252,23 @@ class ResearcherDriver:
         self._keep_room(stored, spec)
         try:
             with self._stages.stage(spec.release_id) as stage:
-                await self._receiver.receive(
-                    spec, published.salt, parties, stage, columns=published.columns, tests=tests_of(answers, spec)
+                fetch = Fetch(
+                    spec=spec,
+                    parties=parties,
+                    files=self.store.files,
+                    stage=stage,
+                    columns=published.columns,
+                    tests=tests_of(answers, spec),
                 )
+                await self._receiver.receive(fetch, published.salt)
         finally:
-            self._room.give_back(spec.release_id)
+            self.store.files.reservations.give_back(spec.release_id)
 
     def _keep_room(self, stored: ResearcherRelease, spec: TableSpec) -> None:
         """Let a release wait for whose columns the disk has too little room; nothing of it is fetched till then."""
         statuses = self._polling.of(spec.release_id)
         try:
-            self._room.keep(spec.release_id, self.store.files.bytes_to_come(spec))
+            self.store.files.reservations.keep(spec.release_id, self.store.files.bytes_to_come(spec))
         except UnavailableError as error:
             statuses[self._own] = (stored.state, str(error))
             raise

@@ -1,5 +1,6 @@
 """The curators and the server, as a researcher's service reaches them."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.rpc.parties.signing import SignedText, signed_from_proto
 from veiltab.common.rpc.peer import ASK_SECONDS, Peer
+from veiltab.common.rpc.waiting.together import MOST_BESIDE
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
 from veiltab.researcher.parties.server_findings import CuratorsTest, curators_test_from_proto
@@ -43,6 +45,7 @@ class PartyLinks:
     def __init__(self, identity: Identity, study: Study, witnessed: Callable[[str], Witnessed]) -> None:
         self._study = study
         self.server = study.server.name
+        self.room = asyncio.Semaphore(MOST_BESIDE)
         self._witnessed = witnessed
         server = Party(study=study.id, role=Role.SERVER, name=study.server.name)
         self._server = Peer.at(study.server.endpoint, server, identity, server_release_pb2_grpc.ReleaseServiceStub)

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar, assert_never
 
-from veiltab.common.dataclass import dataclass
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import DeniedError, TransferError, VeiltabError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
@@ -43,30 +43,35 @@ class NoisyRelease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetch:
-    """Fetches one release from its parties: so many calls at a time as there is room for; the stage says how far."""
+    """Fetches one release from its parties, as many calls at a time as these have room for.
+
+    Args:
+        stage: says how far it is, if anybody asks.
+        columns: attribute -> perturbed column, if the server has sent all of them; else they are fetched.
+        tests: curator -> its test of the server, of those that have said what it showed; the others are asked.
+    """
 
     spec: TableSpec
     parties: PartyLinks
     files: DeskFiles
-    room: asyncio.Semaphore
-    stage: Stage
+    stage: Stage = field(default_factory=Stage)
+    columns: Mapping[str, bytes] = field(default_factory=dict)
+    tests: Mapping[str, CuratorsTest] = field(default_factory=dict)
 
-    async def noisy_release(self, columns: Mapping[str, bytes], tests: Mapping[str, CuratorsTest]) -> NoisyRelease:
-        """Fetch columns and places, and beside them the curators' tests; arguments and errors of `Receiver.receive`."""
-        noisy: dict[Column, Ciphertext] = self._sent(columns) if columns else {}
-        asking = asyncio.create_task(self._tests_if_ready(tests))
+    async def noisy_release(self) -> NoisyRelease:
+        """Fetch columns and places, and beside them the curators' tests; errors of `Receiver.receive`."""
+        asking = asyncio.create_task(self._tests_if_ready())
         try:
-            if not columns:
-                noisy |= await self._columns()
+            noisy: Mapping[Column, Ciphertext] = self._sent() if self.columns else await self._columns()
             places = self.files.places(self.spec.release_id) if self.spec.sampling.is_by_server else None
             if places is not None:
                 await self.parties.fetch_places(self.spec, places)
-            return NoisyRelease(columns=noisy, places=places, tests=await asking or await self._tests(tests))
+            return NoisyRelease(columns=noisy, places=places, tests=await asking or await self._tests())
         finally:
             asking.cancel()
 
-    def _sent(self, columns: Mapping[str, bytes]) -> dict[Column, Ciphertext]:
-        spec = self.spec
+    def _sent(self) -> dict[Column, bytes]:
+        spec, columns = self.spec, self.columns
         lengths = {column.attribute: column.byte_length(spec.published_rows) for column in spec.columns}
         if {attribute: len(symbols) for attribute, symbols in columns.items()} != lengths:
             raise TransferError("it sent other columns than the release has", where=f"server {self.parties.server}")
@@ -85,21 +90,21 @@ class Fetch:
                 with step("fetch column", release_id=spec.release_id, attribute=attribute, size=size):
                     await self.parties.fetch_column(spec, column, files[column], progress.advance)
 
-            await together(self.room, [partial(fetch, column) for column in spec.columns])
+            await together(self.parties.room, [partial(fetch, column) for column in spec.columns])
         return files
 
-    async def _tests_if_ready(self, received: Mapping[str, CuratorsTest]) -> dict[str, CuratorsTest] | None:
+    async def _tests_if_ready(self) -> dict[str, CuratorsTest] | None:
         """Fetch the tests of all curators beside the columns; None if that is refused, so that they are asked again."""
         with suppress(VeiltabError):
-            return await self._tests(received)
+            return await self._tests()
         return None
 
-    async def _tests(self, received: Mapping[str, CuratorsTest]) -> dict[str, CuratorsTest]:
+    async def _tests(self) -> dict[str, CuratorsTest]:
         """Return the tests of the curators that still give a key of their columns; fetch those that are not known."""
         curators = tuple(dict.fromkeys(holder for column in self.spec.columns for holder in column.holders))
-        missing = [one for one in curators if one not in received]
+        missing = [one for one in curators if one not in self.tests]
         fetches = [partial(_or_denial, partial(self.parties.fetch_test, self.spec, one)) for one in missing]
-        answers = dict(zip(missing, await together(self.room, fetches), strict=True)) | dict(received)
+        answers = dict(zip(missing, await together(self.parties.room, fetches), strict=True)) | dict(self.tests)
         return dict(_granted(((one, answers[one]) for one in curators), self.spec))
 
     async def keys(
@@ -131,7 +136,7 @@ class Fetch:
                 ]
             case _:
                 assert_never(spec.pad)
-        answers = await together(self.room, [partial(_or_denial, fetch) for fetch in fetches])
+        answers = await together(self.parties.room, [partial(_or_denial, fetch) for fetch in fetches])
         keys = {part: key for _, given in _granted(enumerate(answers), spec) for part, key in given.items()}
         encrypted = []
         for column in spec.columns:

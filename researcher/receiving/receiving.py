@@ -9,7 +9,6 @@ import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
 
 from veiltab.common.core.canaries import CanaryPlaces, Places, places_key
 from veiltab.common.core.domain import Symbols
@@ -20,11 +19,9 @@ from veiltab.common.observe.steps import step
 from veiltab.common.release.receipts.canary_changes import CanaryChanges
 from veiltab.common.release.receipts.noise_tests import CanaryOrders
 from veiltab.common.release.table_spec import TableSpec
-from veiltab.common.rpc.waiting.together import MOST_BESIDE
 from veiltab.common.storage.files import file_digest, written_whole
 from veiltab.common.storage.mapped import mapped_array, mapped_rows
-from veiltab.researcher.parties.parties import ColumnDigests, PartyLinks
-from veiltab.researcher.parties.server_findings import CuratorsTest
+from veiltab.researcher.parties.parties import ColumnDigests
 from veiltab.researcher.receiving.decryption import EncryptedColumn, PublishedRows, count_rows, digest_of, symbols_of
 from veiltab.researcher.receiving.fetching import Fetch, NoisyRelease
 from veiltab.researcher.receiving.server_check import (
@@ -64,26 +61,12 @@ class Receiver:
         self._name = name
         self._server = server
         self._store = store
-        self._room = asyncio.Semaphore(MOST_BESIDE)
 
-    async def receive(  # noqa: PLR0913 - what a party has sent before, and what it leads to
-        self,
-        spec: TableSpec,
-        salt: bytes,
-        parties: PartyLinks,
-        stage: Stage | None = None,
-        *,
-        columns: Mapping[str, bytes] = MappingProxyType({}),
-        tests: Mapping[str, CuratorsTest] = MappingProxyType({}),
-    ) -> None:
+    async def receive(self, fetch: Fetch, salt: bytes) -> None:
         """Receive a release that the server has published, to its end.
 
         Args:
             salt: with which the digests of its columns begin.
-            parties: the curators and the server.
-            stage: says how far it is, if anybody asks.
-            columns: attribute -> perturbed column, if the server has sent all of them; else they are fetched.
-            tests: curator -> its test of the server, of those that have said what it showed; the others are asked.
 
         Raises:
             NotReadyError, UnavailableError: a party cannot answer yet.
@@ -91,14 +74,13 @@ class Receiver:
             FailedReleaseError: a test of the server failed, or its parties contradict one another.
             TransferError: the columns that were sent are not those of the release.
         """
-        began, stage = time.monotonic(), stage or Stage()
-        fetch = Fetch(spec=spec, parties=parties, files=self._store.files, room=self._room, stage=stage)
-        noisy_release = await fetch.noisy_release(columns, tests)
+        spec, began = fetch.spec, time.monotonic()
+        noisy_release = await fetch.noisy_release()
         fetched = time.monotonic()
-        with stage.of("comparing columns with the curators' tests", None):
+        with fetch.stage.of("comparing columns with the curators' tests", None):
             tested = await asyncio.to_thread(self._tested, spec, salt, noisy_release)
         encrypted = await fetch.keys(noisy_release.columns, tested.digests)
-        await asyncio.to_thread(self._count, spec, noisy_release, tested, encrypted, stage)
+        await asyncio.to_thread(self._count, spec, noisy_release, tested, encrypted, fetch.stage)
         granted = tuple(one.column.attribute for one in encrypted)
         seconds = {"fetch": fetched - began, "decrypt": time.monotonic() - fetched}
         self._store.record_counts(spec.release_id, granted, seconds, self._bytes(spec, encrypted))

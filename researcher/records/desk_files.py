@@ -6,6 +6,7 @@ from pathlib import Path
 from veiltab.common.errors import NotFoundError
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.table_spec import TableSpec
+from veiltab.common.storage.disk import DiskReservations
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
 
@@ -28,6 +29,7 @@ class DeskFiles:
     def __init__(self, folder: Path, study: Study) -> None:
         self.folder = folder
         """On whose disk they lie."""
+        self.reservations = DiskReservations(folder)
         self.study = study
         if not self._study_path(study.digest).exists():
             with written_whole(self._study_path(study.digest)) as file:

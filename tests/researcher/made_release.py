@@ -1,5 +1,6 @@
 """A release that curators, a server and a desk make through their real kernels, without processes between them."""
 
+import asyncio
 import hashlib
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,7 @@ from veiltab.common.release.receipts.canary_changes import CanaryChanges, Change
 from veiltab.common.release.receipts.noise_tests import CanaryOrders
 from veiltab.common.release.receipts.testing import joint_receipt, own_receipt
 from veiltab.common.release.table_spec import Column, TableSpec
+from veiltab.common.rpc.waiting.together import MOST_BESIDE
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.columns.noise_and_canaries import CuratorsNoise, PlainColumn, curators_noise
 from veiltab.researcher.parties.parties import ColumnDigests
@@ -73,6 +75,7 @@ class MadeRelease:
 
     def __init__(self, spec: TableSpec, table: Table, perturb_rows: Perturb = honest) -> None:
         self.spec = spec
+        self.room = asyncio.Semaphore(MOST_BESIDE)
         self.noise: CuratorsNoise = curators_noise(spec, secrets.token_bytes(32))
         self.keys: dict[str, bytes] = {}
         self.denied: set[str] = set()

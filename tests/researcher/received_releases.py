@@ -14,6 +14,7 @@ from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.study.file import Study
 from veiltab.researcher.parties.parties import PartyLinks
+from veiltab.researcher.receiving.fetching import Fetch
 from veiltab.researcher.receiving.receiving import Receiver
 from veiltab.researcher.records.store import ResearcherStore
 
@@ -65,14 +66,15 @@ def table_of(spec: TableSpec) -> dict[str, Symbols]:
     return table
 
 
-def receive(store: ResearcherStore, release: MadeRelease) -> None:
-    asyncio.run(Receiver("rosa", "cloud", store).receive(release.spec, SALT, cast("PartyLinks", release)))
+def receive(store: ResearcherStore, release: MadeRelease, **sent: Any) -> None:  # noqa: ANN401 - fields of a fetch
+    """Receive a release, of which some came before."""
+    asyncio.run(receiving(store, release, **sent))
 
 
-def receive_sent(store: ResearcherStore, release: MadeRelease, columns: dict[str, bytes]) -> None:
-    """Receive a release whose columns came with the server's answer."""
-    receiver = Receiver("rosa", "cloud", store)
-    asyncio.run(receiver.receive(release.spec, SALT, cast("PartyLinks", release), columns=columns))
+async def receiving(store: ResearcherStore, release: MadeRelease, **sent: Any) -> None:  # noqa: ANN401 - as above
+    parties = cast("PartyLinks", release)
+    fetch = Fetch(spec=release.spec, parties=parties, files=store.files, **sent)
+    await Receiver("rosa", "cloud", store).receive(fetch, SALT)
 
 
 def counts(store: ResearcherStore) -> Any:  # noqa: ANN401 - an array

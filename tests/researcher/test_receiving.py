@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from tests.conftest import request_with
 from tests.power import FailingPower, PowerFailure
-from tests.researcher.made_release import SALT, MadeRelease
+from tests.researcher.made_release import MadeRelease
 from tests.researcher.received_releases import (  # noqa: F401 - fixtures
     COLUMNS,
     ID,
     counts,
     made_fixture,
     receive,
-    receive_sent,
+    receiving,
     store_fixture,
     table_of,
 )
@@ -29,10 +29,8 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.study.file import Study
-from veiltab.researcher.parties.parties import PartyLinks
 from veiltab.researcher.parties.server_findings import CuratorsTest
 from veiltab.researcher.receiving.decryption import CanaryTest, EncryptedColumn, PublishedRows, count_rows
-from veiltab.researcher.receiving.receiving import Receiver
 from veiltab.researcher.records.store import ResearcherStore
 
 
@@ -111,7 +109,7 @@ def test_columns_that_came_with_the_server_s_answer_are_not_fetched(
     fetched, receipts = counts(store).copy(), store.release(ID).receipts
     store.files.delete_columns(ID)
     monkeypatch.setattr(release, "fetch_column", None)
-    receive_sent(store, release, {name: column.tobytes() for name, column in release.served.items()})
+    receive(store, release, columns={name: column.tobytes() for name, column in release.served.items()})
     assert np.array_equal(counts(store), fetched)
     assert store.release(ID).receipts == receipts
     assert not list(store.files.folder.rglob("*.noisy"))
@@ -126,7 +124,7 @@ def test_columns_that_came_must_be_all_those_of_the_release(
     release = made()
     columns = {name: bytes(6000) for name in attributes} | {"salary": bytes(12_000 + excess)}
     with pytest.raises(TransferError, match="server cloud: it sent other columns than the release has"):
-        receive_sent(store, release, columns)
+        receive(store, release, columns=columns)
     assert not release.asked
 
 
@@ -160,8 +158,7 @@ def test_a_curator_that_has_said_what_its_test_showed_is_not_asked(
         return await fetch_test(spec, curator)
 
     monkeypatch.setattr(release, "fetch_test", question)
-    receiver, tests = Receiver("rosa", "cloud", store), {"bob": release.tests["bob"]}
-    asyncio.run(receiver.receive(release.spec, SALT, cast("PartyLinks", release), tests=tests))
+    receive(store, release, tests={"bob": release.tests["bob"]})
     assert asked == ["alice"]
     assert [receipt.tester for receipt in store.release(ID).receipts] == ["alice", "bob", ""]
 
@@ -196,8 +193,7 @@ def test_what_is_received_says_how_far_it_is(
     monkeypatch.setattr("veiltab.researcher.receiving.receiving.count_rows", counted)
     monkeypatch.setattr(release, "fetch_column", fetched)
     monkeypatch.setattr(release, "fetch_pad", pad)
-    receiver = Receiver("rosa", "cloud", store)
-    asyncio.run(receiver.receive(release.spec, SALT, cast("PartyLinks", release), stage))
+    receive(store, release, stage=stage)
     fetching = [f"fetching columns: {share} %" for share in (25, 50, 100)]
     assert said == [*fetching, "", "", "", "decrypting and counting: 0 %", "decrypting and counting: 100 %"]
     assert not str(stage)
@@ -221,5 +217,5 @@ async def test_a_desk_asks_curators_and_the_server_at_once(
     monkeypatch.setattr(release, "fetch_column", after_the_question)
     monkeypatch.setattr(release, "fetch_test", question)
     async with asyncio.timeout(20):
-        await Receiver("rosa", "cloud", store).receive(release.spec, SALT, cast("PartyLinks", release))
+        await receiving(store, release)
     assert store.release(ID).state is ReleaseState.READY

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.researcher.made_release import MadeRelease, Perturb, honest
-from tests.researcher.received_releases import COLUMNS, ID, counts, made_fixture, receive, receive_sent, store_fixture  # noqa: F401 - fixtures
+from tests.researcher.received_releases import COLUMNS, ID, counts, made_fixture, receive, store_fixture  # noqa: F401 - fixtures
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import DeniedError, FailedReleaseError
 from veiltab.common.release.modes import Pad, Sampling
@@ -115,7 +115,7 @@ def test_another_column_than_the_curators_recorded_is_named(
     words = f"server cloud: the server served another column of {attribute} to this desk than to curator alice"
     check_failed(store, release, words)
     with pytest.raises(FailedReleaseError, match=words):
-        receive_sent(store, release, {name: column.tobytes() for name, column in release.served.items()})
+        receive(store, release, columns={name: column.tobytes() for name, column in release.served.items()})
     assert not release.asked
 
 

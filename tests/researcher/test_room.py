@@ -13,11 +13,11 @@ from tests.conftest import PlayedDisk, request_with, spec_with
 from tests.researcher.desks import rosas_driver
 from veiltab.common.errors import UnavailableError
 from veiltab.common.release.modes import Pad
-from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART
 from veiltab.common.study.file import Study
 from veiltab.researcher.parties.parties import PartyLinks
 from veiltab.researcher.parties.polling import Publication
+from veiltab.researcher.receiving.fetching import Fetch
 from veiltab.researcher.records.store import ResearcherStore
 
 ID = "0" * 31 + "1"
@@ -49,10 +49,10 @@ def test_a_release_for_which_there_is_no_room_is_not_fetched(
     async def published(*_: object) -> Publication:
         return Publication(spec=spec, salt=b"salt", columns={})
 
-    async def receive(received: TableSpec, *_: object, columns: object, tests: object) -> None:
-        assert (columns, tests) == ({}, {})
-        assert driver._room._kept == {ID: size}
-        fetched.append(received.release_id)
+    async def receive(fetch: Fetch, _salt: bytes) -> None:
+        assert (fetch.columns, fetch.tests) == ({}, {})
+        assert store.files.reservations._kept == {ID: size}
+        fetched.append(fetch.spec.release_id)
 
     monkeypatch.setattr(driver._polling, "ask_server", published)
     monkeypatch.setattr(driver._receiver, "receive", receive)
@@ -70,4 +70,4 @@ def test_a_release_for_which_there_is_no_room_is_not_fetched(
     disk.free += 1
     advance()
     assert fetched == [ID]
-    assert (driver._room._kept, driver.statuses[ID]) == ({}, {})
+    assert (store.files.reservations._kept, driver.statuses[ID]) == ({}, {})
