@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import FailedReleaseError, InvalidInputError, NotFoundError, NotReadyError
+from veiltab.common.observe.steps import step
 from veiltab.common.release.messages.release_messages import request_to_proto
 from veiltab.common.release.messages.witness import Witnessed, ledger_to_proto
 from veiltab.common.release.table_spec import Column, TableSpec
@@ -147,12 +149,12 @@ class PartyLinks:
         Args:
             advance: called with the number of bytes whenever some more are there.
         """
-        if path.exists():
-            return
         request = server_release_pb2.FetchColumnRequest(release_id=spec.release_id, attribute=column.attribute)
         total = column.byte_length(spec.published_rows)
-        pieces = self._server.stream(self._server.stub.FetchColumn, request, total)
-        await _write(pieces, path, is_durable=total > LONGEST_UNSYNCED, advance=advance)
+        with step("fetch column", release_id=spec.release_id, attribute=column.attribute, size=total):
+            if not path.exists():
+                pieces = self._server.stream(self._server.stub.FetchColumn, request, total)
+                await _write(pieces, path, is_durable=total > LONGEST_UNSYNCED, advance=advance)
 
     async def fetch_places(self, spec: TableSpec, path: Path) -> None:
         """Fetch the places that the server sampled into a file, which is there whole or not at all."""
@@ -183,9 +185,16 @@ class PartyLinks:
             for attribute, one in digests.items()
         }
         request, peer = curator_pb2.GetKeysRequest(release_id=spec.release_id, columns=held), self.curators[curator]
-        keys = dict((await peer.ask(peer.stub.GetKeys, request, once=True)).keys)
-        if not keys or not keys.keys() <= held.keys() or any(len(key) != KEY_BYTES for key in keys.values()):
-            raise FailedReleaseError("it gave other keys than it was asked for", where=f"curator {curator}")
+        with ExitStack() as steps:
+            measured = {
+                attribute: steps.enter_context(step("fetch key", release_id=spec.release_id, attribute=attribute))
+                for attribute in digests
+            }
+            keys = dict((await peer.ask(peer.stub.GetKeys, request, once=True)).keys)
+            if not keys or not keys.keys() <= held.keys() or any(len(key) != KEY_BYTES for key in keys.values()):
+                raise FailedReleaseError("it gave other keys than it was asked for", where=f"curator {curator}")
+            for attribute, one in measured.items():
+                one.bytes = len(keys.get(attribute, b""))
         return keys
 
     async def fetch_pad(self, spec: TableSpec, column: Column, name: str, digests: ColumnDigests, path: Path) -> None:
@@ -203,7 +212,8 @@ class PartyLinks:
         )
         curator = self.curators[name]
         total = column.byte_length(spec.uploaded_rows)
-        await _write(curator.stream(curator.stub.FetchPad, request, total), path)
+        with step("fetch key", release_id=spec.release_id, attribute=column.part_of(name), size=total):
+            await _write(curator.stream(curator.stub.FetchPad, request, total), path)
 
 
 async def _write(

@@ -5,7 +5,7 @@ Every call may be repeated: what lies in a file whole is not fetched again.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar, assert_never
@@ -13,7 +13,6 @@ from typing import TypeVar, assert_never
 from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import DeniedError, TransferError, VeiltabError
 from veiltab.common.observe.progress import Stage
-from veiltab.common.observe.steps import step
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.rpc.waiting.together import together
@@ -84,13 +83,8 @@ class Fetch:
         sizes = {column: column.byte_length(spec.published_rows) for column in spec.columns}
         here = sum(size for column, size in sizes.items() if files[column].exists())
         with self.stage.of("fetching columns", sum(sizes.values()), done=here) as progress:
-
-            async def fetch(column: Column) -> None:
-                attribute, size = column.attribute, sizes[column]
-                with step("fetch column", release_id=spec.release_id, attribute=attribute, size=size):
-                    await self.parties.fetch_column(spec, column, files[column], progress.advance)
-
-            await together(self.parties.room, [partial(fetch, column) for column in spec.columns])
+            fetch = partial(self.parties.fetch_column, spec, advance=progress.advance)
+            await together(self.parties.room, [partial(fetch, column, path) for column, path in files.items()])
         return files
 
     async def _tests_if_ready(self) -> dict[str, CuratorsTest] | None:
@@ -149,23 +143,14 @@ class Fetch:
 
     async def _keys_of(self, curator: str, digests: Mapping[str, ColumnDigests]) -> dict[str, bytes]:
         """Fetch the keys of a curator's columns, or of its parts of them."""
-        with ExitStack() as steps:
-            measured = {
-                attribute: steps.enter_context(step("fetch key", release_id=self.spec.release_id, attribute=attribute))
-                for attribute in digests
-            }
-            keys = await self.parties.fetch_keys(self.spec, curator, digests)
-            for attribute, one in measured.items():
-                one.bytes = len(keys.get(attribute, b""))
+        keys = await self.parties.fetch_keys(self.spec, curator, digests)
         return {self.spec.column(attribute).part_of(curator): key for attribute, key in keys.items()}
 
     async def _pad(self, attribute: str, curator: str, digests: ColumnDigests) -> dict[str, Path]:
         """Fetch the one-time pad of a column, or of a holder's part of it."""
         column = self.spec.column(attribute)
         path = self.files.one_time_pad(self.spec.release_id, part := column.part_of(curator))
-        with step("fetch key", release_id=self.spec.release_id, attribute=part) as measured:
-            await self.parties.fetch_pad(self.spec, column, curator, digests, path)
-            measured.bytes = path.stat().st_size
+        await self.parties.fetch_pad(self.spec, column, curator, digests, path)
         return {part: path}
 
 
