@@ -83,7 +83,8 @@ class Receiver:
         await asyncio.to_thread(self._count, spec, noisy_release, tested, encrypted, fetch.stage)
         granted = tuple(one.column.attribute for one in encrypted)
         seconds = {"fetch": fetched - began, "decrypt": time.monotonic() - fetched}
-        self._store.record_counts(spec.release_id, granted, seconds, self._bytes(spec, encrypted))
+        byte_counts = self._bytes(spec, encrypted)
+        self._store.record_counts(spec.release_id, granted, seconds, byte_counts)
 
     def _tested(self, spec: TableSpec, salt: bytes, noisy_release: NoisyRelease) -> TestedRows:
         """Compare what the desk fetched with what the curators tested, and repeat their tests of all columns together.

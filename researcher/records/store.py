@@ -209,9 +209,12 @@ class ResearcherStore:
             seconds: step -> its duration.
             byte_counts: link -> bytes over it.
         """
-        with transaction(self.connection):
-            self.set_granted(release_id, granted)
-            self.set_measure(release_id, seconds, byte_counts)
+        with transaction(self.connection) as db:
+            db.execute(
+                "UPDATE release SET granted = ?, seconds = json_patch(seconds, ?), bytes = json_patch(bytes, ?)"
+                " WHERE id = ?",
+                [json.dumps(granted), json.dumps(seconds), json.dumps(byte_counts), release_id],
+            )
             self._finish(release_id, ReleaseState.READY)
 
     def _finish(self, release_id: str, state: ReleaseState, failure: str = "") -> None:
@@ -236,12 +239,6 @@ class ResearcherStore:
         """Record what the server published: a release of one table, or one of several."""
         text = spec.to_json() if spec.part_of else release_of_table(spec).to_json()
         self.connection.execute_unsynced("UPDATE release SET spec = ? WHERE id = ?", [text, spec.release_id])
-
-    def set_granted(self, release_id: str, granted: tuple[str, ...]) -> None:
-        """Record the attributes whose keys were given, in order of the histogram."""
-        self.connection.execute_unsynced(
-            "UPDATE release SET granted = ? WHERE id = ?", [json.dumps(granted), release_id]
-        )
 
     def set_receipts(self, release_id: str, receipts: tuple[Receipt, ...]) -> None:
         """Record what the tests of the server showed, instead of what was recorded before."""

@@ -126,7 +126,7 @@ LONG = [
             "veiltab.researcher.receiving.fetching:EncryptedColumn:4",
             "veiltab.researcher.receiving.decryption:tabulate:1",
             "veiltab.researcher.receiving.receiving:count_rows:1",
-            "veiltab.researcher.records.store:ResearcherStore.set_granted:1",
+            "veiltab.researcher.records.store:ResearcherStore._finish:1",
             "veiltab.researcher.records.store:ResearcherStore.record_counts:1",
         )
     ),

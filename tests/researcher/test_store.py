@@ -123,19 +123,18 @@ def test_what_is_known_outlives_the_process(tmp_path: Path, study: Study) -> Non
     store.start(request_with(), "wages", 100)
     store.set_state(ID, ReleaseState.UPLOADING)
     store.set_spec(spec)
-    store.set_granted(ID, ("sex", "salary"))
     receipts = made_tests(spec).all_receipts()
     store.set_receipts(ID, receipts[:2])
     store.set_receipts(ID, receipts)
     store.set_measure(ID, {"a": 1.0, "b": 2.0}, {"x -> y": 1})
-    store.set_measure(ID, {"b": 3.0}, {'it\'s "z"': 2})
+    store.record_counts(ID, ("sex", "salary"), {"b": 3.0}, {'it\'s "z"': 2})
     for curator, rows in (("alice", 3), ("bob", 0), ("alice", 4)):
         store.set_left_out(ID, curator, rows)
     store.close()
     again = ResearcherStore(tmp_path, study)
     read = again.release("wages")
     assert read.left_out == {"alice": 4, "bob": 0}
-    assert (read.state, read.spec, read.granted) == (ReleaseState.UPLOADING, spec, ("sex", "salary"))
+    assert (read.state, read.spec, read.granted) == (ReleaseState.READY, spec, ("sex", "salary"))
     assert read.receipts == receipts
     assert (read.seconds, read.bytes) == ({"a": 1.0, "b": 3.0}, {"x -> y": 1, 'it\'s "z"': 2})
     again.close()
