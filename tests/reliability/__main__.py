@@ -65,10 +65,10 @@ def measured(row: Row, *, quick: bool, repeats: int) -> tuple[str, bool]:
         counts += more
         figures += found
     ran = counts["passed"] + counts["failure"] + counts["error"]
-    parts = [f"{counts['passed']} of {ran}"] if ran else ["nothing was run"]
+    holds = counts["passed"] == ran
+    parts = [f"all {ran}" if holds else f"{counts['passed']} of {ran}"] if ran else ["nothing was run"]
     parts += [f"{counts['skipped']} skipped"] if counts["skipped"] else []
     parts += summed(figures)
-    holds = counts["passed"] == ran
     if row.command:
         ended = subprocess.run([sys.executable, "-m", *row.command], stdout=subprocess.PIPE, text=True, check=False)
         parts.append(ended.stdout.strip())

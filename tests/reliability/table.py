@@ -16,8 +16,8 @@ says what to do next and leaks nothing. No test detects a malicious server that 
 a curator that lies consistently about its own table; Python cannot promise to clear memory.
 
 `make reliability` runs the tests of every row, which lie below `tests/`, and writes the figures;
-`python -m tests.reliability --row 36` runs one row. A figure counts the tests that held, of those that ran; "quick"
-leaves the long tests out.
+`python -m tests.reliability --row 36` runs one row. "All 8" are eight tests that ran and held; "quick" leaves the long
+tests out.
 
 | # | promise | fault | tests | figure, date | not shown |
 |---|---|---|---|---|---|

@@ -56,7 +56,7 @@ def test_a_probability_errs_by_no_more_than_certificates_count_on(n: int) -> Non
                     np.concatenate([binomial_pmf(x[i : i + 1], n, p) for i in range(len(x))]),
                 )
             ]
-        # See docs/order-certificate.md.
+        # See veiltab.common.privacy.shuffle.
         allowed = 5e-12 if n <= 1024 else 1e-12 + 2.0**-52 * np.abs(x - n * p)
         assert (np.abs(errors) < allowed)[:, np.array(exact, float) > exp(-75)].all()
 
