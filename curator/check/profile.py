@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import NUMBER
-from veiltab.curator.formats.columns.named_columns import find_column, read_batches
-from veiltab.curator.formats.columns.numerals import Notation, Numerals, is_number, numerals_of
+from veiltab.curator.formats.columns.named_columns import NamedColumns
+from veiltab.curator.formats.columns.numerals import Notation, Numerals, is_number
 from veiltab.curator.formats.columns.source import FIRST_ROW, Source
 from veiltab.curator.table.column_coding import entries_of, first_rows_of
 from veiltab.curator.table.date_formats import DateWritings
@@ -113,13 +113,14 @@ def profile_columns(
         first_year: the earliest year that two digits mean.
 
     Raises:
-        InvalidInputError: as `read_batches`.
+        InvalidInputError: as `NamedColumns`.
     """
-    numerals = {name: numerals_of(source.where, find_column(source, name), decimal) for name in columns}
+    named = NamedColumns(source, (), columns)
     profilers = [
-        _Profiler(name, numerals[name], MISSING_MARKERS.union(missing.get(name, ())), first_year) for name in columns
+        _Profiler(name, named.numerals(name, decimal), MISSING_MARKERS.union(missing.get(name, ())), first_year)
+        for name in columns
     ]
-    for batch in read_batches(source, (), columns):
+    for batch in named.batches():
         for profiler in profilers:
             profiler.take(batch.coded[profiler.column], batch.exact.get(profiler.column))
     return tuple(profiler.profile() for profiler in profilers)

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 
@@ -17,8 +16,8 @@ from veiltab.common.study.coding.coding import DROP
 from veiltab.common.study.coding.rules import AttributeRule
 from veiltab.common.study.file import Study
 from veiltab.curator.formats.address import TableAddress
-from veiltab.curator.formats.columns.named_columns import find_column, read_batches, read_header
-from veiltab.curator.formats.columns.numerals import Notation, numerals_of
+from veiltab.curator.formats.columns.named_columns import NamedColumns
+from veiltab.curator.formats.columns.numerals import Notation
 from veiltab.curator.formats.columns.refusals import first_rows, refusal, row_count, rows_have
 from veiltab.curator.formats.columns.source import FIRST_ROW, Batch, Source
 from veiltab.curator.formats.opening import open_table
@@ -50,6 +49,7 @@ class Reading:
         errors: what keeps the file from being a table, gravest first; none quotes a value or an id.
         description: how the table looks, for people; "" if it could not be opened.
         content_digest: as that of a table.
+        header: names of its columns; none if it could not be opened.
         lines: lines of a text file that are not empty, with the header's.
         ends: the first row and the last one.
     """
@@ -63,6 +63,7 @@ class Reading:
     errors: tuple[InvalidInputError, ...]
     description: str
     content_digest: str
+    header: frozenset[str] = frozenset()
     lines: int | None = None
     ends: tuple[IdRow, ...] = ()
 
@@ -119,7 +120,7 @@ def read_table(
         identity=[dict(curator.identity).get(name, ()) for name in study.identity.names] if study.identity else (),
     )
     has_no_rows = reading.description and reading.errors and not reading.rows_read
-    if has_no_rows and (other := _whose(table, study, curator_name)):
+    if has_no_rows and (other := _whose(reading.header, study, curator_name)):
         problem = f"this seems to be the table of curator {other}, whose columns its header has"
         error = refusal(reading.errors[0].where, problem, f"Give that of {curator_name}, or --name {other}.")
         reading = replace(reading, errors=(error, *reading.errors))
@@ -132,15 +133,13 @@ def read_table(
     return reading
 
 
-def _whose(table: TableAddress | Path, study: Study, curator_name: str) -> str:
-    """Return the curator whose columns the header has, if it has not those of this one; "" if nobody's are."""
-    with suppress(InvalidInputError):
-        header = read_header(open_table(table)).keys()
-        columns = {one.name: {rule.column for rule in study.attributes_of(one.name)} for one in study.curators}
-        wanted = {one.name: {*one.id_columns} | columns[one.name] for one in study.curators if columns[one.name]}
-        if not wanted.get(curator_name, set()) <= header:
-            return next((name for name, own_columns in wanted.items() if own_columns <= header), "")
-    return ""
+def _whose(header: frozenset[str], study: Study, curator_name: str) -> str:
+    """Return the curator whose columns a header has, if it has not those of this one; "" if nobody's are."""
+    columns = {one.name: {rule.column for rule in study.attributes_of(one.name)} for one in study.curators}
+    wanted = {one.name: {*one.id_columns} | columns[one.name] for one in study.curators if columns[one.name]}
+    if wanted.get(curator_name, set()) <= header:
+        return ""
+    return next((name for name, own_columns in wanted.items() if own_columns <= header), "")
 
 
 def read_respondents(  # noqa: PLR0913 - what reading a table consists of
@@ -163,23 +162,27 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
     """
     rows = _Rows(id_columns, normalise, rules, run, watch=watch, identity=identity)
     errors: list[InvalidInputError] = []
-    description, lines = "", None
+    description, header, lines = "", frozenset[str](), None
     try:
         source = source or open_table(table)
         if query := TableAddress.of(table).query:
             from veiltab.curator.formats.databases.own_rows import check_own_rows  # noqa: PLC0415 - not without a query
 
             check_own_rows(source.where, query, id_columns)
-        description = source.description
-        rows.look_at(source, TableAddress.of(table).decimal)
+        description, header = source.description, frozenset(column.name for column in source.columns)
         wanted, floats_as_ids = {rule.column for rule in rules}, "integer" in normalise or bool(identity)
-        for batch in read_batches(source, id_columns, wanted, floats_as_ids=floats_as_ids, most_rows=most_rows):
+        columns = NamedColumns(source, id_columns, wanted, floats_as_ids=floats_as_ids)
+        for reader in rows.columns:
+            if reader.rule.coding.are_numbers:
+                reader.numerals = columns.numerals(reader.rule.column, TableAddress.of(table).decimal)
+        for batch in columns.batches(most_rows=most_rows):
             rows.take(batch)
         lines = source.lines
         description = source.description  # of a query of a file: with the rows that it read
     except InvalidInputError as error:
         errors.append(error)
-    return rows.reading(TableAddress.of(table).shown, description, errors, lines)
+    reading = rows.reading(TableAddress.of(table).shown, description, errors)
+    return replace(reading, header=header, lines=lines)
 
 
 class _Rows:
@@ -196,21 +199,15 @@ class _Rows:
         identity: Sequence[Sequence[str]],
     ) -> None:
         self._id_columns, self._normalise, self._identity = id_columns, normalise, identity
-        self._columns = [ColumnReader(rule) for rule in rules]
+        self.columns = [ColumnReader(rule) for rule in rules]
         self._watch = watch
         self._read = self._dropped = self._empty = self._separated = self._broken = 0
         self._first_broken: list[int] = []
         self._ends: list[IdRow] = []
-        types = {column.rule.name: column.dtype for column in self._columns}
+        types = {column.rule.name: column.dtype for column in self.columns}
         self._respondents = rows_on_disk(types, run)
         self._repeats = RepeatedIds(None if run is None else run.folder)
         self._digest = ContentDigest([*(rule.name for rule in rules), *([_COMPLETE] if identity else [])])
-
-    def look_at(self, source: Source, decimal: str) -> None:
-        """Let the first rows of binned columns decide how numbers are written, if somebody wrote them."""
-        for column in self._columns:
-            if column.rule.coding.are_numbers:
-                column.numerals = numerals_of(source.where, find_column(source, column.rule.column), decimal)
 
     def take(self, batch: Batch) -> None:
         """Code the rows of a batch, and note the rows to keep."""
@@ -223,7 +220,7 @@ class _Rows:
         dropped = np.zeros(batch.rows, np.bool_)
         codes = [
             column.codes(batch.coded[column.rule.column], first_row, batch.exact.get(column.rule.column))
-            for column in self._columns
+            for column in self.columns
         ]
         for code in codes:
             kept &= code >= 0
@@ -233,8 +230,8 @@ class _Rows:
             self._ends[1:] = [IdRow(row=first_row + place, id=", ".join(values))]
         all_kept = bool(kept.all())
         symbols = {
-            column.rule.name: column.symbols(code if all_kept else code[kept])
-            for column, code in zip(self._columns, codes, strict=True)
+            column.rule.name: (code if all_kept else code[kept]).astype(column.dtype)
+            for column, code in zip(self.columns, codes, strict=True)
         }
         self._read += batch.rows
         self._dropped += int(np.count_nonzero(dropped))
@@ -250,9 +247,10 @@ class _Rows:
             self._repeats.take(ids.values)
         self._respondents.append(ids.values, kept, symbols)
         if self._identity:  # a row that leaves after the linkage has a part in it
-            self._digest.update(ids.values, symbols | {_COMPLETE: kept.view(np.uint8)})
+            digested, symbols = ids.values, symbols | {_COMPLETE: kept.view(np.uint8)}
         else:
-            self._digest.update(ids.values if all_kept else ids.values.filter(pa.array(kept)), symbols)
+            digested = ids.values if all_kept else ids.values.filter(pa.array(kept))
+        self._digest.update(digested, symbols)
 
     @property
     def _number_step(self) -> str:
@@ -261,12 +259,10 @@ class _Rows:
             return 'is no whole number, though normalise has "integer"'
         return "is a number with decimals or an exponent, of which normalise would make another number"
 
-    def reading(
-        self, where: str, description: str, errors: Sequence[InvalidInputError], lines: int | None = None
-    ) -> Reading:
+    def reading(self, where: str, description: str, errors: Sequence[InvalidInputError]) -> Reading:
         """Find repeated ids among all rows, those that are not kept too."""
         repeats = self._repeats.rows(self._respondents.all_ids)
-        columns = tuple(column.reading() for column in self._columns)
+        columns = tuple(column.reading() for column in self.columns)
         problems = [*errors, *self._id_errors(where, [int(row) + FIRST_ROW for row in repeats[:FIRST]], len(repeats))]
         problems += [_unknown(where, column) for column in columns if column.unknown_rows]
         if not problems and not len(self._respondents):
@@ -280,7 +276,6 @@ class _Rows:
             repeated_ids=len(repeats),
             errors=tuple(problems),
             content_digest=self._digest.hexdigest(),
-            lines=lines,
             ends=tuple(self._ends),
             description=", ".join(text for text in (description, _commas(columns)) if text),
         )

@@ -17,7 +17,7 @@ from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.naming import attribute_name
 from veiltab.common.study.toml_text import toml_text
-from veiltab.curator.formats.columns.named_columns import read_batches, read_header
+from veiltab.curator.formats.columns.named_columns import NamedColumns, read_header
 from veiltab.curator.formats.opening import open_table
 from veiltab.play.studies.adult_tables import NAMES
 
@@ -106,7 +106,7 @@ def _categories(column: pa.ChunkedArray, name: str) -> tuple[str, ...]:
 def _read(path: Path) -> pa.Table:
     source = open_table(path)
     names = list(read_header(source))
-    batches = [batch.coded for batch in read_batches(source, (), names)]
+    batches = [batch.coded for batch in NamedColumns(source, (), names).batches()]
     columns = {
         name: pa.chunked_array([batch[name].dictionary_decode() for batch in batches], pa.string()) for name in names
     }

@@ -15,7 +15,7 @@ from veiltab.common.dataclass import dataclass, field
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Role
-from veiltab.curator.formats.columns.named_columns import read_batches, read_header
+from veiltab.curator.formats.columns.named_columns import NamedColumns, read_header
 from veiltab.curator.formats.opening import open_table
 from veiltab.play.demos.own_tables import own_tables, study_text
 from veiltab.play.local.asking import client_of, progress
@@ -245,7 +245,7 @@ def _what_each_saw(local: LocalStudy, outcome: Outcome) -> dict[str, str]:
 def _first_rows(path: Path) -> list[str]:
     source = open_table(path)
     names = list(read_header(source))
-    batch = next(read_batches(source, (), names))
+    batch = next(NamedColumns(source, (), names).batches())
     return [",".join(batch.coded[name][row].as_py() or "" for name in names) for row in range(min(3, batch.rows))]
 
 

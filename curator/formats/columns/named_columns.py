@@ -2,56 +2,82 @@
 
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from difflib import get_close_matches
 
 from veiltab.common.command.cli import note
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.progress import Progress
 from veiltab.common.study.limits import MAX_RESPONDENTS
-from veiltab.curator.formats.columns.refusals import absent_column, refusal
+from veiltab.curator.formats.columns.numerals import Numerals
+from veiltab.curator.formats.columns.refusals import refusal
 from veiltab.curator.formats.columns.source import Batch, Column, ColumnKind, Selection, Source
 
+_MOST_NAMES = 20
+_MOST_CHARACTERS = 40
+_OTHER_ENCODING = "It has signs that are no letters, so the file may be in another encoding: save it as UTF-8. "
 _UNREADABLE = {ColumnKind.OTHER}
 _NO_ID = {ColumnKind.OTHER, ColumnKind.FLOATING}
 
 
-def read_batches(
-    source: Source,
-    texts: Collection[str],
-    coded: Collection[str],
-    *,
-    floats_as_ids: bool = False,
-    most_rows: int | None = None,
-) -> Iterator[Batch]:
-    """Read columns of a table, batch by batch, in the order of its rows; where that takes long, say how far it is.
+class NamedColumns:
+    """Columns of a table, found in its header by their names in the study.
 
     Args:
         texts: columns wanted as text (ids).
         coded: columns wanted dictionary-encoded (attributes).
         floats_as_ids: whether floating-point numbers may be ids; whole ones then come as 1234.0.
-        most_rows: of a table, by default as many as any study takes: a query or a small compressed file may not end.
-
-    Returns:
-        Batches that together hold every row.
 
     Raises:
-        InvalidInputError: the source lacks a column, has it twice or in a type without plain texts, has too many rows,
-            or cannot be read.
+        InvalidInputError: the source lacks a column, or has it twice or in a type without plain texts.
     """
-    columns = {name: find_column(source, name) for name in sorted({*texts, *coded})}
-    for name, column in columns.items():
-        if column.kind in (_NO_ID if name in texts and not floats_as_ids else _UNREADABLE):
-            raise refusal(source.where, f"column {name!r} has the type {column.type_name}", _remedy(column.kind))
-    spellings = {name: column.spelling for name, column in columns.items()}
-    rows, most = 0, MAX_RESPONDENTS if most_rows is None else most_rows
-    progress = Progress("reading the table", source.rows, tell=note)
-    for batch in source.batches(Selection(spellings=spellings, texts=frozenset(texts), coded=frozenset(coded))):
-        rows += batch.rows
-        if rows > most:
-            problem = f"the table has more than {most:,} rows, the most that the study takes (maximum_respondents)"
-            remedy = "Check that its query, view or file ends; if it does, raise maximum_respondents at every party."
-            raise refusal(source.where, problem, remedy)
-        yield batch
-        progress.advance(batch.rows)
+
+    def __init__(
+        self, source: Source, texts: Collection[str], coded: Collection[str], *, floats_as_ids: bool = False
+    ) -> None:
+        self._source, self._texts, self._coded = source, frozenset(texts), frozenset(coded)
+        self._columns = {name: _find_column(source, name) for name in sorted(self._texts | self._coded)}
+        for name, column in self._columns.items():
+            if column.kind in (_NO_ID if name in texts and not floats_as_ids else _UNREADABLE):
+                raise refusal(source.where, f"column {name!r} has the type {column.type_name}", _remedy(column.kind))
+
+    def numerals(self, name: str, decimal: str) -> Numerals | None:
+        """Return how the numbers of a column are read; None if nobody wrote them, so that they are plain.
+
+        Args:
+            decimal: as of `Numerals`.
+        """
+        column = self._columns[name]
+        if column.kind is not ColumnKind.WRITTEN:
+            return None
+        return Numerals(self._source.where, column.name, decimal, has_grouped_points=column.has_grouped_points)
+
+    def batches(self, *, most_rows: int | None = None) -> Iterator[Batch]:
+        """Read the columns batch by batch, in the order of the rows; where that takes long, say how far it is.
+
+        Args:
+            most_rows: of a table, by default those of any study: a query or a small compressed file may not end.
+
+        Returns:
+            Batches that together hold every row.
+
+        Raises:
+            InvalidInputError: the source has too many rows, or cannot be read.
+        """
+        source, rows, most = self._source, 0, MAX_RESPONDENTS if most_rows is None else most_rows
+        spellings = {name: column.spelling for name, column in self._columns.items()}
+        batches = source.batches(Selection(spellings=spellings, texts=self._texts, coded=self._coded))
+        progress = Progress("reading the table", source.rows, tell=note)
+        for batch in batches:
+            rows += batch.rows
+            if rows > most:
+                raise refusal(
+                    source.where,
+                    f"the table has more than {most:,} rows, the most that the study takes (maximum_respondents)",
+                    "Check that its query, view or file ends; if it does, raise maximum_respondents at every party.",
+                )
+            yield batch
+            progress.advance(batch.rows)
 
 
 def read_header(source: Source) -> dict[str, str]:
@@ -70,7 +96,7 @@ def read_header(source: Source) -> dict[str, str]:
     return {column.name: column.type_name if column.kind in _UNREADABLE else "" for column in columns}
 
 
-def find_column(source: Source, name: str) -> Column:
+def _find_column(source: Source, name: str) -> Column:
     """Return the one column of a name.
 
     Raises:
@@ -79,7 +105,7 @@ def find_column(source: Source, name: str) -> Column:
     columns = source.columns
     named = [column for column in columns if column.name == unicodedata.normalize("NFC", name)]
     if not named:
-        raise absent_column(source.where, name, [column.name for column in columns], source.description)
+        raise _absent_column(source.where, name, [column.name for column in columns], source.description)
     if len(named) > 1:
         problem = f"column {name!r} is {len(named)} times in the header"
         raise refusal(source.where, problem, "Give each column a name of its own.")
@@ -90,3 +116,43 @@ def _remedy(kind: ColumnKind) -> str:
     if kind is ColumnKind.FLOATING:
         return 'Store it as text or as whole numbers, or give this curator normalise = [..., "integer"] in the study.'
     return "Store it as text or as whole numbers."
+
+
+def _absent_column(where: str, name: str, header: Sequence[str], looks: str) -> InvalidInputError:
+    """Return the refusal of a header without a column: it names the nearest column, or else shows the header.
+
+    A first row of values is not shown: the file has no header then, and the row is data.
+    """
+    problem = f"column {name!r} is not in the header ({looks})"
+    if not _looks_like_header(header):
+        return refusal(where, problem, "The first row seems to hold values: put the names of the columns above it.")
+    near = _nearest(name, header)
+    hint = f"The nearest column is {near!r}. " if near else ""
+    is_strange = any(not sign.isascii() and not sign.isalnum() for one in header for sign in one)
+    strange = _OTHER_ENCODING if is_strange else ""
+    rename = "Rename the column there (with `as`, in a query), or in the study at every party."
+    return refusal(where, problem, f"{hint}The header is: {header_text(header)}. {strange}{rename}")
+
+
+def header_text(names: Sequence[str]) -> str:
+    """Return names of columns for people, the first 40 characters of up to 20 of them."""
+    listing = ", ".join(repr(one[:_MOST_CHARACTERS]) for one in names[:_MOST_NAMES])
+    return listing + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
+
+
+def _nearest(name: str, header: Sequence[str]) -> str:
+    """Return the column whose name is nearest to another one, letter case and punctuation apart; "" if none is."""
+    plain = {_plain(one): one for one in reversed(header)}
+    near = get_close_matches(_plain(name), plain, 1, cutoff=0.6)
+    if near:
+        return plain[near[0]]
+    return next((one for text, one in plain.items() if text and (text in _plain(name) or _plain(name) in text)), "")
+
+
+def _looks_like_header(names: Sequence[str]) -> bool:
+    """Return whether a first row may be a header: a number or a date is no name."""
+    return not any(name[:1].isdigit() or (name[:1] in "+-." and name[1:2].isdigit()) for name in names)
+
+
+def _plain(name: str) -> str:
+    return "".join(one for one in name.casefold() if one.isalnum())

@@ -10,7 +10,6 @@ from enum import Enum
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.curator.formats.columns.refusals import refusal
-from veiltab.curator.formats.columns.source import Column, ColumnKind
 
 BLANKS = "' \u00a0\u202f\u2019"
 """What sets thousands apart in every notation: apostrophes and blanks."""
@@ -156,10 +155,3 @@ def _has_mark(value: str) -> bool:
 def is_number(text: str) -> bool:
     """Return whether a text is a number in some notation."""
     return any(notation.plain(text) is not None for notation in Notation)
-
-
-def numerals_of(where: str, column: Column, decimal: str) -> Numerals | None:
-    """Return how the numbers of a column are read; None if nobody wrote them, so that they are plain."""
-    if column.kind is not ColumnKind.WRITTEN:
-        return None
-    return Numerals(where, column.name, decimal, has_grouped_points=column.has_grouped_points)

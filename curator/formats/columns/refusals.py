@@ -1,15 +1,11 @@
 """Refusals about tables: they name the table, counts, row numbers and columns, and quote no value."""
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 
-_MOST_NAMES = 20
 _MOST_ROWS = 5
-_MOST_CHARACTERS = 40
-_OTHER_ENCODING = "It has signs that are no letters, so the file may be in another encoding: save it as UTF-8. "
 
 
 def refusal(where: str, problem: str, remedy: str) -> InvalidInputError:
@@ -56,43 +52,3 @@ def too_long(where: str, name: str) -> InvalidInputError:
     """Return the refusal of a column with a value that is longer than one may be."""
     problem = f"column {name!r} holds a value longer than 1 MiB"
     return refusal(where, problem, "Shorten it, or leave the column out of the study.")
-
-
-def absent_column(where: str, name: str, header: Sequence[str], looks: str) -> InvalidInputError:
-    """Return the refusal of a header without a column: it names the nearest column, or else shows the header.
-
-    A first row of values is not shown: the file has no header then, and the row is data.
-    """
-    problem = f"column {name!r} is not in the header ({looks})"
-    if not looks_like_header(header):
-        return refusal(where, problem, "The first row seems to hold values: put the names of the columns above it.")
-    near = nearest(name, header)
-    hint = f"The nearest column is {near!r}. " if near else ""
-    is_strange = any(not sign.isascii() and not sign.isalnum() for one in header for sign in one)
-    strange = _OTHER_ENCODING if is_strange else ""
-    rename = "Rename the column there (with `as`, in a query), or in the study at every party."
-    return refusal(where, problem, f"{hint}The header is: {header_text(header)}. {strange}{rename}")
-
-
-def header_text(names: Sequence[str]) -> str:
-    """Return names of columns for people, the first 40 characters of up to 20 of them."""
-    listing = ", ".join(repr(one[:_MOST_CHARACTERS]) for one in names[:_MOST_NAMES])
-    return listing + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
-
-
-def nearest(name: str, header: Sequence[str]) -> str:
-    """Return the column whose name is nearest to another one, letter case and punctuation apart; "" if none is."""
-    plain = {_plain(one): one for one in reversed(header)}
-    near = get_close_matches(_plain(name), plain, 1, cutoff=0.6)
-    if near:
-        return plain[near[0]]
-    return next((one for text, one in plain.items() if text and (text in _plain(name) or _plain(name) in text)), "")
-
-
-def looks_like_header(names: Sequence[str]) -> bool:
-    """Return whether a first row may be a header: a number or a date is no name."""
-    return not any(name[:1].isdigit() or (name[:1] in "+-." and name[1:2].isdigit()) for name in names)
-
-
-def _plain(name: str) -> str:
-    return "".join(one for one in name.casefold() if one.isalnum())

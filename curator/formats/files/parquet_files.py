@@ -12,7 +12,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from veiltab.curator.formats.columns.arrow_columns import formed
-from veiltab.curator.formats.columns.refusals import header_text, refusal
+from veiltab.curator.formats.columns.named_columns import header_text
+from veiltab.curator.formats.columns.refusals import refusal
 from veiltab.curator.formats.columns.source import Batch, Column, ColumnKind, Selection
 from veiltab.curator.formats.files.parquet import ParquetFile
 

@@ -21,7 +21,7 @@ from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.check.drafted_table import propose_table
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns import arrow_columns, query_limit
-from veiltab.curator.formats.columns.named_columns import read_batches
+from veiltab.curator.formats.columns.named_columns import NamedColumns
 from veiltab.curator.formats.columns.source import LONGEST, Batch, Selection
 from veiltab.curator.formats.databases.duckdb_file import DuckdbQuery
 from veiltab.curator.formats.files import arrow_sizes
@@ -216,7 +216,7 @@ def test_a_table_may_have_as_many_rows_as_the_study_takes(tmp_path: Path) -> Non
 
 
 def test_a_draft_reads_no_more_rows_than_any_study_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(cast("dict[str, object]", read_batches.__kwdefaults__), "most_rows", 2)
+    monkeypatch.setitem(cast("dict[str, object]", NamedColumns.batches.__kwdefaults__), "most_rows", 2)
     path = write_parquet(tmp_path / "t.parquet", ROWS)
     with pytest.raises(InvalidInputError, match="more than 2 rows"):
         propose_table(path, "alice")

@@ -14,7 +14,7 @@ from tests.curator.tables.written import write_json, write_text, write_xlsx
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.formats.address import TableAddress
-from veiltab.curator.formats.columns.named_columns import read_batches
+from veiltab.curator.formats.columns.named_columns import NamedColumns
 from veiltab.curator.formats.opening import open_table
 from veiltab.curator.table.table_reading import load_table
 
@@ -54,7 +54,7 @@ def read(path: Path, query: str = SUMMARY) -> dict[str, tuple[str, ...]]:
     source = open_table(TableAddress(location=str(path), query=query))
     names = [column.name for column in source.columns]
     found = {}
-    for batch in read_batches(source, names, ()):
+    for batch in NamedColumns(source, names, ()).batches():
         for name, *values in zip(*(batch.texts[one].to_pylist() for one in names), strict=True):
             found[name] = tuple(values)
     return found

@@ -21,7 +21,7 @@ from tests.worlds.studies import attribute_text
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.formats.address import TableAddress
-from veiltab.curator.formats.columns.named_columns import read_batches
+from veiltab.curator.formats.columns.named_columns import NamedColumns
 from veiltab.curator.formats.opening import open_table
 from veiltab.curator.table.table_reading import load_table, read_table
 
@@ -286,7 +286,7 @@ def test_bytes_of_sqlite_are_refused_by_their_row(tmp_path: Path, study: Study) 
 
 def test_floating_point_ids_of_parquet_come_as_they_would_be_written(tmp_path: Path) -> None:
     pq.write_table(pa.table({"pid": [1.0, 2.5, None, 2.0**53, float("nan"), 2.0**53 - 1]}), tmp_path / "f.parquet")
-    (batch,) = read_batches(open_table(tmp_path / "f.parquet"), ["pid"], (), floats_as_ids=True)
+    (batch,) = NamedColumns(open_table(tmp_path / "f.parquet"), ["pid"], (), floats_as_ids=True).batches()
     assert batch.texts["pid"].to_pylist() == [
         "1.0",
         "2.5e0",

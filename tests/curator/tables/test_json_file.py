@@ -9,7 +9,7 @@ from tests.curator.made_rows import columns_in, ids_in
 from tests.curator.tables.test_forms import STUDY
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.curator.formats.columns.named_columns import read_batches, read_header
+from veiltab.curator.formats.columns.named_columns import NamedColumns, read_header
 from veiltab.curator.formats.opening import open_table
 from veiltab.curator.table.table_reading import load_table, read_table
 
@@ -24,7 +24,7 @@ def study() -> Study:
 
 def texts_of(path: Path, *names: str) -> list[list[str | None]]:
     """Return columns as ids are read."""
-    batches = list(read_batches(open_table(path), names, ()))
+    batches = list(NamedColumns(open_table(path), names, ()).batches())
     return [[text for batch in batches for text in batch.texts[name].to_pylist()] for name in names]
 
 

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from veiltab.curator.formats.address import TableAddress
-from veiltab.curator.formats.columns.named_columns import read_batches
+from veiltab.curator.formats.columns.named_columns import NamedColumns
 from veiltab.curator.formats.opening import file_of, open_table
 
 
@@ -47,5 +47,5 @@ def test_a_large_row_group_is_never_in_memory_whole(tmp_path: Path, monkeypatch:
     pq.write_table(pa.table({"id": ids}), path, data_page_size=2**14, use_dictionary=False)
     monkeypatch.setattr("veiltab.curator.formats.files.parquet.BATCH_ROWS", 2**10)
     before = pa.total_allocated_bytes()
-    taken = [pa.total_allocated_bytes() - before for _ in read_batches(open_table(path), ["id"], ())]
+    taken = [pa.total_allocated_bytes() - before for _ in NamedColumns(open_table(path), ["id"], ()).batches()]
     assert max(taken) < path.stat().st_size / 2

@@ -7,7 +7,7 @@ import pytest
 from tests.server.cluster import Cluster
 from veiltab.common.errors import InvalidInputError
 from veiltab.curator.formats.address import TableAddress
-from veiltab.curator.formats.columns.named_columns import read_batches, read_header
+from veiltab.curator.formats.columns.named_columns import NamedColumns, read_header
 from veiltab.curator.formats.opening import open_table
 
 pytestmark = pytest.mark.long
@@ -52,7 +52,7 @@ def test_a_query_streams_its_rows(url: str) -> None:
     assert source.where == "postgresql:///postgres"
     assert source.description == "a query of a PostgreSQL"
     assert read_header(source) == dict.fromkeys(["pid", "name", "wage", "born", "seen", "w"], "")
-    batches = list(read_batches(source, ["pid", "name"], ["wage", "born", "seen", "w"]))
+    batches = list(NamedColumns(source, ["pid", "name"], ["wage", "born", "seen", "w"]).batches())
     assert len(batches) > 1
     assert sum(batch.rows for batch in batches) == 200_001
     first, last = batches[0], batches[-1]
@@ -77,11 +77,11 @@ def test_a_query_streams_its_rows(url: str) -> None:
 )
 def test_what_does_not_only_read_is_refused(url: str, query: str, problem: str) -> None:
     with pytest.raises(InvalidInputError, match=problem) as caught:
-        list(read_batches(open_table(address(url, query)), ["pid"], ()))
+        list(NamedColumns(open_table(address(url, query)), ["pid"], ()).batches())
     assert caught.value.where == "postgresql:///postgres"
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
     assert "n1" not in str(caught.value)
-    assert sum(batch.rows for batch in read_batches(open_table(address(url)), ["pid"], ())) == 200_001
+    assert sum(batch.rows for batch in NamedColumns(open_table(address(url)), ["pid"], ()).batches()) == 200_001
 
 
 @pytest.mark.parametrize(("number", "seen"), list(enumerate(COMPARED.values())))
@@ -121,6 +121,6 @@ def test_what_the_text_shows_is_taken(url: str, query: str) -> None:
 )
 def test_a_database_that_lets_nobody_in_shows_no_password(url: str, change: tuple[str, str], problem: str) -> None:
     with pytest.raises(InvalidInputError, match=problem) as caught:
-        list(read_batches(open_table(address(url.replace(*change))), ["pid"], ()))
+        list(NamedColumns(open_table(address(url.replace(*change))), ["pid"], ()).batches())
     assert "hunter2" not in str(caught.value)
     assert caught.value.__suppress_context__

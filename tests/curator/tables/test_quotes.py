@@ -16,7 +16,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.check.inspection import inspect_table
 from veiltab.curator.formats.address import TableAddress
-from veiltab.curator.formats.columns.named_columns import read_batches
+from veiltab.curator.formats.columns.named_columns import NamedColumns
 from veiltab.curator.formats.opening import open_table
 
 BEFORE = "".join(f"{row};ok;ok\n" for row in range(2, 17))
@@ -68,7 +68,7 @@ def test_quotes_that_are_signs_and_values_of_several_lines_are_read_as_they_are(
     path = write(tmp_path, text.encode())
     assert rows_of(path) == expected
     source = open_table(path)
-    for _ in read_batches(source, ["id"], ()):
+    for _ in NamedColumns(source, ["id"], ()).batches():
         pass
     assert source.description.endswith("2 rows with a value of several lines, first in rows 2, 3")
     assert source.lines == 7
@@ -113,7 +113,7 @@ def test_of_one_broken_quote_nothing_is_lost_in_silence(tmp_path: Path, case: tu
     ids, text = case
     try:
         source = open_table(write(tmp_path, text.encode()))
-        read = [one for batch in read_batches(source, ["id"], ()) for one in batch.texts["id"].to_pylist()]
+        read = [one for batch in NamedColumns(source, ["id"], ()).batches() for one in batch.texts["id"].to_pylist()]
     except InvalidInputError:
         return
     lost = [one for one in ids if not any(text.replace('"', "").startswith(one) for text in read)]

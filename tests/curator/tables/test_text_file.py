@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.curator.formats.address import TableAddress
-from veiltab.curator.formats.columns.named_columns import read_batches, read_header
+from veiltab.curator.formats.columns.named_columns import NamedColumns, read_header
 from veiltab.curator.formats.files.sniffing import sniff
 from veiltab.curator.formats.opening import open_table
 
@@ -24,7 +24,7 @@ def rows_of(table: Path | TableAddress) -> list[tuple[str | None, ...]]:
     source = open_table(table)
     names = list(read_header(source))
     found: list[tuple[str | None, ...]] = [tuple(names)]
-    for batch in read_batches(source, names, ()):
+    for batch in NamedColumns(source, names, ()).batches():
         found += zip(*(batch.texts[name].to_pylist() for name in names), strict=True)
     return found
 
@@ -116,24 +116,24 @@ def test_a_name_that_does_not_say_whether_the_file_is_compressed_is_refused(tmp_
 def test_a_header_with_signs_of_another_encoding_hints_at_its_encoding(tmp_path: Path) -> None:
     header = "Nr;Beschäftigt\n1;2\n".encode("cp850")
     with pytest.raises(InvalidInputError, match="may be in another encoding: save it as UTF-8"):
-        list(read_batches(open_table(write(tmp_path, header)), ["Beschäftigt"], ()))
+        list(NamedColumns(open_table(write(tmp_path, header)), ["Beschäftigt"], ()).batches())
 
 
 def test_a_column_that_is_not_there_comes_with_the_nearest_one_and_the_header(tmp_path: Path) -> None:
     source = open_table(write(tmp_path, b"ID;Wage_2020;sex\n1;2;3\n"))
     for name, near in (("id", "ID"), ("wage2020", "Wage_2020"), ("wage", "Wage_2020"), ("sexe", "sex")):
         with pytest.raises(InvalidInputError, match=f"column {name!r} is not in the header .looks semicolon") as caught:
-            list(read_batches(source, [name], ()))
+            list(NamedColumns(source, [name], ()).batches())
         assert caught.value.remedy.startswith(f"The nearest column is {near!r}. The header is: 'ID', 'Wage_2020', ")
     with pytest.raises(InvalidInputError) as caught:
-        list(read_batches(source, ["height"], ()))
+        list(NamedColumns(source, ["height"], ()).batches())
     assert caught.value.remedy.startswith("The header is")
 
 
 def test_a_first_row_of_values_is_not_shown(tmp_path: Path) -> None:
     source = open_table(write(tmp_path, b"kay-9,17\nzebra,3\n"))
     with pytest.raises(InvalidInputError, match="seems to hold values") as caught:
-        list(read_batches(source, ["id"], ()))
+        list(NamedColumns(source, ["id"], ()).batches())
     assert "kay" not in str(caught.value)
 
 
@@ -186,7 +186,7 @@ def test_rows_that_have_more_values_than_the_first_are_not_taken_for_one_column(
 def test_a_column_is_found_however_its_accents_are_stored(tmp_path: Path, name: str) -> None:
     source = open_table(write(tmp_path, "re\u0301gion,wage\nnorth,1\n".encode()))
     assert list(read_header(source)) == ["r\u00e9gion", "wage"]
-    (batch,) = read_batches(source, [name], ())
+    (batch,) = NamedColumns(source, [name], ()).batches()
     assert batch.texts[name].to_pylist() == ["north"]
 
 
