@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from veiltab.common.core.domain import PARTS, POSITION, Symbols, symbol_dtype
+from veiltab.common.core.domain import PARTS, POSITION, symbol_dtype
 from veiltab.common.dataclass import dataclass
 from veiltab.common.study.coding.coding import UNKNOWN
 from veiltab.common.study.coding.rules import AttributeRule
@@ -104,11 +104,6 @@ class ColumnReader:
         if rows[codes == UNKNOWN].any():
             self._note_unknown(values, entries, codes, first_row)
         return codes.take(entries)
-
-    def symbols(self, codes: NDArray[np.signedinteger]) -> Symbols:
-        """Return the symbols of the codes of respondents."""
-        symbols: Symbols = codes.astype(self.dtype)
-        return symbols
 
     def reading(self) -> ColumnReading:
         """Return the reading."""

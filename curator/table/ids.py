@@ -78,10 +78,6 @@ def normalised_ids(parts: Sequence[pa.Array], steps: Sequence[str]) -> Ids:
         The composite ids, parts joined by SEPARATOR.
     """
     filled = [_filled(part) for part in parts]
-    if any(_has_long(part) for part in filled):
-        raise InvalidInputError(
-            f"an id is longer than {_LONGEST_FIELD:,} characters", where="ids", remedy="Give respondents shorter ids."
-        )
     ranges = [_byte_range(part) for part in filled]
     separated = np.any([_separated(part, low) for part, (low, _) in zip(filled, ranges, strict=True)], axis=0)
     clean = [_normalised(part, steps, low, high) for part, (low, high) in zip(filled, ranges, strict=True)]
@@ -286,13 +282,16 @@ def _separated(part: pa.Array, low: int) -> NDArray[np.bool_]:
     return result
 
 
-def _has_long(part: pa.Array) -> bool:
-    """Return whether an id column has a value of too many characters; what has few bytes has none."""
-    most_bytes = int(np.diff(string_buffers(part)[0]).max(initial=0))
-    return most_bytes > _LONGEST_FIELD and int(pc.max(pc.utf8_length(part)).as_py()) > _LONGEST_FIELD
-
-
 def _byte_range(part: pa.Array) -> tuple[int, int]:
-    """Return the smallest and the largest byte of a large_string array."""
-    _, text = string_buffers(part)
+    """Return the smallest and the largest byte of an id column.
+
+    Raises:
+        InvalidInputError: a value has too many characters.
+    """
+    offsets, text = string_buffers(part)
+    # What has few bytes has few characters.
+    if np.diff(offsets).max(initial=0) > _LONGEST_FIELD and pc.max(pc.utf8_length(part)).as_py() > _LONGEST_FIELD:
+        raise InvalidInputError(
+            f"an id is longer than {_LONGEST_FIELD:,} characters", where="ids", remedy="Give respondents shorter ids."
+        )
     return int(text.min(initial=255)), int(text.max(initial=0))
