@@ -28,9 +28,9 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.storage.database import Database, transaction
 from veiltab.curator.audit.log import AuditLog, Event
 from veiltab.curator.budget.allowance import Allowance, Charge, Sums
-from veiltab.curator.budget.budget import RESERVATION, Budget
 from veiltab.curator.budget.chain import Chain
 from veiltab.curator.budget.entries import chained, charge_of, described, facts_of, percent, prices_of
+from veiltab.curator.budget.spent import RESERVATION, Budget
 
 _UNPRICED = (
     "SELECT release_id, entry, epsilon FROM (SELECT release_id, entry, epsilon FROM ledger UNION ALL"
