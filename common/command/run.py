@@ -41,7 +41,7 @@ def serve_party(  # noqa: PLR0913, PLR0917 - what a party consists of
         server = build_server(identity, callers, services, address)
         if options.check:
             return None
-        if way is not None and way.standing() is None:
+        if way is not None and way.relay_state() is None:
             way.park(address)
         return await run_party(identity, server, work(), check_files, changes)
 

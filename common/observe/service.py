@@ -44,5 +44,5 @@ class StatusServicer(status_pb2_grpc.StatusServiceServicer):
 
     def _connection(self) -> Observation:
         """Return how the party stands with its relay, if others call it through one."""
-        standing = None if self._way is None else self._way.standing()
-        return Observation(work=(Activity(kind="relay", about="", **asdict(standing)),) if standing else ())
+        relay = None if self._way is None else self._way.relay_state()
+        return Observation(work=(Activity(kind="relay", about="", **asdict(relay)),) if relay else ())

@@ -18,7 +18,7 @@ from veiltab.common.relay.dialling import Proxy, dialled
 from veiltab.common.relay.lines import ALPN, LINE_SECONDS, PIECE, Streams
 from veiltab.common.relay.splice import splice
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
-from veiltab.common.rpc.proxy import ProxyOption, Standing
+from veiltab.common.rpc.proxy import ProxyOption, RelayState
 from veiltab.common.rpc.tls import tls_context
 from veiltab.common.storage.temporary import TemporaryFolder
 from veiltab.common.study.members import RELAYED, RelayMember
@@ -95,12 +95,12 @@ class Forwarder:
         """Open connections with the party's renewed certificate from now on; what is parked stays so."""
         self._identity = identity
 
-    def standing(self) -> Standing | None:
+    def relay_state(self) -> RelayState | None:
         """Return how this party stands with the relay; None if it does not wait there."""
         if self._since is None or self._relay is None:
             return None
         state = "parked" if self._parked else "not parked"
-        return Standing(id=self._relay.endpoint, state=state, since=self._since, waiting_for=self._parking.trouble)
+        return RelayState(id=self._relay.endpoint, state=state, since=self._since, waiting_for=self._parking.trouble)
 
     def _address(self, name: str) -> str:
         if self._folder is None:

@@ -21,7 +21,7 @@ AnyProxy = ProxyOption | str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class RelayState:
     """How a party stands with its relay.
 
     Args:

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 
 from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError, NotFoundError
-from veiltab.common.rpc.proxy import Standing
+from veiltab.common.rpc.proxy import RelayState
 from veiltab.common.storage.files import check_writers
 from veiltab.common.study.naming import check_name
 
@@ -166,7 +166,7 @@ class Way(Protocol):
     def renew(self, identity: "Identity") -> None:
         """Open connections with the party's renewed certificate from now on."""
 
-    def standing(self) -> Standing | None:
+    def relay_state(self) -> RelayState | None:
         """Return how this party stands with its relay; None if it does not wait there."""
 
 
