@@ -177,12 +177,11 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
                 reader.numerals = columns.numerals(reader.rule.column, TableAddress.of(table).decimal)
         for batch in columns.batches(most_rows=most_rows):
             rows.take(batch)
-        lines = source.lines
-        description = source.description  # of a query of a file: with the rows that it read
+        # The description of a query of a file has now the rows that it read.
+        lines, description = source.lines, source.description
     except InvalidInputError as error:
         errors.append(error)
-    reading = rows.reading(TableAddress.of(table).shown, description, errors)
-    return replace(reading, header=header, lines=lines)
+    return replace(rows.reading(TableAddress.of(table).shown, description, errors), header=header, lines=lines)
 
 
 class _Rows:

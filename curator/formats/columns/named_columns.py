@@ -42,11 +42,7 @@ class NamedColumns:
                 raise refusal(source.where, f"column {name!r} has the type {column.type_name}", _remedy(column.kind))
 
     def numerals(self, name: str, decimal: str) -> Numerals | None:
-        """Return how the numbers of a column are read; None if nobody wrote them, so that they are plain.
-
-        Args:
-            decimal: as of `Numerals`.
-        """
+        """Return how the numbers of a column are read; None if nobody wrote them, so that they are plain."""
         column = self._columns[name]
         if column.kind is not ColumnKind.WRITTEN:
             return None
