@@ -34,7 +34,7 @@ demo: .venv/ready ## the paper's release by processes on this machine: 10 s once
 test: export TMPDIR := $(or $(TMPDIR),$(shell test "$$(df --output=avail -k /dev/shm 2>/dev/null | tail -1)" -gt 4194304 \
   2>/dev/null && echo /dev/shm || echo /tmp))
 test: .venv/dev ## everything that is quick: 5 min
-	$(BIN)/python -m pytest -m "not long and not compose" --ignore tests/browser -n 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m "not long and not compose and not browser" -n 4 --dist loadfile --no-loadscope-reorder
 
 test-all: .venv/dev ## the long tests too: 2 h
 	VEILTAB_EXAMPLES=searching $(BIN)/python -m pytest -m "not compose and not browser" -n 2 --dist loadfile
