@@ -3,7 +3,6 @@ from decimal import Decimal
 import pytest
 
 from veiltab.common.core.domain import Attribute
-from veiltab.common.core.texts.spelling import quoted
 from veiltab.common.study.coding.coding import Coding
 from veiltab.common.study.coding.dates import DateBins
 from veiltab.common.study.coding.rules import AttributeRule
@@ -64,8 +63,3 @@ def test_what_values_seem_to_be_is_said(
     said = remedy(coding, *values, notation=notation)
     assert said.startswith(hint)
     assert said.startswith("`veiltab curator check` shows them") == (not hint)
-
-
-def test_a_word_of_two_scripts_is_shown_with_escapes() -> None:
-    assert quoted("Gen\u00e8ve, \u0411\u0435\u0440\u043d") == "'Gen\u00e8ve, \u0411\u0435\u0440\u043d'"
-    assert quoted("G\u0435n\u00e8ve East") == r"'G\u0435n\xe8ve East'"

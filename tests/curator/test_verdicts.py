@@ -173,20 +173,8 @@ def test_names_of_every_script_are_names(name: str) -> None:
     assert person_name(name) == unicodedata.normalize("NFC", name)
 
 
-@pytest.mark.parametrize(
-    "name", ["Ana D\u0131az", "Ana Di\u0251z", "Ana Diaʐ", "Ana Dia\u1d22", "Ana Điaz", "Ana Ðiaz", "Ana Ɗiaz"]
-)
-def test_a_name_in_letters_that_look_like_it_is_the_same_person_s(name: str) -> None:
-    assert same_person_key(name) == same_person_key(ANA)
-
-
 def test_names_are_kept_as_they_are_written() -> None:
     assert person_name("  Ana \t Di\u0301az ") == ANA
-    assert same_person_key("Ana Díaz") != same_person_key("Ana Ruiz")
-    assert same_person_key("\u0422\u041e\u041c \u0421\u041e\u0425") == same_person_key("Tom Cox"), (
-        "in Cyrillic capitals"
-    )
-    assert same_person_key("\u0391\u039d\u039d\u0391") == same_person_key("Anna"), "in Greek ones"
 
 
 def test_who_approved_is_shown_to_the_second_person(own_state: OpenedState) -> None:

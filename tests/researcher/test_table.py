@@ -13,7 +13,6 @@ from tests.rooms import DEMO, SOURCE, rooms
 from tests.worlds.domains import domain_of
 from veiltab.common.core.domain import Attribute
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.core.texts.csv_cells import plain_cell
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign
 from veiltab.researcher.estimates.table import SUFFIXES, labelled, statistics, to_frame, to_records, write
@@ -153,20 +152,6 @@ def test_no_text_of_a_csv_is_a_formula_and_numbers_stay_numbers(tmp_path: Path) 
     write(frame, tmp_path / "result.json")
     cells = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))["rows"]
     assert [cell["text"] for cell in cells] == list(texts)
-
-
-def test_no_part_of_a_cell_is_a_formula_wherever_a_spreadsheet_divides_it() -> None:
-    for sign in list("=+-@") + [chr(code) for code in (0xFF1D, 0xFF0B, 0xFF0D, 0x2212, 0xFF20)]:
-        for before in ("", ";", "|", "\t", "\n", "\r", "; ", ';"', "a;", "a | ", "a\t", "a\r\n", "1;b;"):
-            written = plain_cell(f"{before}{sign}1+1")
-            for part in re.split(r"[;|\t\r\n]", written):
-                assert not part.strip(' "').startswith(sign)
-            assert written.replace("'", "") == f"{before}{sign}1+1"
-
-
-@pytest.mark.parametrize("text", ["a;b", "a|b", "1;2", "a=1", "x;'=1", "Rh-", "low; high"])
-def test_a_cell_without_a_formula_stays_as_it_is(text: str) -> None:
-    assert plain_cell(text) == text
 
 
 def test_an_attribute_named_like_the_study_file_s_digest_keeps_its_column(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def whole_id(prefix: str, ids: Iterable[str], *, kinds: Sequence[str], where: st
     if not matches:
         raise NotFoundError(f"no such {' or '.join(kinds)}", where=where, remedy=remedy)
     if prefix in matches or len(matches) == 1:
-        return prefix if prefix in matches else matches[0]
+        return matches[0]  # a whole id comes before those that begin with it
     more = f" and {len(matches) - _MOST_LISTED} more" if len(matches) > _MOST_LISTED else ""
     raise InvalidInputError(
         f"{len(matches)} {' or '.join(f'{kind}s' for kind in kinds)} have this prefix",

@@ -81,6 +81,12 @@ def test_the_mean_over_the_law_of_copies_is_that_of_every_output(gamma: Fraction
         assert float(exact) * (1 - 1e-12) <= found <= float(exact) * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(("gamma", "cells"), [(1.0, 2), (2.0, 1)])
+def test_a_profile_needs_noise_and_two_cells(gamma: float, cells: int) -> None:
+    with pytest.raises(InvalidInputError):
+        GammaDiagonalProfile(gamma=gamma, cells=cells)
+
+
 def _sampled_law(table: tuple[int, ...], scheme: Scheme, cells: int, gamma: Fraction) -> Law:
     """Return the law of the histogram of rows that the last stage draws each anew, whichever rows the first took."""
     q = gamma + cells - 1

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement, permutations, product
@@ -296,6 +297,7 @@ def test_only_simple_random_samples_have_a_bound_against_an_analyst_with_curator
     assert seen is not None
     assert seen.scheme == scheme
     assert (order_epsilon(seen, Decimal("1e-6")) is not None) == scheme.is_simple_random
+    assert order_epsilon(replace(seen, gamma=Fraction(1)), Decimal("1e-6")) is None
 
 
 def test_curators_who_add_no_noise_do_not_protect_from_the_desk_with_the_server() -> None:

@@ -11,6 +11,7 @@ from scipy.stats import binom
 from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.privacy.domination import convex_minorant
 from veiltab.common.privacy.pricing.composition import composed_epsilon, mirrored
+from veiltab.common.privacy.pricing.losses import Losses, composed
 
 
 @pytest.mark.parametrize("delta", [1e-2, 1e-4, 1e-6])
@@ -65,3 +66,8 @@ def test_the_mirrored_profile_is_that_of_the_other_direction() -> None:
     direct = np.maximum(p - np.exp(epsilons) * q, 0) + np.maximum(q - np.exp(epsilons) * p, 0)
     negative = np.maximum(p - np.exp(-epsilons) * q, 0) + np.maximum(q - np.exp(-epsilons) * p, 0)
     assert mirrored(epsilons, direct) == pytest.approx(negative)
+
+
+def test_a_sum_is_infinite_where_a_part_is() -> None:
+    law = Losses(lowest=0, chances=np.array([0.5, 0.25]), interval=0.1, beyond=0.25)
+    assert composed([(law, 2)]).beyond == pytest.approx(1 - 0.75**2)

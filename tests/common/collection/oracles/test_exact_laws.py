@@ -118,6 +118,18 @@ def assert_support(oracle: Oracle, laws: list[Law]) -> None:
     assert supports(oracle, laws) == expected
 
 
+def assert_blanket(oracle: Oracle, laws: list[Law]) -> None:
+    """The blanket has each report by its chance where it does not support the value."""
+    blanket, low = oracle.blanket, dict[frozenset[int], Fraction]()
+    for report, chance in laws[0].items():
+        support = frozenset(support_of(oracle, report))
+        low[support] = chance / (oracle.gamma if 0 in support else 1)
+    assert sum(low.values()) == blanket.probability
+    for count, together in enumerate((blanket.one, blanket.two, blanket.three or 0), 1):
+        found = sum(chance for support, chance in low.items() if support >= set(range(count)))
+        assert found == together * blanket.probability
+
+
 DRAWS: dict[str, tuple[Callable[[Any], Iterator[tuple[Fraction, Draws]]], Sequence[int]]] = {
     "krr": (krr_draws, (2, 3, 4, 5, 7)),
     "oue": (oue_draws, (2, 3, 4)),
@@ -134,6 +146,7 @@ def test_reports_have_the_ratio_of_gamma_and_the_supports_of_p_and_q(name: str, 
     assert worst_ratio(laws) == oracle.gamma
     assert_tight(oracle.gamma, epsilon)
     assert_support(oracle, laws)
+    assert_blanket(oracle, laws)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS[:4])
