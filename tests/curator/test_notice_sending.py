@@ -66,10 +66,9 @@ def test_a_notice_is_posted_over_tls_to_a_server_that_is_trusted(tmp_path: Path)
         assert len(server.posts) == 1
 
 
-@pytest.mark.parametrize("status", [301, 500])
-def test_only_a_good_answer_counts_and_no_redirection_is_followed(tmp_path: Path, status: int) -> None:
-    server = WebServer(status=status)
-    with serving(server), pytest.raises(UnavailableError, match=f"it answers {status}"):
+def test_only_a_good_answer_counts_and_no_redirection_is_followed(tmp_path: Path) -> None:
+    server = WebServer(status=301)
+    with serving(server), pytest.raises(UnavailableError, match="it answers 301"):
         sent(tmp_path, f"json://127.0.0.1:{server.port}")
     assert len(server.posts) == 1
 

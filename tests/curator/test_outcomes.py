@@ -30,7 +30,6 @@ from veiltab.curator.progress.progress import (
     APPROVED,
     DENIED,
     HELD,
-    check_asker,
     check_key_may_leave,
     check_receipt_may_leave,
     check_same_column,
@@ -155,10 +154,3 @@ def test_a_decision_about_another_attribute_gives_no_key() -> None:
         check_key_may_leave(release(state=ReleaseState.READY, spec=SPECS[0]), decision("age"), "sex", 1)
     with pytest.raises(NotReadyError):
         check_key_may_leave(release(state=ReleaseState.READY), decision(), "sex", 1)
-
-
-def test_a_request_is_told_of_to_who_asked() -> None:
-    check_asker(release(), "rosa")
-    for other in ("rita", "", "alice"):
-        with pytest.raises(DeniedError, match="another researcher's"):
-            check_asker(release(), other)

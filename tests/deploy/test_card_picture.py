@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from veiltab.common.core.mechanism import UNIT, TwoSidedNoise
-from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.card import card_of
 from veiltab.common.privacy.coalitions import TwoSidedRelease
 from veiltab.common.privacy.planning.planning import plan_release
@@ -51,10 +50,3 @@ def test_a_card_without_order_or_noise_of_curators_is_drawn_too(tmp_path: Path, 
     assert texts(drawn).count("no protection") == 2
     # All rows are replaced, so most coalitions learn nothing.
     assert texts(drawn).count("nothing") == 5
-
-
-def test_another_suffix_is_refused(tmp_path: Path) -> None:
-    noise = TwoSidedNoise(cells=4, curator_replacement=UNIT // 2, server_replacement=UNIT // 2)
-    release = TwoSidedRelease(scheme=scheme_of("wor", population=9, sample=3), noise=noise)
-    with pytest.raises(InvalidInputError, match=r"End the name in one of .svg, .png"):
-        draw_card(card_of(release), tmp_path / "card.pdf")

@@ -79,15 +79,6 @@ def test_what_is_no_key_is_refused(tmp_path: Path, text: str) -> None:
         read_key(path)
 
 
-def test_a_key_that_others_may_read_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "tasks.key"
-    path.write_text(new_key())
-    path.chmod(0o640)
-    with pytest.raises(InvalidInputError, match="others than the owner") as caught:
-        read_key(path)
-    assert "chmod 600" in caught.value.remedy
-
-
 def test_a_key_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="not there") as caught:
         read_key(tmp_path / "tasks.key")

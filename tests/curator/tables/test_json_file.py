@@ -103,9 +103,6 @@ def test_a_compressed_file_that_is_cut_off_is_refused(tmp_path: Path, study: Stu
     (tmp_path / "t.json.gz").write_bytes(gzip.compress(ROW + OTHER)[:-9])
     with pytest.raises(InvalidInputError, match="the file cannot be read to its end"):
         load_table(tmp_path / "t.json.gz", study, "alice")
-    (tmp_path / "t.json.gz").write_bytes(ROW)
-    with pytest.raises(InvalidInputError, match="the file is not compressed by gzip"):
-        load_table(tmp_path / "t.json.gz", study, "alice")
     (tmp_path / "t.json").touch()
     with pytest.raises(InvalidInputError, match="the file is empty"):
         load_table(tmp_path / "t.json", study, "alice")
