@@ -9,6 +9,7 @@ attributes together.
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from hashlib import shake_256
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +22,7 @@ from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.study.coding.coding import DROP, UNKNOWN, Coding
+from veiltab.common.study.coding.dates import DateBins
 from veiltab.common.study.coding.rules import AttributeRule
 from veiltab.common.study.file import CuratorMember, Study
 from veiltab.play.studies.dummy_identity import identity_row
@@ -153,10 +155,17 @@ def examples(coding: Coding) -> Iterator[str]:
     """
     yield from coding.categories
     yield from (raw for raw, _ in coding.recode)
-    yield from coding.dates.examples() if coding.dates else ()
+    yield from first_days(coding.dates) if coding.dates else ()
     points = coding.grid.points if coding.grid else ()
     yield from map(str, coding.bins)
     yield from (f"{(low + high) / 2:f}" for low, high in pairwise(points or coding.bins))
+
+
+def first_days(bins: DateBins) -> Iterator[str]:
+    """Yield the first day of each bin, as the column writes it."""
+    for edge in bins.edges[:-1]:
+        day = date.fromisoformat(f"{edge}-01-01"[:10])
+        yield day.strftime(bins.format) if bins.format else day.isoformat()
 
 
 def _symbol(coding: Coding, raw: str) -> int:

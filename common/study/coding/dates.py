@@ -2,7 +2,6 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from itertools import pairwise
 
@@ -72,11 +71,6 @@ class DateBins:
         if day > today() and not self.future_dates:
             return "dates after today"
         return "" if self._days[0] <= day < self._days[-1] else "dates outside the bins"
-
-    def examples(self) -> Iterator[str]:
-        """Yield the first day of each bin, as the column writes it."""
-        for day in self._days[:-1]:
-            yield day.strftime(self.format) if self.format else day.isoformat()
 
     @property
     def _parts(self) -> int:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import DROP, UNKNOWN, Coding
 from veiltab.common.study.coding.dates import DateBins, today
+from veiltab.play.studies.dummy_tables import first_days
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_a_year_or_month_alone_counts_where_it_lies_in_one_bin() -> None:
 def test_other_writings_have_a_format() -> None:
     bins = DateBins(edges=("1990", "2000-07", "2010"), format="%d.%m.%Y %H:%M")
     assert [bins.bin(value) for value in ("30.06.2000 23:59", "01.07.2000 00:00", "2000-07-01")] == [0, 1, None]
-    assert list(bins.examples()) == ["01.01.1990 00:00", "01.07.2000 00:00"]
+    assert list(first_days(bins)) == ["01.01.1990 00:00", "01.07.2000 00:00"]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,7 @@ def test_other_writings_have_a_format() -> None:
 def test_months_have_names(text: str, values: tuple[str, ...]) -> None:
     bins = DateBins(edges=("1951-05-08", "1951-05-09", "2000"), format=text)
     assert [bins.bin(value) for value in values] == [0] * len(values)
-    assert [bins.bin(value) for value in bins.examples()] == [0, 1]
+    assert [bins.bin(value) for value in first_days(bins)] == [0, 1]
     assert bins.bin("08-XYZ-1951") is None
 
 
@@ -142,6 +143,6 @@ def test_bins_agree_with_comparing_dates(day: date, edges: list[date]) -> None:
     expected = [place for place, low in enumerate(edges[:-1]) if low <= day < edges[place + 1]]
     assert bins.bin(day.isoformat()) == (expected[0] if expected else None)
     assert bins.bin(day.strftime("%Y-%m-%dT23:59")) == bins.bin(day.isoformat())
-    for place, example in enumerate(bins.examples()):
+    for place, example in enumerate(first_days(bins)):
         assert bins.bin(example) == place
         assert bins.bin((edges[place + 1] - timedelta(days=1)).isoformat()) == place
