@@ -13,7 +13,7 @@ from veiltab.curator.budget.entries import charge_of, described
 from veiltab.curator.budget.view_prices import ViewPrices
 
 if TYPE_CHECKING:
-    from veiltab.curator.budget.remaining import Left
+    from veiltab.curator.budget.remaining import Kind, Left
 
 _LAST_CHARGED = "SELECT entry FROM ledger ORDER BY number DESC LIMIT 1"
 _RESERVED = "SELECT entry FROM reservation LIMIT 1"
@@ -72,6 +72,12 @@ class Budget:
         rows = self._chain.rows(_LAST_CHARGED) or self._chain.rows(_RESERVED)
         kind = kind_of(json.loads(rows[0]["entry"])) if rows else None
         return left_for(self.allowance, self.sums_beside(), kind)
+
+    def left_after(self, charge: Charge, kind: "Kind") -> "Left":
+        """Return what one more release of a kind may have once the budget has a charge more."""
+        from veiltab.curator.budget.remaining import left_for  # noqa: PLC0415 - not for releases
+
+        return left_for(self.allowance, self.sums_beside().plus(charge), kind)
 
     @property
     def remaining(self) -> Decimal:

@@ -12,7 +12,7 @@ from veiltab.common.release.table_spec import requested_columns
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.entries import percent
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.budget.remaining import Kind, Left, left_for
+from veiltab.curator.budget.remaining import Kind, Left
 from veiltab.curator.officer.policy import Outlook, Policy
 from veiltab.curator.planning.plans import canaries_of, foreseen_plan
 from veiltab.curator.progress.progress import HELD
@@ -127,5 +127,5 @@ def try_policy(  # noqa: PLR0913, PLR0917 - what a decision depends on
         charge=outlook.charge,
         over_budget=over_budget,
         left=budget.left,
-        left_after=left_for(budget.allowance, budget.sums_beside().plus(charge), kind),
+        left_after=budget.left_after(charge, kind),
     )

@@ -17,7 +17,7 @@ from veiltab.common.release.table_spec import requested_columns
 from veiltab.common.study.missing import presence_sentence
 from veiltab.curator.budget.allowance import Charge
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.budget.remaining import Kind, Left, left_for
+from veiltab.curator.budget.remaining import Kind, Left
 from veiltab.curator.officer.open_state import OpenedState
 from veiltab.curator.officer.verdicts import approvals_by_attribute
 from veiltab.curator.planning.plan_questions import charge_question, plan_question
@@ -226,18 +226,14 @@ def _facts(spec: ReleaseSpec, stored: CuratorRelease, own_state: OpenedState) ->
     allowance = ledger.budget.allowance
     charge = stored_charge(store, charge_question(spec, allowance)) or charge_of(spec, allowance)
     is_open = stored.state is ReleaseState.REQUESTED
+    kind = Kind.of(spec.population, (table.cells for table in spec.each_table()))
     return {
         "card": bounds,
         "unusual": tuple(f"{lack.gives}; a usual rule {lack.asked}" for lack in USUAL.lacks(spec)),
         "charge": ledger.budget.allowance.share(charge),
-        "left_after": _left_after(ledger, spec, charge) if is_open else None,
+        "left_after": ledger.budget.left_after(charge, kind) if is_open else None,
         "budget_note": _budget_note(ledger, charge) if is_open else None,
     }
-
-
-def _left_after(ledger: Ledger, spec: ReleaseSpec, charge: Charge) -> Left:
-    kind = Kind.of(spec.population, (table.cells for table in spec.each_table()))
-    return left_for(ledger.budget.allowance, ledger.budget.sums_beside().plus(charge), kind)
 
 
 def _budget_note(ledger: Ledger, charge: Charge) -> str | None:
