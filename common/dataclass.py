@@ -20,24 +20,24 @@ else:
         bare: type | None = None, /, *, frozen: bool = False, eq: bool = True, **shape: bool
     ) -> type | Callable[[type], type]:
         """Return a class, or the decorator of some options: any but `init`, `order` and `unsafe_hash`."""
-        shown = shape.pop("repr", True)
+        has_repr = shape.pop("repr", True)
 
         def decorate(cls: type) -> type:
             own = vars(cls).keys()
             cls.__doc__ = cls.__doc__ or cls.__name__  # else the standard decorator makes one from the signature
-            made = dataclasses.dataclass(init=False, repr=False, eq=False, **shape)(cls)
-            methods = {"__init__": _initialiser(made), "__signature__": _Signature()}
-            if shown:
-                methods["__repr__"] = _representation(made)
+            record = dataclasses.dataclass(init=False, repr=False, eq=False, **shape)(cls)
+            methods = {"__init__": _initialiser(record), "__signature__": _Signature()}
+            if has_repr:
+                methods["__repr__"] = _representation(record)
             if eq:
-                values = _values_of([one.name for one in fields(made) if one.compare])
+                values = _values_of([one.name for one in fields(record) if one.compare])
                 methods["__eq__"] = _equality(values)
                 methods["__hash__"] = (lambda self: hash(values(self))) if frozen else None
             if frozen:
                 methods |= {"__setattr__": _refuse_change, "__delattr__": _refuse_change, "__setstate__": _take_state}
             for name in methods.keys() - own:
-                setattr(made, name, methods[name])
-            return made
+                setattr(record, name, methods[name])
+            return record
 
         return decorate if bare is None else decorate(bare)
 
@@ -45,29 +45,29 @@ else:
 class _Signature:
     """Is made when a class is asked for it."""
 
-    def __get__(self, _: object, made: type[Any]) -> inspect.Signature:
-        twin = dataclasses.make_dataclass(made.__name__, [(one.name, one.type, one) for one in fields(made)])
+    def __get__(self, _: object, record: type[Any]) -> inspect.Signature:
+        twin = dataclasses.make_dataclass(record.__name__, [(one.name, one.type, one) for one in fields(record)])
         return inspect.signature(twin)
 
 
-def _initialiser(made: type[Any]) -> Callable[..., None]:
-    every = fields(made)
+def _initialiser(record: type[Any]) -> Callable[..., None]:
+    every = fields(record)
     in_order = [one.name for one in every if one.init and not one.kw_only]
     constants = {one.name: one.default for one in every if one.default is not MISSING}
     makers = {one.name: one.default_factory for one in every if one.default_factory is not MISSING}
     names = [one.name for one in every if one.init or one.name in constants or one.name in makers]
-    finish = attrgetter("__post_init__") if hasattr(made, "__post_init__") else None
+    finish = attrgetter("__post_init__") if hasattr(record, "__post_init__") else None
     put, size, whole = object.__setattr__, len(names), frozenset(names)
 
     def __init__(self: object, /, *values: object, **named: object) -> None:  # noqa: N807 - a traceback shows it
-        given = len(values) + len(named)
+        count = len(values) + len(named)
         if values:
             named |= zip(in_order, values, strict=False)
-        is_wrong = len(named) < given
-        if given < size:
+        is_wrong = len(named) < count
+        if count < size:
             named = constants | {name: make() for name, make in makers.items() if name not in named} | named
         if is_wrong or len(named) != size or not whole.issuperset(named):
-            raise TypeError(f"{made.__qualname__} takes {names} once each, not {len(values)} and {sorted(named)}")
+            raise TypeError(f"{record.__qualname__} takes {names} once each, not {len(values)} and {sorted(named)}")
         for name in names:
             put(self, name, named[name])
         if finish is not None:
@@ -84,8 +84,8 @@ def _equality(values: Callable[[object], object]) -> Callable[[object, object], 
     return lambda self, other: values(self) == values(other) if type(other) is type(self) else NotImplemented
 
 
-def _representation(made: type[Any]) -> Callable[[object], str]:
-    names = [one.name for one in fields(made) if one.repr]
+def _representation(record: type[Any]) -> Callable[[object], str]:
+    names = [one.name for one in fields(record) if one.repr]
     return lambda self: f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
 

@@ -58,8 +58,8 @@ def _places(panels: Sequence[Sequence[str]]) -> dict[str, int]:
     """Give each group the first place that no other group of its panels has: there are few looks."""
     places: dict[str, int] = {}
     for group in dict.fromkeys(group for panel in panels for group in panel):
-        taken = {places.get(other) for panel in panels if group in panel for other in panel}
-        places[group] = next(place for place in count() if place not in taken)
+        others = {places.get(other) for panel in panels if group in panel for other in panel}
+        places[group] = next(place for place in count() if place not in others)
     return places
 
 

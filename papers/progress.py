@@ -14,27 +14,27 @@ Advance = Callable[[], None]
 
 
 @contextmanager
-def reporting(total: int, kept: int) -> Iterator[Advance]:
+def reporting(total: int, before: int) -> Iterator[Advance]:
     """Report on a run; the block calls the yielded function once for every computed point.
 
     Args:
-        kept: points known from an earlier run.
+        before: points known from an earlier run.
     """
     if sys.stderr.isatty():
-        with _bar(total, kept) as advance:
+        with _bar(total, before) as advance:
             yield advance
     else:
-        yield Lines(total, kept)
+        yield Lines(total, before)
 
 
 @contextmanager
-def _bar(total: int, kept: int) -> Iterator[Advance]:
+def _bar(total: int, before: int) -> Iterator[Advance]:
     from rich.console import Console  # noqa: PLC0415 - not without a terminal
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415 - not where the extra is missing
 
     columns = (TextColumn("points"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("left"))
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("points", total=total, completed=kept)
+        task = bar.add_task("points", total=total, completed=before)
         yield lambda: bar.advance(task)
 
 
@@ -46,19 +46,19 @@ class Lines:
         clock: seconds.
     """
 
-    def __init__(self, total: int, kept: int, clock: Callable[[], float] = monotonic) -> None:
-        self._total, self._kept, self._done, self._clock = total, kept, kept, clock
-        self._start = self._said = clock()
-        note(f"{total} points, {kept} of them kept from before" if kept else f"{total} points")
+    def __init__(self, total: int, before: int, clock: Callable[[], float] = monotonic) -> None:
+        self._total, self._before, self._done, self._clock = total, before, before, clock
+        self._start = self._last = clock()
+        note(f"{total} points, {before} of them kept from before" if before else f"{total} points")
 
     def __call__(self) -> None:
         """Count one more computed point."""
         self._done += 1
         now = self._clock()
-        if self._done == self._total or now - self._said >= EVERY:
-            self._said = now
-            note(f"{self._done} of {self._total} points, {self._left(now)}")
+        if self._done == self._total or now - self._last >= EVERY:
+            self._last = now
+            note(f"{self._done} of {self._total} points, {self._rest(now)}")
 
-    def _left(self, now: float) -> str:
-        seconds = round((now - self._start) / (self._done - self._kept) * (self._total - self._done))
+    def _rest(self, now: float) -> str:
+        seconds = round((now - self._start) / (self._done - self._before) * (self._total - self._done))
         return f"about {seconds // 60}:{seconds % 60:02d} left" if self._done < self._total else "done"

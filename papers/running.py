@@ -27,8 +27,8 @@ def compute(points: Sequence[Point], store: Store, engine: Engine) -> dict[str, 
     Raises:
         UnavailableError: what should perform them is not there, or ended several times over a point.
     """
-    known = {str(point): store.load(point) for point in points}
-    missing = [point for point in points if known[str(point)] is None]
+    on_disk = {str(point): store.load(point) for point in points}
+    missing = [point for point in points if on_disk[str(point)] is None]
     try:
         with reporting(len(points), len(points) - len(missing)) as advance, closing(engine.perform(missing)) as results:
             for number, text in results:
@@ -36,7 +36,7 @@ def compute(points: Sequence[Point], store: Store, engine: Engine) -> dict[str, 
                 advance()
     except UnavailableError as error:
         raise UnavailableError(error.problem, where=error.where, remedy=f"{error.remedy} {TAKE_UP}") from None
-    known_results = {name: result for name, result in known.items() if result is not None}
+    known_results = {name: result for name, result in on_disk.items() if result is not None}
     # Read even new results back from disk: a resumed run sees the same bytes as an uninterrupted one.
     return known_results | {str(point): _reload(store, point) for point in missing}
 

@@ -65,9 +65,9 @@ def simulated(arguments: Plain, generator: np.random.Generator) -> Plain:
     """
     rate, runs = arguments["rate"], arguments["runs"]
     truth = 1 / (1 + np.exp(-arguments["epsilon"]))
-    taken = generator.binomial(runs, rate)
+    number = generator.binomial(runs, rate)
     # Half a yes more on both sides keeps the logarithm finite when runs are few.
-    present = 0.5 + generator.binomial(taken, truth) + generator.binomial(runs - taken, 1 - truth)
+    present = 0.5 + generator.binomial(number, truth) + generator.binomial(runs - number, 1 - truth)
     absent = 0.5 + generator.binomial(runs, 1 - truth)
     estimate = log(present / absent)
     error = sqrt(1 / present + 1 / absent)

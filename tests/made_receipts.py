@@ -78,7 +78,7 @@ def made_tests(spec: TableSpec, *, share: float = 1.0, canaries: int | None = No
             columns=own,
             numbers=rows,
             offsets=tuple(offsets[c][rows] for c in own),
-            sent=tuple(sent[c][rows] for c in own),
+            symbols=tuple(sent[c][rows] for c in own),
             is_listed=np.ones(len(rows), np.bool_),
         ).to_bytes()
     return MadeTests(spec=spec, orders=CanaryOrders(places=places, rows=spec.uploaded_rows), lists=lists)

@@ -38,7 +38,7 @@ def measured_cut(folder: Path) -> float:
     """Return what it costs to open one more file for a section and to read its rows there; microseconds."""
     words = np.frombuffer(hashlib.shake_256(b"rows").digest(16 * _ROWS), "<u8").reshape(_ROWS, 2)
     with run_in(folder / "cuts") as run:
-        with run.written(_FILE) as file:
+        with run.writing(_FILE) as file:
             fields = [words, np.zeros(_ROWS, np.uint8)]
             batch = write_batch(file, leading_bits(words[:, 0]), fields)
         whole, cut = (_least(lambda cuts=cuts: _read(run, batch, cuts)) for cuts in (1, _CUTS))  # type: ignore[misc]

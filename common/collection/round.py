@@ -132,7 +132,7 @@ class Round:
         symbol_dtype(self.size)
         parse_epsilon(self.epsilon)
         if not 0 <= self.deadline <= _LAST_SECOND:
-            raise InvalidInputError("the deadline is no Unix time before the year 10000", where="deadline")
+            raise InvalidInputError("the deadline is not a Unix time before the year 10000", where="deadline")
         if not 1 <= len(self.strata) <= MAX_STRATA or len(self.strata) * self.size > MAX_COUNTS:
             raise InvalidInputError(
                 f"the round has no strata, more than {MAX_STRATA}, or more than {MAX_COUNTS} counters"

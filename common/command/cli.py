@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
-from veiltab.common.core.texts.record_fields import shown
+from veiltab.common.core.texts.record_fields import field_values
 from veiltab.common.core.texts.spelling import is_seen
 from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.process.protection import forbid_memory_dumps
@@ -99,7 +99,7 @@ def _plain(value: object) -> object:
     if isinstance(value, Path):
         return str(value)
     if is_dataclass(value):
-        return shown(value)
+        return field_values(value)
     if isinstance(value, Enum):
         return value.value
     if hasattr(value, "tolist"):

@@ -26,13 +26,13 @@ def rare_options(
         one.hidden = True
 
     def take(context: click.Context, _option: click.Parameter, words: tuple[str, ...]) -> None:
-        given: dict[str, Any] = {}
+        defaults: dict[str, Any] = {}
         for key, _, value in (word.partition("=") for word in words):
             if key not in rare:
                 raise click.NoSuchOption(key, f"{flag}: No such key {key!r}.", rare, context)
             name = str(rare[key].name)
-            given[name] = [*given.get(name, ()), value] if rare[key].multiple else value
-        context.default_map = {**(context.default_map or {}), **given}
+            defaults[name] = [*defaults.get(name, ()), value] if rare[key].multiple else value
+        context.default_map = {**(context.default_map or {}), **defaults}
 
     listed = "; ".join(f"{key}: {(one.help or '').rstrip('.')}" for key, one in rare.items())
     text = f"{about}, repeated for each. {listed}."

@@ -64,9 +64,9 @@ class CanaryPlaces:
         if canaries <= _FEW:
             places = np.sort(sample_indices(rows, canaries, key)) if canaries else nothing
             return cls(rows=rows, canaries=canaries, source=places, counts=nothing)
-        drawn = LeastRows.of(rows, canaries, key)
-        within = (len(drawn.between(part.start, part.stop)) for part in row_slices(rows))
-        return cls(rows=rows, canaries=canaries, source=drawn, counts=np.cumsum([0, *within]))
+        least = LeastRows.of(rows, canaries, key)
+        within = (len(least.between(part.start, part.stop)) for part in row_slices(rows))
+        return cls(rows=rows, canaries=canaries, source=least, counts=np.cumsum([0, *within]))
 
     def __len__(self) -> int:
         """Number of canaries."""
@@ -127,27 +127,27 @@ class CanaryRows:
     sampled: Places | None = None
 
     @classmethod
-    def of(cls, places: CanaryPlaces, drawn: Places | None, many: Listing = in_memory) -> "CanaryRows":
+    def of(cls, places: CanaryPlaces, sample: Places | None, many: Listing = in_memory) -> "CanaryRows":
         """Find the canaries among the published rows.
 
         Args:
             places: of the canaries among the uploaded rows.
-            drawn: (m,) ascending places of the rows that the server sampled, m > 0; None if it published all.
+            sample: (m,) ascending places of the rows that the server sampled, m > 0; None if it published all.
             many: keeps what memory should not.
         """
         listing = in_memory if places.are_few else many
-        if drawn is None:
+        if sample is None:
             return cls(rows=listing(places.pieces()))
-        pairs = listing(_drawn_canaries(places, drawn)).reshape(-1, 2)
+        pairs = listing(_drawn_canaries(places, sample)).reshape(-1, 2)
         return cls(rows=pairs[:, 0], sampled=pairs[:, 1])
 
 
-def _drawn_canaries(places: CanaryPlaces, drawn: Places) -> Iterator[Places]:
+def _drawn_canaries(places: CanaryPlaces, sample: Places) -> Iterator[Places]:
     """Yield of each canary that was drawn its place among what was, then its number among the canaries."""
     before = 0
     for some in places.pieces():
-        rows = np.searchsorted(drawn, some)
-        is_drawn = drawn.take(rows, mode="clip") == some
+        rows = np.searchsorted(sample, some)
+        is_drawn = sample.take(rows, mode="clip") == some
         yield np.stack((rows[is_drawn], np.flatnonzero(is_drawn) + before), axis=1).reshape(-1)
         before += len(some)
 
@@ -182,7 +182,7 @@ def with_canaries(column: Symbols, places: Places, symbols: Symbols) -> Symbols:
 
 
 def is_data(places: Places, rows: int) -> NDArray[np.bool_]:
-    """Return which of `rows` rows are no canaries."""
+    """Return which of `rows` rows are not canaries."""
     data = np.ones(rows, np.bool_)
     data[places] = False
     return data

@@ -51,18 +51,18 @@ class ZeroShare:
     add up to 0, and a part whose pad is known is uniform to all who lack a key of its holder's.
 
     Args:
-        added: keys shared with later holders, 32 bytes each, for this column alone.
-        taken: keys shared with earlier ones.
+        plus: keys shared with later holders, 32 bytes each, for this column alone.
+        minus: keys shared with earlier ones.
     """
 
-    added: tuple[bytes, ...] = field(default=(), repr=False)
-    taken: tuple[bytes, ...] = field(default=(), repr=False)
+    plus: tuple[bytes, ...] = field(default=(), repr=False)
+    minus: tuple[bytes, ...] = field(default=(), repr=False)
 
     def add_to(self, column: Symbols, size: int, *, first_chunk: int = 0) -> None:
         """Add the share to a part of a column; arguments as for encrypt."""
-        for key in self.added:
+        for key in self.plus:
             encrypt(column, size, CipherStream(key), column, first_chunk=first_chunk)
-        for key in self.taken:
+        for key in self.minus:
             decrypt(column, size, CipherStream(key), column, first_chunk=first_chunk)
 
 

@@ -161,8 +161,8 @@ class LeastRows:
 
 def ascending_pieces(n: int, m: int, key: bytes) -> Iterator[Rows]:
     """Draw as `sample_indices`, and yield the row numbers in ascending order, piece by piece."""
-    drawn = LeastRows.of(n, m, key)
-    return (drawn.between(start, min(start + _CHUNK, n)) for start in range(0, n, _CHUNK))
+    rows = LeastRows.of(n, m, key)
+    return (rows.between(start, min(start + _CHUNK, n)) for start in range(0, n, _CHUNK))
 
 
 def _up_to(blocks: Blocks, last: tuple[int, int]) -> NDArray[np.bool_]:
@@ -217,9 +217,9 @@ def uniform_pieces(n: int, count: int, key: bytes) -> Iterator[NDArray[np.int64]
         words = np.empty(min(_WORDS, count - have + 16), "<u8")
         stream.fill(words.view(np.uint8).data, label=0, chunk=chunk)
         numbers = words // np.uint64(width)
-        kept = numbers[numbers < np.uint64(n)].astype(np.int64)[: count - have]
-        yield kept
-        have += len(kept)
+        indices = numbers[numbers < np.uint64(n)].astype(np.int64)[: count - have]
+        yield indices
+        have += len(indices)
         chunk += 1
 
 
@@ -239,12 +239,12 @@ def _first(n: int, m: int, key: bytes, tokens_of: TokensOf, grouping: Grouping) 
         groups, candidates = _grouped(priorities, n, threshold, grouping)
         if candidates >= m:
             break
-    left = m
+    remaining = m
     for words in groups:
-        rows = ordered_rows(words, priorities.of)[:left]
+        rows = ordered_rows(words, priorities.of)[:remaining]
         yield rows
-        left -= len(rows)
-        if not left:
+        remaining -= len(rows)
+        if not remaining:
             return
 
 

@@ -138,9 +138,9 @@ def _normal_column(kind: FieldKind, column: Any, normal: Callable[[str], str]) -
         encoded = column.fill_null("").dictionary_encode()
         raw, places = encoded.dictionary.to_pylist(), encoded.indices.to_numpy().tolist()
     else:
-        seen: dict[str, int] = {}
-        places = [seen.setdefault(value or "", len(seen)) for value in column]
-        raw = list(seen)
+        numbers: dict[str, int] = {}
+        places = [numbers.setdefault(value or "", len(numbers)) for value in column]
+        raw = list(numbers)
     return NormalColumn(kind=kind, values=[normal(value) for value in raw], places=places)
 
 

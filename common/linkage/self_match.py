@@ -39,24 +39,24 @@ def self_matches(identity: IdentityRule, hub: NormalRows) -> tuple[SelfMatch, ..
     A pass runs if s <= .005 and the foreseen share of wrong links, u (1 - c) / (1 - u) times the sum of s, stays at or
     below the cap; see `IdentityRule.wrong_a_match`.
     """
-    return decided(identity, ((step, pass_keys(step, hub)) for step in identity.ladder), len(hub))
+    return decide_passes(identity, ((step, pass_keys(step, hub)) for step in identity.ladder), len(hub))
 
 
-def decided(
+def decide_passes(
     identity: IdentityRule, passes: Iterable[tuple[Pass, Sequence[Keys]]], hub_rows: int
 ) -> tuple[SelfMatch, ...]:
     """Decide as `self_matches`, given the keys of all rows of the hub in each pass."""
-    left, total = set(range(hub_rows)), Fraction(0)
+    rows, total = set(range(hub_rows)), Fraction(0)
     counts: list[SelfMatch] = []
     for step, keys in passes:
-        matching = left & set(_matching(keys))
+        matching = rows & set(_matching(keys))
         share = Fraction(len(matching), max(hub_rows, 1))
         foreseen = identity.wrong_a_match * (total + share)
         does_run = share <= MOST_SHARE and foreseen <= Fraction(identity.cap)
         counts.append(SelfMatch(step=step, share=share, foreseen=foreseen, does_run=does_run))
         if does_run:
             total += share
-            left -= matching
+            rows -= matching
     return tuple(counts)
 
 

@@ -45,7 +45,7 @@ class Choices:
     @property
     def bits(self) -> Bits:
         """s: the bit chosen in each transfer, shape (64,). A secret of the hub."""
-        return _drawn(self.source, CHOICES, ROW_BYTES)
+        return _draw(self.source, CHOICES, ROW_BYTES)
 
     def message(self) -> bytes:
         """Return r_0 and r_1 of all transfers, 32,768 bytes.
@@ -119,14 +119,14 @@ def check_choices(message: bytes) -> list[bytes]:
     return ristretto.elements(message, 2 * COLUMNS, where="base transfers")
 
 
-def _drawn(source: ByteSource, label: int, size: int) -> NDArray[np.uint8]:
-    drawn = np.empty(size, np.uint8)
-    source.fill(drawn.data, label=label, chunk=0)
-    return drawn
+def _draw(source: ByteSource, label: int, size: int) -> NDArray[np.uint8]:
+    data = np.empty(size, np.uint8)
+    source.fill(data.data, label=label, chunk=0)
+    return data
 
 
 def _scalars(source: ByteSource, label: int, count: int) -> list[bytes]:
-    uniform = _drawn(source, label, count * ristretto.UNIFORM_BYTES).reshape(count, -1)
+    uniform = _draw(source, label, count * ristretto.UNIFORM_BYTES).reshape(count, -1)
     return [ristretto.scalar(each.tobytes()) for each in uniform]
 
 

@@ -66,7 +66,7 @@ def holds(sums: Bits, answer: bytes, choices: Bits) -> bool:
     probability 1 - 2^-40, a spoke that passes has code words in all rows of V outside of M, and |M| is 40 at most:
     |M| > 40 passes with 2^-41. Else let one challenge c meet two independent s. If both pass, the sums of V are a code
     word's on the columns where the two differ, which c does not determine: if V is none there, this has probability
-    eps = (rows / 128) 2^-128. These columns are a random half of those outside of M, and a row that is no code word
+    eps = (rows / 128) 2^-128. These columns are a random half of those outside of M, and a row that is not a code word
     outside of M is none on the half with 3/8 at least. So such a row passes with (8 eps / 3)^(1/2) at most, which is
     2^-56 at a million rows.
 

@@ -69,10 +69,10 @@ def fill(digests: Bits, m: int, source: ByteSource) -> tuple[Bits, NDArray[np.bo
     words = np.empty((EXTRA_ROWS + m, WORD_BYTES), np.uint8)
     for chunk, start in enumerate(range(0, words.size, MAX_FILL)):
         source.fill(words.reshape(-1)[start : start + MAX_FILL].data, label=WORDS, chunk=chunk)
-    stored, places, is_left_out = words[EXTRA_ROWS:], slots(digests, m), np.ones(len(digests), np.bool_)
+    store, places, is_left_out = words[EXTRA_ROWS:], slots(digests, m), np.ones(len(digests), np.bool_)
     for ids, free in reversed(_peeled(places, m)):
         first, second, third = places[ids].T
-        stored[free] ^= digests[ids, :WORD_BYTES] ^ stored[first] ^ stored[second] ^ stored[third]
+        store[free] ^= digests[ids, :WORD_BYTES] ^ store[first] ^ store[second] ^ store[third]
         is_left_out[ids] = False
     return words, is_left_out
 

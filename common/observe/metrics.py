@@ -107,12 +107,12 @@ class PartyCollector(Collector):
     def _budgets(self, observation: Observation) -> Iterator[GaugeMetricFamily]:
         labels = ["study", "protects"]
         whole = GaugeMetricFamily("veiltab_budget_epsilon", "The privacy budget, nats.", labels=labels)
-        left = GaugeMetricFamily("veiltab_budget_left_epsilon", "What is left of it, nats.", labels=labels)
+        rest = GaugeMetricFamily("veiltab_budget_left_epsilon", "What is left of it, nats.", labels=labels)
         for budget in observation.budgets:
             whole.add_metric([self._study, budget.protects], float(budget.epsilon))
-            left.add_metric([self._study, budget.protects], float(budget.left))
+            rest.add_metric([self._study, budget.protects], float(budget.left))
         yield whole
-        yield left
+        yield rest
 
 
 @contextmanager

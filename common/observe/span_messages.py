@@ -68,7 +68,7 @@ def status_from_proto(answer: status_pb2.GetStatusResponse) -> PartyStatus:
     Raises:
         InvalidInputError: it is none.
     """
-    work = tuple(
+    activities = tuple(
         Activity(
             **{name: words_from_proto(text) for name, text in same_fields(w, _TEXTS).items()},
             since=w.since,
@@ -83,7 +83,7 @@ def status_from_proto(answer: status_pb2.GetStatusResponse) -> PartyStatus:
         started=answer.started,
         certificate_ends=answer.certificate_ends,
         observation=Observation(
-            work=work,
+            work=activities,
             counts={
                 (words_from_proto(count.kind), words_from_proto(count.state)): count.number for count in answer.counts
             },

@@ -81,12 +81,12 @@ def sampled_delta(scheme: MultiplicityLaw, profile: SlopedProfile, epsilon: floa
     excesses = np.full(len(law), least)
     # What the rises cost of what may be divided, in the order of what they gain.
     costs = np.cumsum(law[copies] * np.maximum(np.minimum(rises, tops - least), 0.0))
-    left = total * (1 - 1e-12) - float(law[1:].sum()) * least
-    whole = int(np.searchsorted(costs, left, side="right"))
+    rest = total * (1 - 1e-12) - float(law[1:].sum()) * least
+    whole = int(np.searchsorted(costs, rest, side="right"))
     np.maximum.at(excesses, copies[:whole], tops[:whole])
     if whole < len(costs):
-        spent = costs[whole - 1] if whole else 0.0
-        excesses[copies[whole]] += max(left - spent, 0.0) / law[copies[whole]]
+        cost = costs[whole - 1] if whole else 0.0
+        excesses[copies[whole]] += max(rest - cost, 0.0) / law[copies[whole]]
     epsilons = np.minimum(np.log1p(excesses) * (1 - 1e-14), LARGEST_BASE)
     deltas = [profile.delta(float(epsilons[j]), j) for j in range(1, len(law))]
     return min(1.0, float(law[1:] @ np.array(deltas)) * (1 + 1e-11) + 1e-17)

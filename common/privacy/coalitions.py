@@ -69,15 +69,15 @@ class TwoSidedRelease:
     @property
     def row_epsilon(self) -> Decimal:
         """What a row loses to who knows its person and the curators' coins: ln gamma(r_s), nats, rounded up."""
-        return self._seen(self.scheme, self.noise.server.gamma).local_epsilon
+        return self._view(self.scheme, self.noise.server.gamma).local_epsilon
 
     @property
     def seen_by_desk(self) -> ReleaseDescription:
         """The release as its desk sees it if the server is honest."""
-        return self._seen(self.scheme, self.noise.gamma)
+        return self._view(self.scheme, self.noise.gamma)
 
     def seen_by(self, coalition: Coalition) -> ReleaseDescription | None:
-        """Return the release as a coalition sees it; None where that is no release with a bound for a respondent."""
+        """Return the release as a coalition sees it; None where that is not a release with a bound for a respondent."""
         match coalition:
             case Coalition.ANALYST | Coalition.DESK:
                 return self.seen_by_desk
@@ -85,12 +85,12 @@ class TwoSidedRelease:
                 if (curators := self.noise.curators) is None:
                     return None
                 n = self.scheme.population
-                return self._seen(_rows(n) if self.is_sampled_by_server else self.scheme, curators.gamma)
+                return self._view(_rows(n) if self.is_sampled_by_server else self.scheme, curators.gamma)
             case Coalition.ANALYST_AND_CURATORS:
                 if not self.scheme.is_simple_random:
                     return None
                 presence = Fraction(UNIT - self.noise.curator_replacement, UNIT)
-                return self._seen(_rows(self.scheme.sample), self.noise.server.gamma, presence)
+                return self._view(_rows(self.scheme.sample), self.noise.server.gamma, presence)
             case Coalition.DESK_AND_CURATORS | Coalition.SERVER_AND_CURATORS | Coalition.DESK_SERVER_AND_CURATOR:
                 return None
 
@@ -101,11 +101,11 @@ class TwoSidedRelease:
 
         Source: docs/coalitions.md.
         """
-        kept = floor(share * self.noise.server_replacement)
-        law = replace(self.noise, server_replacement=kept) if kept else self.noise.curators
-        return None if law is None else self._seen(self.scheme, law.gamma)
+        replacement = floor(share * self.noise.server_replacement)
+        law = replace(self.noise, server_replacement=replacement) if replacement else self.noise.curators
+        return None if law is None else self._view(self.scheme, law.gamma)
 
-    def _seen(self, scheme: Scheme, gamma: Fraction, presence: Fraction = Fraction(1)) -> ReleaseDescription:
+    def _view(self, scheme: Scheme, gamma: Fraction, presence: Fraction = Fraction(1)) -> ReleaseDescription:
         return ReleaseDescription(scheme=scheme, cells=self.noise.cells, gamma=gamma, presence=presence)
 
 

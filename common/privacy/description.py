@@ -102,40 +102,40 @@ class ReleaseDescription:
         }
 
 
-def description_of(facts: Mapping[str, Any], where: str = "release") -> ReleaseDescription:
+def description_of(fields: Mapping[str, Any], where: str = "release") -> ReleaseDescription:
     """Read a description: its gamma as a number, a fraction, or by `replacement`, the 64-bit r64.
 
     Raises:
         InvalidInputError: a key is missing or out of range; a mechanism, scheme or relation that is not known here.
     """
-    if facts.get("mechanism", "gamma-diagonal") != "gamma-diagonal":
+    if fields.get("mechanism", "gamma-diagonal") != "gamma-diagonal":
         raise InvalidInputError("the mechanism is not gamma-diagonal; no other one is composed here", where=where)
-    if facts.get("relation", Relation.SUBSTITUTION.value) != Relation.SUBSTITUTION.value:
+    if fields.get("relation", Relation.SUBSTITUTION.value) != Relation.SUBSTITUTION.value:
         raise InvalidInputError("the relation is not substitution; relations are not mixed", where=where)
-    cells = _whole(facts, "cells", where)
+    cells = _whole(fields, "cells", where)
     scheme = scheme_of(
-        str(facts.get("scheme", "wor")),
-        population=_whole(facts, "population", where),
-        sample=_whole(facts, "sample", where),
-        stage=_whole(facts, "stage", where) if "stage" in facts else None,
+        str(fields.get("scheme", "wor")),
+        population=_whole(fields, "population", where),
+        sample=_whole(fields, "sample", where),
+        stage=_whole(fields, "stage", where) if "stage" in fields else None,
     )
-    if "replacement" in facts:
-        gamma = GammaDiagonal(cells=cells, replacement=_whole(facts, "replacement", where)).gamma
+    if "replacement" in fields:
+        gamma = GammaDiagonal(cells=cells, replacement=_whole(fields, "replacement", where)).gamma
     else:
-        gamma = _fraction(facts, "gamma", where)
-    presence = _fraction(facts, "presence", where) if "presence" in facts else Fraction(1)
+        gamma = _fraction(fields, "gamma", where)
+    presence = _fraction(fields, "presence", where) if "presence" in fields else Fraction(1)
     return ReleaseDescription(scheme=scheme, cells=cells, gamma=gamma, presence=presence)
 
 
-def _whole(facts: Mapping[str, Any], key: str, where: str) -> int:
-    value = facts.get(key)
+def _whole(fields: Mapping[str, Any], key: str, where: str) -> int:
+    value = fields.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise InvalidInputError(f"{key} must be a whole number from 1", where=where)
     return value
 
 
-def _fraction(facts: Mapping[str, Any], key: str, where: str) -> Fraction:
+def _fraction(fields: Mapping[str, Any], key: str, where: str) -> Fraction:
     try:
-        return Fraction(str(facts.get(key)))
+        return Fraction(str(fields.get(key)))
     except (ValueError, ZeroDivisionError):
         raise InvalidInputError(f"{key} must be a number", where=where) from None

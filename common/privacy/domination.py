@@ -53,10 +53,10 @@ def least_mu(profile: Profile, *, slack: Slack, pure_epsilon: float) -> float:
         return inf
     epsilons = np.linspace(0, _top(profile, slack(low), low, min(pure_epsilon, LARGEST_EPSILON)), _INTERVALS + 1)
     deltas = _convex(epsilons, profile(epsilons))
-    for left in range(_ROUNDS, -1, -1):
+    for rounds in range(_ROUNDS, -1, -1):
         low = _least(lambda mu: _holds_at(GaussianProfile.of(mu, epsilons), deltas, slack(mu)), low)  # noqa: B023 - called here
         mu = _least(lambda mu: holds(epsilons, deltas, mu, slack(mu)), low)  # noqa: B023 - called here
-        if mu <= low * (1 + _GAP) or low == inf or not left:
+        if mu <= low * (1 + _GAP) or low == inf or not rounds:
             break
         epsilons, deltas = _refined(profile, epsilons, deltas, low, slack(low))
     return mu * (1 + _MARGIN)
@@ -102,8 +102,8 @@ def _holds_between(curve: GaussianProfile, deltas: Floats, slack: float) -> NDAr
     steep, gentle = (curve.slope + curve.slope_error)[:-1], np.maximum(curve.slope - curve.slope_error, 0.0)[1:]
     length = curve.grown[:-1] * expm1_each(np.diff(curve.epsilons))
     with np.errstate(invalid="ignore", divide="ignore"):
-        wanted = (deltas[:-1] - deltas[1:]) / length / (1 - slack)
-        share = np.nan_to_num(np.clip((wanted - gentle) / (steep - gentle), 0.0, 1.0))
+        secant = (deltas[:-1] - deltas[1:]) / length / (1 - slack)
+        share = np.nan_to_num(np.clip((secant - gentle) / (steep - gentle), 0.0, 1.0))
     # In full where a tangent lies below 0, as delta_mu does not.
     left = share * one + (1 - share) * (two + gentle * length)
     right = share * (one - steep * length) + (1 - share) * two
@@ -149,15 +149,15 @@ def _least(holds_for: Callable[[float], bool], low: float) -> float:
 
 def convex_minorant(x: Floats, y: Floats) -> Floats:
     """Return the largest convex function of x that lies nowhere above the points, at the points."""
-    kept: list[int] = []
+    corners: list[int] = []
     for index in range(len(x)):
-        while len(kept) >= 2:
-            a, b = kept[-2], kept[-1]
+        while len(corners) >= 2:
+            a, b = corners[-2], corners[-1]
             if (y[b] - y[a]) * (x[index] - x[a]) < (y[index] - y[a]) * (x[b] - x[a]):
                 break
-            kept.pop()
-        kept.append(index)
-    places = np.array(kept)
+            corners.pop()
+        corners.append(index)
+    places = np.array(corners)
     left = np.searchsorted(places, np.arange(len(x)), side="right") - 1
     before, after = places[left], places[np.minimum(left + 1, len(places) - 1)]
     slope = (y[after] - y[before]) / np.where(after > before, x[after] - x[before], 1.0)

@@ -25,7 +25,7 @@ LARGEST = 64.0
 """The largest mu in use: its delta at epsilon = 0 is 1 to all digits."""
 
 LARGEST_EPSILON = 700.0
-"""Beyond, e^epsilon is no float."""
+"""Beyond, e^epsilon is not a float."""
 
 _SMALLEST = 1e-12
 _TINY = 1e-290

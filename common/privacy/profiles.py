@@ -134,7 +134,7 @@ def _normal_below(x: float) -> float:
     return erfc(-x / sqrt(2)) / 2
 
 
-def check_positive(value: float, what: str) -> None:
+def check_positive(value: float, name: str) -> None:
     """Refuse what is not a number above 0."""
     if not (value > 0 and np.isfinite(value)):
-        raise InvalidInputError(f"{what} must be a number above 0", where=what)
+        raise InvalidInputError(f"{name} must be a number above 0", where=name)

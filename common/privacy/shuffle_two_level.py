@@ -171,16 +171,16 @@ class CrowdCertificate:
         n, m, blanket = self.population, self.sample, self.blanket
         beta, apart = blanket.probability, blanket.one - blanket.two
         alone = float(Fraction(m, n) * beta * apart * (blanket.gamma - e))
-        missing, left = 1 - float(beta), 1.0
+        missing, rest = 1 - float(beta), 1.0
         total = 0.0
         law = _BlockLaw(blanket, e, float(Fraction(n - m, m) * (e - 1)), reports=m)
         blocks, step = (m - 1) // law.terms, 1
-        while blocks > 0 and left * alone > _LITTLE * total:
+        while blocks > 0 and rest * alone > _LITTLE * total:
             # All reports but these blocks were before the first of the blanket.
             after = missing ** (m - law.terms * blocks)
-            total += (left - after) * law.mean_excess(blocks) * m / n
-            left, blocks, step = after, blocks - step, 2 * step
-        return (total + left * alone) * (1 + _ROUNDING)
+            total += (rest - after) * law.mean_excess(blocks) * m / n
+            rest, blocks, step = after, blocks - step, 2 * step
+        return (total + rest * alone) * (1 + _ROUNDING)
 
 
 class _BlockLaw:

@@ -33,7 +33,7 @@ class Attempts:
         """Seconds until the next attempt: none after a success, else uniform on 0 to a bound."""
         return max(0.0, self._until - time.monotonic())
 
-    async def made(self, attempt: Awaitable[_T]) -> _T | None:
+    async def run(self, attempt: Awaitable[_T]) -> _T | None:
         """Return what an attempt returns; or None if it failed, which is logged once a cause."""
         try:
             result = await attempt

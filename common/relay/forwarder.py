@@ -112,12 +112,12 @@ class Forwarder:
             )
         return f"unix:{path}"
 
-    def _in_loop(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
+    def _in_loop(self, coroutine: Coroutine[Any, Any, _T]) -> Future[_T]:
         """Run something in the forwarder's thread."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             threading.Thread(target=self._loop.run_forever, name="veiltab-relay", daemon=True).start()
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     async def _listen(self, peer: Party, endpoint: str, path: str) -> None:
         """Pass on to a peer what connects to a socket. One call is made at a time, and soon after a failure none."""
@@ -126,7 +126,7 @@ class Forwarder:
         async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             local = Streams(reader, writer)
             async with turn:
-                remote = None if attempts.pause else await attempts.made(self._reached(peer, endpoint))
+                remote = None if attempts.pause else await attempts.run(self._reached(peer, endpoint))
             if remote is None:
                 await local.end()
             else:
@@ -166,7 +166,7 @@ class Forwarder:
             while True:
                 await room.acquire()
                 await asyncio.sleep(self._parking.pause)
-                parked = await self._parking.made(self._outer("PARK"))
+                parked = await self._parking.run(self._outer("PARK"))
                 if parked is None:
                     room.release()
                 else:
@@ -175,7 +175,7 @@ class Forwarder:
     async def _serve(self, path: str, room: asyncio.Semaphore, remote: Streams, seconds: str) -> None:
         """Wait at a parked connection until somebody calls, and pass that on to the own server."""
         self._count(1)
-        local = await self._parking.made(self._called(path, remote, seconds))
+        local = await self._parking.run(self._called(path, remote, seconds))
         self._count(-1)
         room.release()
         if local is None:

@@ -17,7 +17,7 @@ class Lack:
     """Where a release gives less: what it gives, what is asked of it, the field, and what to do."""
 
     gives: str
-    asked: str
+    demand: str
     where: str
     remedy: str
 
@@ -60,19 +60,19 @@ class Floors:
                 where="population",
             )
         for lack in self.lacks(release):
-            raise InvalidInputError(f"{lack.gives}; the study {lack.asked}", where=lack.where, remedy=lack.remedy)
+            raise InvalidInputError(f"{lack.gives}; the study {lack.demand}", where=lack.where, remedy=lack.remedy)
 
     def lacks(self, release: ReleaseSpec) -> Iterator[Lack]:
         """Yield where a release is tested less, or a coalition faces more."""
         if self.tested is not HowTested.NOT and not (test := release_test(release)).tested.is_at_least(self.tested):
             remedy = "Ask without a number of canaries, or for a smaller epsilon."
-            yield Lack(gives=test.sentence, asked=f"asks for {self.tested.value!r}", where="canaries", remedy=remedy)
+            yield Lack(gives=test.sentence, demand=f"asks for {self.tested.value!r}", where="canaries", remedy=remedy)
         limits = dict.fromkeys(PAIRS, self.pair_epsilon) | {Coalition.DESK_AND_CURATORS: self.row_epsilon}
         for coalition, most in limits.items():
             if most is not None and (bound := release_card(release).bound(coalition)).person_epsilon > most:
                 gives, allows = f"{bound.name} would face {bound.limit}", f"allows epsilon {most}"
                 remedy = "Ask for a smaller epsilon, another noise split, or rows without replacement."
-                yield Lack(gives=gives, asked=allows, where="epsilon", remedy=remedy)
+                yield Lack(gives=gives, demand=allows, where="epsilon", remedy=remedy)
 
 
 USUAL = Floors(tested=HowTested.ENOUGH, pair_epsilon=PAIR_EPSILON, row_epsilon=ROW_EPSILON)

@@ -55,7 +55,7 @@ def epsilon_card(spec: TableSpec) -> EpsilonCard:
         delta=spec.delta,
         pure=guaranteed_epsilon(spec),
         one_time=spec.pad.is_one_time,
-        least_noise=test.shown,
+        least_noise=test.share,
     )
     return _with_test(card, test)
 
@@ -70,7 +70,7 @@ def _with_test(card: EpsilonCard, test: ServerTest) -> EpsilonCard:
 def release_test(release: ReleaseSpec) -> ServerTest:
     """Return what the canaries of a release show: of several tables, those of the table with the weakest test."""
     tests = {server_test(table) for table in (*release.each_table(), *release.each_repeat())}
-    return min(tests, key=lambda test: (test.canaries > 0, test.shown))
+    return min(tests, key=lambda test: (test.canaries > 0, test.share))
 
 
 def two_sided_release(spec: TableSpec) -> TwoSidedRelease:

@@ -81,7 +81,7 @@ class ReleaseRequest:
         if self.max_pair_epsilon is not None:
             parse_epsilon(self.max_pair_epsilon, what="max_pair_epsilon")
         if self.canaries is not None and self.canaries < 0:
-            raise InvalidInputError("the number of canaries is 0 or more", where="canaries")
+            raise InvalidInputError("the number of canaries is below 0", where="canaries")
         _check_tables(self)
         # The terminals of the people who decide show these lines.
         for one in fields(self):
@@ -106,7 +106,7 @@ class ReleaseRequest:
     def unlike(self, other: "ReleaseRequest") -> tuple[str, ...]:
         """Return what another request asks for otherwise, such as "epsilon (1, now 2)", but for its id and deadline."""
         return tuple(
-            f"{one.name} ({_shown(getattr(self, one.name))}, now {_shown(getattr(other, one.name))})"
+            f"{one.name} ({_readable(getattr(self, one.name))}, now {_readable(getattr(other, one.name))})"
             for one in fields(self)
             if one.name not in _OF_ONE_CALL and getattr(self, one.name) != getattr(other, one.name)
         )
@@ -117,7 +117,7 @@ class ReleaseRequest:
         return read_canonical(cls, text)
 
 
-def _shown(value: object) -> str:
+def _readable(value: object) -> str:
     """Return a value of a request as a person reads it."""
     match value:
         case None | "" | ():
@@ -131,7 +131,7 @@ def _shown(value: object) -> str:
 
 
 def _check_tables(request: ReleaseRequest) -> None:
-    """Refuse tables that are no workload of the request's attributes, and what several tables cannot be asked with."""
+    """Refuse tables that are not a workload of its attributes, and what several tables cannot be asked with."""
     if not request.tables:
         if request.repeats:
             raise InvalidInputError("repeats were asked for of a release of one table", where="repeats")
@@ -153,13 +153,13 @@ def _check_tables(request: ReleaseRequest) -> None:
     if {name for table in request.tables for name in table} != set(request.attributes):
         raise InvalidInputError("an attribute is in no table", where="tables")
     if not 0 <= request.repeats <= len(request.tables):
-        raise InvalidInputError("at most all tables can be repeated", where="repeats")
+        raise InvalidInputError("more tables are to be repeated than there are, or fewer than 0", where="repeats")
     _check_fits_tables(request)
 
 
 def _check_fits_tables(request: ReleaseRequest) -> None:
     if request.delta is None:
-        raise InvalidInputError("several tables need a delta", where="delta", remedy="1e-6 is usual.")
+        raise InvalidInputError("no delta was given for several tables", where="delta", remedy="1e-6 is usual.")
     if request.scheme != "wor" or request.stage is not None:
         raise InvalidInputError("several tables have another scheme than without replacement", where="scheme")
     for name in ("max_local_epsilon", "max_pair_epsilon"):

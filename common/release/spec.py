@@ -50,7 +50,7 @@ class ReleaseSpec(Spec):
         repeats: so many of them may run a second time, each once.
 
     Raises:
-        InvalidInputError: a part that contradicts the others, or a table that is no valid release.
+        InvalidInputError: a part that contradicts the others, or a table that is not a valid release.
     """
 
     several: bool
@@ -65,7 +65,7 @@ class ReleaseSpec(Spec):
         if not (self.several or is_one):
             raise InvalidInputError("several tables are listed in a release of one", where="tables")
         if self.several and self.delta is None:
-            raise InvalidInputError("several tables need a delta", where="delta")
+            raise InvalidInputError("no delta was given for several tables", where="delta")
         sets = [plan.columns for plan in self.tables]
         for columns in sets:
             if any(place >= len(self.columns) for place in columns) or list(columns) != sorted(set(columns)):
@@ -76,7 +76,7 @@ class ReleaseSpec(Spec):
             raise InvalidInputError("more tables are to run again than are planned to", where="repeats")
         if bool(self.repeated) != bool(self.repeats) or (self.repeated and [p.columns for p in self.repeated] != sets):
             raise InvalidInputError("the tables that may run again are not the tables", where="repeats")
-        # A table that is no valid release refuses itself.
+        # A table that is not a valid release refuses itself.
         for number in range(len(self.tables) + len(self.repeated)):
             self.table(number)
 

@@ -238,7 +238,7 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
         except grpc.aio.BaseError:
             raise  # gRPC's own: aborted by the handler, or the connection is gone
         except DecodeError:
-            await self._refuse(method, party, context, InvalidInputError("the request is no message of this RPC"))
+            await self._refuse(method, party, context, InvalidInputError("the request is not a message of this RPC"))
         except VeiltabError as error:
             await self._refuse(method, party, context, error)
         except Exception as error:  # noqa: BLE001 - whatever it is, its text must not reach the caller

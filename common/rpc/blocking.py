@@ -31,9 +31,9 @@ class BlockingChannel:
             self._stop()
             raise
 
-    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+    def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end and return its result; an interruption of the waiting cancels it."""
-        running = asyncio.run_coroutine_threadsafe(work, self._loop)
+        running = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return running.result()
         finally:

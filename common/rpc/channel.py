@@ -85,9 +85,9 @@ async def call(  # noqa: PLR0913 - what to call, and how patiently
         VeiltabError: as the peer refused, or UnavailableError or NotReadyError when the time is over.
     """
 
-    async def answer(left: float) -> Response:
+    async def answer(remaining: float) -> Response:
         try:
-            return await method(request, timeout=min(attempt, left))
+            return await method(request, timeout=min(attempt, remaining))
         except grpc.aio.AioRpcError as error:
             raise error_from_rpc(error, str(peer)) from None
 

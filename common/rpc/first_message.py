@@ -49,7 +49,7 @@ class FirstMessages:
     places: int = 256
     seconds: float = 3.0
     _waiting: dict[str, dict[_Place, None]] = field(default_factory=lambda: defaultdict(dict), init=False)
-    _taken: int = field(default=0, init=False)
+    _busy: int = field(default=0, init=False)
 
     async def read(self, context: Context, refuse: Refuse) -> object:
         """Return the message of a call, or refuse the call if it does not come in time.
@@ -61,7 +61,7 @@ class FirstMessages:
             InvalidInputError: the call ended without a message.
             grpc.aio.AbortError: the call was refused.
         """
-        if self._taken >= self.places:
+        if self._busy >= self.places:
             self._free_one()
         place = _Place(context.peer().rpartition(":")[0], refuse)  # without its port
         self._take(place)
@@ -76,12 +76,12 @@ class FirstMessages:
 
     def _take(self, place: _Place) -> None:
         self._waiting[place.address][place] = None
-        self._taken += 1
+        self._busy += 1
 
     def _leave(self, place: _Place) -> None:
         if place in self._waiting[place.address]:
             del self._waiting[place.address][place]
-            self._taken -= 1
+            self._busy -= 1
         if not self._waiting[place.address]:
             del self._waiting[place.address]
 

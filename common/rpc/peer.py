@@ -126,7 +126,7 @@ class Peer(Generic[Stub]):
     async def fetch(self, method: grpc.aio.UnaryStreamMultiCallable[Request, Piece], request: Request) -> bytes:
         """Return all bytes that an RPC of the stub streams; a stream that breaks begins anew, as a question does."""
 
-        async def whole(_left: float) -> bytes:
+        async def whole(_remaining: float) -> bytes:
             return b"".join([data async for data in self.stream(method, request)])
 
         try:

@@ -43,7 +43,7 @@ class DiskReservations:
     def __init__(self, folder: Path, who: str = "", beside: Path | None = None) -> None:
         self._folders = [folder] if beside is None else [folder, beside]
         self._who = who
-        self._kept: dict[str, int] = {}
+        self._promises: dict[str, int] = {}
         self._logged = -_LOG_SECONDS
 
     def keep(self, name: str, size: int) -> None:
@@ -55,12 +55,12 @@ class DiskReservations:
         Raises:
             UnavailableError: as `check`.
         """
-        self.check(size, promised=sum(kept for other, kept in self._kept.items() if other != name))
-        self._kept[name] = size
+        self.check(size, promised=sum(room for other, room in self._promises.items() if other != name))
+        self._promises[name] = size
 
     def give_back(self, name: str) -> None:
         """Keep no more room for a work: it is written, or over."""
-        self._kept.pop(name, None)
+        self._promises.pop(name, None)
 
     def holds(self, size: int, *, promised: int = 0) -> bool:
         """Return whether so many bytes fit the disk with their reserve, beside those that others still write."""

@@ -116,9 +116,9 @@ def parts_of(cuts: Iterable[tuple[Readable, Cut]], forms: Fields) -> Iterator[li
         forms: empty arrays of the fields' types and widths.
     """
     type_ = _record_type(forms)
-    read = [(cut.firsts, cut.read(file, type_.itemsize)) for file, cut in cuts if cut.firsts[0] < cut.firsts[-1]]
-    for part in range(len(read[0][0]) - 1):
-        pieces = [records[firsts[part] - firsts[0] : firsts[part + 1] - firsts[0]] for firsts, records in read]
+    sections = [(cut.firsts, cut.read(file, type_.itemsize)) for file, cut in cuts if cut.firsts[0] < cut.firsts[-1]]
+    for part in range(len(sections[0][0]) - 1):
+        pieces = [records[firsts[part] - firsts[0] : firsts[part + 1] - firsts[0]] for firsts, records in sections]
         yield _fields(np.concatenate(pieces).view(type_)[:, 0], forms)
 
 
@@ -140,7 +140,7 @@ class Partitions:
         self._bits = bits
         self._least = PART if joins else 1
         self._batch = batch
-        self._written: list[Batch] = []
+        self._batches: list[Batch] = []
         self._waiting: list[Fields] = []
         self._waiting_rows = 0
         self._forms: Fields = ()
@@ -169,7 +169,7 @@ class Partitions:
         """Yield the fields of each part."""
         self._write()
         for edges in sections(self._counts, part=self._least, batch=self._batch):
-            yield from parts_of(((self._scratch, batch.cut(edges)) for batch in self._written), self._forms)
+            yield from parts_of(((self._scratch, batch.cut(edges)) for batch in self._batches), self._forms)
 
     def _write(self) -> None:
         if not self._waiting:
@@ -178,7 +178,7 @@ class Partitions:
         self._waiting, self._waiting_rows = [], 0
         batch = write_batch(self._scratch, leading, fields, bits=self._bits)
         self._counts += batch.counts
-        self._written.append(batch)
+        self._batches.append(batch)
 
 
 def width_of(form: NDArray[np.generic]) -> int:

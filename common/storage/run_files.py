@@ -39,7 +39,7 @@ class RunFile:
         """Open the file to read it.
 
         Raises:
-            TransferError: it is no file of a run.
+            TransferError: it is not a file of a run.
             UnavailableError: the run's folder is gone.
             OSError: it is not there.
         """
@@ -71,26 +71,26 @@ class RunFiles:
         return RunFile(path=self.folder / name, key=self.key)
 
     @contextmanager
-    def written(self, name: str) -> Iterator[SealedFile]:
+    def writing(self, name: str) -> Iterator[SealedFile]:
         """Open a file under a name of its own; when the block ends, it gets its name, in the place of an earlier one.
 
         Raises:
             UnavailableError: the run's folder is gone.
             OSError: the disk is full or fails.
         """
-        begun = f"{name}.{secrets.token_hex(8)}.part"
-        descriptor, salt = self._new(begun)
+        temporary = f"{name}.{secrets.token_hex(8)}.part"
+        descriptor, salt = self._new(temporary)
         try:
             yield _sealed(descriptor, self.folder / name, self.key, salt)
         except BaseException:
-            self.delete(begun)
+            self.delete(temporary)
             raise
         finally:
             os.close(descriptor)
         with _in_folder(self.folder):
-            (self.folder / begun).replace(self.folder / name)
+            (self.folder / temporary).replace(self.folder / name)
 
-    def created(self, name: str) -> SealedFile:
+    def create(self, name: str) -> SealedFile:
         """Return a new file that stays open until nothing refers to it; others read what is there.
 
         Raises:

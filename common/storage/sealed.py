@@ -75,8 +75,8 @@ class SealedFile:
             TransferError: they are not there, or not as they were written; anyone who made them can make them again.
             OSError: the disk fails.
         """
-        first, skipped = divmod(start, PAGE)
-        stop = skipped + length
+        first, skip = divmod(start, PAGE)
+        stop = skip + length
         pages = -(-stop // PAGE)
         plain = np.empty(pages * PAGE, np.uint8)
         text, sealed = plain.data, np.empty(min(pages, _AT_ONCE) * _SEALED, np.uint8)
@@ -86,10 +86,10 @@ class SealedFile:
                 self._fill(sealed[: (last - done) * _SEALED], (first + done) * _SEALED)
             for number in range(done, last):
                 page = sealed.data[(number - done) * _SEALED : (number - done + 1) * _SEALED]
-                written = self._open(first + number, page, text[number * PAGE : (number + 1) * PAGE])
-                if written < min(stop - number * PAGE, PAGE):
+                size = self._open(first + number, page, text[number * PAGE : (number + 1) * PAGE])
+                if size < min(stop - number * PAGE, PAGE):
                     raise _shorter()
-        return plain[skipped:stop]
+        return plain[skip:stop]
 
     def sync(self) -> None:
         """Let other machines read what was written while this one has the file open.

@@ -46,7 +46,7 @@ class SortedRecords:
             yield records.view(np.uint8)
 
 
-class Kept:
+class RecordFile:
     """Records on disk that are read back in batches, each of which begins at a multiple of `batch`.
 
     Args:

@@ -26,7 +26,7 @@ class Readable(Protocol):
         """
 
 
-class Stored(Protocol):
+class StoredFile(Protocol):
     """A file that can be opened."""
 
     def opened(self) -> AbstractContextManager[Readable]:

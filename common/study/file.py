@@ -220,7 +220,7 @@ def load_study(path: Path) -> Study:
     """Read a study file.
 
     Raises:
-        InvalidInputError: if it cannot be read or is no valid study; the message names the table, the key and the fix.
+        InvalidInputError: it cannot be read or is not a valid study; the message names the table, the key and the fix.
     """
     data = read_file(path, is_own=True)
     try:
@@ -328,7 +328,7 @@ def _check_numbers(study: Study) -> None:
     if study.budget_delta is not None and not 0 < study.budget_delta < 1:
         raise InvalidInputError("the budget's delta is not between 0 and 1", remedy="1e-6 is usual.")
     if study.month_share is not None and not 0 < study.month_share <= 1:
-        raise InvalidInputError("month_share is no part of the budget above 0", remedy="0.1 lasts ten months at least.")
+        raise InvalidInputError("month_share is not above 0 and at most 1", remedy="0.1 lasts ten months at least.")
 
 
 def _check_parties(study: Study) -> None:
@@ -360,7 +360,7 @@ def _check_hub(study: Study) -> None:
 
 
 def _check_researchers(study: Study) -> None:
-    """Refuse an analyst of somebody, or a share of the nodes' budget for somebody, who is no researcher."""
+    """Refuse an analyst of somebody, or a share of the nodes' budget for somebody, who is not a researcher."""
     names = [researcher.name for researcher in study.researchers]
     shares = study.nodes.shares if study.nodes else ()
     for what, name in (
@@ -369,7 +369,7 @@ def _check_researchers(study: Study) -> None:
     ):
         if name not in names:
             raise InvalidInputError(
-                f"{what} {name[:60]!r}, who is no researcher", remedy=known_names("Researchers", names, name)
+                f"{what} {name[:60]!r}, who is not a researcher", remedy=known_names("Researchers", names, name)
             )
 
 

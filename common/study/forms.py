@@ -36,7 +36,7 @@ Forms = tuple[tuple[str, int], ...]
 
 
 def check_forms(forms: Iterable[tuple[str, Forms]], columns: Collection[str]) -> None:
-    """Refuse a text that is no form, such as an id itself, rows below 1, and forms of what is none of the columns."""
+    """Refuse a text that is not a form, such as an id itself, rows below 1, and forms of other columns."""
     for column, parts in forms:
         if column not in columns:
             raise InvalidInputError(

@@ -68,8 +68,8 @@ def identity_of(fields: Fields, hub: str) -> IdentityRule:
     Raises:
         InvalidInputError: a field or a key is not one, or they contradict one another.
     """
-    written = read_table(WrittenIdentity, fields)
-    return fields.checked(lambda: _identity(written, hub))
+    table = read_table(WrittenIdentity, fields)
+    return fields.checked(lambda: _identity(table, hub))
 
 
 def check_identities(identity: IdentityRule | None, curators: Sequence[CuratorMember]) -> None:
@@ -89,12 +89,12 @@ def check_identities(identity: IdentityRule | None, curators: Sequence[CuratorMe
         _check_columns(identity, curator)
     present = {curator.name: {name for name, _ in curator.identity} for curator in curators}
     for name in names:
-        both = present[name] & present[identity.hub]
-        if not any(step.fields <= both for step in identity.ladder):
+        common = present[name] & present[identity.hub]
+        if not any(step.fields <= common for step in identity.ladder):
             raise InvalidInputError(
                 f"curator {name} and the hub have no key of the ladder: each needs a field that one of them lacks",
                 where="[identity]",
-                remedy=f"Give both its fields, or write a ladder of: {', '.join(sorted(both)) or 'fields of both'}.",
+                remedy=f"Give both its fields, or write a ladder of: {', '.join(sorted(common)) or 'fields of both'}.",
             )
 
 
@@ -125,21 +125,21 @@ def _check_columns(identity: IdentityRule, curator: CuratorMember) -> None:
             )
 
 
-def _identity(written: WrittenIdentity, hub: str) -> IdentityRule:
-    identity_fields = [field_of(one) for one in written.fields]
+def _identity(table: WrittenIdentity, hub: str) -> IdentityRule:
+    identity_fields = [field_of(one) for one in table.fields]
     check_once("fields names", [name for name, _ in identity_fields], "List each field once.")
     kinds = dict(identity_fields)
     if not kinds:
         raise InvalidInputError("fields names none", remedy='List them, such as ["given", "family", "birth"].')
-    if written.ladder and written.deletions:
+    if table.ladder and table.deletions:
         raise InvalidInputError(
             "there are a ladder and deletions", remedy='Write deletion passes into the ladder, such as "given~ birth".'
         )
     return IdentityRule(
         fields=tuple(kinds.items()),
         hub=hub,
-        ladder=ladder_of(written.ladder or default_ladder(kinds, written.deletions)),
-        **same_fields(written, _AS_WRITTEN),
+        ladder=ladder_of(table.ladder or default_ladder(kinds, table.deletions)),
+        **same_fields(table, _AS_WRITTEN),
     )
 
 

@@ -104,16 +104,16 @@ def read_keys(record: type, fields: Fields, table: str = "", without: tuple[str,
     }
 
 
-def read_table(record: type[R], fields: Fields, **given: object) -> R:
+def read_table(record: type[R], fields: Fields, **extra: object) -> R:
     """Return the record that a table stands for, read whole: a key that is not one of its keys is refused.
 
     Args:
         fields: the table of the file.
         given: fields that no key fills.
     """
-    made = fields.checked(lambda: record(**read_keys(record, fields, without=tuple(given)), **given))
+    result = fields.checked(lambda: record(**read_keys(record, fields, without=tuple(extra)), **extra))
     fields.finish()
-    return made
+    return result
 
 
 def _kind(hint: object) -> Kind:

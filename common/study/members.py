@@ -205,11 +205,11 @@ def check_epsilon_budget(epsilon: Decimal) -> None:
         )
 
 
-def check_once(what: str, values: Sequence[str], remedy: str) -> None:
+def check_once(list_name: str, values: Sequence[str], remedy: str) -> None:
     """Refuse a list that names something twice."""
     for value, count in Counter(values).items():
         if count > 1:
-            raise InvalidInputError(f"{what} {value!r} twice", remedy=remedy)
+            raise InvalidInputError(f"{list_name} {value!r} twice", remedy=remedy)
 
 
 def check_endpoints(parties: Sequence[Member], relay: RelayMember | None, *, has_nodes: bool) -> None:

@@ -14,7 +14,7 @@ def respondents_sentence(study: Study, names: Collection[str], left_out: Mapping
         study: the study file of the release.
         left_out: curator -> rows that it left out; empty unless the study states them (docs/decisions/0015).
     """
-    kept = [
+    attributes = [
         f'{rule.name} ("{rule.coding.missing}")'
         for rule in study.attributes
         if rule.name in names and rule.coding.missing is not None
@@ -27,8 +27,8 @@ def respondents_sentence(study: Study, names: Collection[str], left_out: Mapping
     lacking = [rule for rule in study.attributes if rule.name in names and rule.attribute.has_absent]
     if spokes := [*dict.fromkeys(" or ".join(rule.holders) for rule in lacking)]:
         sentences.append(f' Estimates are of those who are in the table of {joined(spokes)}, unless "absent" is shown.')
-    if kept:
-        sentences.append(f" Missing values are a category in {joined(kept)}.")
+    if attributes:
+        sentences.append(f" Missing values are a category in {joined(attributes)}.")
     return "".join(sentences)
 
 

@@ -77,7 +77,7 @@ def _endpoint_remedy(value: str) -> str:
     host, _, port = value.rpartition(":")
     if ":" in host and _is_port(port) and not wrong:
         return 'Write an IPv6 address in brackets, such as "[2001:db8::1]:7401".'
-    reason = f"{host!r} is no name of a host and no address" if _is_port(port) else "A port is a number up to 65535"
+    reason = f"{host!r} is neither a host's name nor an address" if _is_port(port) else "A port is a number up to 65535"
     if wrong:
         reason = f"{wrong} may not stand in it"
     return f'{reason}. Write it like "alice.example.org:7401".'

@@ -139,7 +139,7 @@ class Fields:
         return self._typed(key, self._table[key], types, kind)
 
     def _typed(self, key: str, value: object, types: type | tuple[type, ...], kind: str) -> object:
-        """Return a value of one of the types; a truth value is no number."""
+        """Return a value of one of the types; a truth value is not a number."""
         if not isinstance(value, types) or isinstance(value, bool):
             raise self.refuse(f"{key} is of another kind", f"It must be {kind}.{_rewritten(value, kind)}")
         return value

@@ -54,7 +54,7 @@ def parsed_toml_text(data: bytes, where: str) -> dict[str, object]:
         where: names the file in a refusal.
 
     Raises:
-        InvalidInputError: it is no TOML, not in UTF-8, or beyond the bounds.
+        InvalidInputError: it is not TOML, not in UTF-8, or beyond the bounds.
     """
     if len(data) > MOST_BYTES:
         raise InvalidInputError("this file is larger than 1 MiB", where=where, remedy="Name the right file.")

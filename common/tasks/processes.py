@@ -52,7 +52,7 @@ class Crew(Generic[Result]):
     def begin(self, number: int, task: Task[Result]) -> None:
         """Give a task to a process that is idle, or to a new one."""
         self._attempts[number] = self._attempts.get(number, 0) + 1
-        worker = _taken(self._idle) or Worker()
+        worker = _take(self._idle) or Worker()
         self._busy[worker.connection] = worker, number, task
         if self._is_broken_off:
             raise closed_engine()
@@ -149,7 +149,7 @@ def _started(descriptor: int) -> "subprocess.Popen[bytes]":
         ) from None
 
 
-def _taken(idle: deque[Worker]) -> Worker | None:
+def _take(idle: deque[Worker]) -> Worker | None:
     """Take a process that is still there, and clear away those that are not."""
     with suppress(IndexError):
         while True:

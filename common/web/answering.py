@@ -56,12 +56,12 @@ class Places:
     """Counts what is under way, up to a limit; entered once for each."""
 
     def __init__(self, most: int) -> None:
-        self._most, self.taken = most, 0
+        self._most, self.count = most, 0
 
     @property
     def is_full(self) -> bool:
         """Whether there is no further place."""
-        return self.taken >= self._most
+        return self.count >= self._most
 
     def __enter__(self) -> Self:
         """Take a place.
@@ -71,12 +71,12 @@ class Places:
         """
         if self.is_full:
             raise UnavailableError("too many requests are under way", remedy="Ask again later.")
-        self.taken += 1
+        self.count += 1
         return self
 
     def __exit__(self, *_: object) -> None:
         """Give a place back."""
-        self.taken -= 1
+        self.count -= 1
 
 
 class Application:
@@ -131,13 +131,13 @@ def _in_pieces(send: Send) -> Send:
     return send_pieces
 
 
-async def unless_left(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
+async def unless_left(request: Request, coroutine: Coroutine[Any, Any, Result]) -> Result:
     """Do some work, whose client may leave before its end.
 
     Raises:
         UnavailableError: the client left; the work is cancelled.
     """
-    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(request))
+    working, leaving = asyncio.ensure_future(coroutine), asyncio.ensure_future(_disconnect(request))
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
@@ -148,7 +148,7 @@ async def unless_left(request: Request, work: Coroutine[Any, Any, Result]) -> Re
         leaving.cancel()
 
 
-async def _left(request: Request) -> None:
+async def _disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 

@@ -81,12 +81,12 @@ def parse_json(body: bytes, remedy: str = "") -> object:
         remedy: what to do if it cannot be read.
 
     Raises:
-        InvalidInputError: it is no JSON, or has a name twice; nothing of it is repeated.
+        InvalidInputError: it is not JSON, or has a name twice; nothing of it is repeated.
     """
     try:
         value: object = _DECODER.decode(body.decode())
     except (ValueError, RecursionError):
-        raise InvalidInputError("the body is no JSON, or has a name twice", where="body", remedy=remedy) from None
+        raise InvalidInputError("the body is not JSON, or has a name twice", where="body", remedy=remedy) from None
     return value
 
 

@@ -55,9 +55,9 @@ class Visit:
         """Whether that person may send forms, or only read."""
         return self.session.decides
 
-    def render(self, template: str, *, status: int = 200, **facts: object) -> Response:
+    def render(self, template: str, *, status: int = 200, **values: object) -> Response:
         """Return a page of this session; see `Frame.render`."""
-        return self.frame.render(template, status=status, session=self.session, here=self.page.path, **facts)
+        return self.frame.render(template, status=status, session=self.session, here=self.page.path, **values)
 
     def go_to(self, path: str, message: str = "") -> Response:
         """Send the browser to a page of this session, which then says the message.
@@ -135,7 +135,7 @@ class Frame:
         for name in self._templates.list_templates():  # so that no reader of a first page waits for it
             self._templates.get_template(name)
 
-    def render(self, template: str, *, status: int = 200, session: Session | None = None, **facts: object) -> Response:
+    def render(self, template: str, *, status: int = 200, session: Session | None = None, **values: object) -> Response:
         """Return a page.
 
         Args:
@@ -145,7 +145,7 @@ class Frame:
         if session is not None:
             messages, session.messages = session.messages, []
         base = "" if session is None else f"/{session.place}"
-        html = self._templates.get_template(template).render(session=session, base=base, messages=messages, **facts)
+        html = self._templates.get_template(template).render(session=session, base=base, messages=messages, **values)
         return HTMLResponse(html, status_code=status)
 
 

@@ -111,7 +111,7 @@ def server_tls(certificate: Path, key: Path) -> ssl.SSLContext:
         tls.load_cert_chain(certificate, key)
     except OSError:  # of which SSLError is one
         raise InvalidInputError(
-            "these are no certificate and its key",
+            "these are not a certificate and its key",
             where=f"{certificate}, {key}",
             remedy="Give PEM files; the certificate's file holds the chain, the server's own first.",
         ) from None

@@ -73,8 +73,8 @@ class Sessions:
     def link_of(self, token: str) -> Link | None:
         """Return the link of a token; None if it is unknown, used or too old."""
         digest = token_digest(token)
-        if self._folder is not None and (left := self._folder.take(digest)) is not None:
-            self._links[digest] = left
+        if self._folder is not None and (saved := self._folder.take(digest)) is not None:
+            self._links[digest] = saved
         link = self._links.get(digest)
         return link if link is not None and self._clock() < link.expires else None
 
@@ -123,5 +123,5 @@ class Sessions:
         return now >= session.began + TOTAL_SECONDS or now >= session.used + IDLE_SECONDS
 
 
-def _is_same(given: str, expected: str) -> bool:
-    return hmac.compare_digest(given.encode(errors="replace"), expected.encode())
+def _is_same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode(errors="replace"), other.encode())

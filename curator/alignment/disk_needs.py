@@ -34,7 +34,7 @@ def aligned_row_bytes(types: Iterable[SymbolType]) -> int:
     return TOKEN_LENGTH + sum(type_.itemsize for type_ in types)
 
 
-def release_bytes(planned: ReleaseSpec, curator: str, *, copies: bool = False) -> int:
+def release_bytes(release: ReleaseSpec, curator: str, *, copies: bool = False) -> int:
     """Return what a release writes at a curator at most: of several tables, those that run at a time.
 
     Args:
@@ -45,8 +45,8 @@ def release_bytes(planned: ReleaseSpec, curator: str, *, copies: bool = False) -
         copied = _rounded_bytes(spec, curator) + TOKEN_LENGTH * spec.population if copies else 0
         return _drawn_bytes(spec, curator) + _rounded_bytes(spec, curator) + copied
 
-    drawn = sorted((drawn_bytes(one) + _sent_bytes(one, curator) for one in planned.each_table()), reverse=True)
-    return sum(drawn[:MOST_TABLES_AT_A_TIME]) + planned.most(
+    sizes = sorted((drawn_bytes(one) + _sent_bytes(one, curator) for one in release.each_table()), reverse=True)
+    return sum(sizes[:MOST_TABLES_AT_A_TIME]) + release.most(
         lambda table: _sent_bytes(table, curator) if table.pad is Pad.OTP else 0
     )
 

@@ -69,8 +69,8 @@ class Lacking:
             return np.full(len(rows), self.categories * self.parts, type_)
         cipher = Cipher(algorithms.AES(self.key), modes.ECB())  # noqa: S305 - single blocks: a permutation
         blocks = cipher.encryptor().update(np.ascontiguousarray(rows).data)
-        drawn = np.frombuffer(blocks, "<u8")[::2] % np.uint64(self.categories)
-        return (drawn * np.uint64(self.parts)).astype(type_)
+        numbers = np.frombuffer(blocks, "<u8")[::2] % np.uint64(self.categories)
+        return (numbers * np.uint64(self.parts)).astype(type_)
 
 
 @dataclass(slots=True)
@@ -128,13 +128,13 @@ class _Ascending:
         self._pieces = iter(pieces)
         self._piece: Tokens = np.empty((0, TOKEN_LENGTH), np.uint8)
         self._words = _words(self._piece)
-        self._taken = 0
+        self._next = 0
         self.last = b""
         self.masks: list[NDArray[np.bool_]] = []
 
     def has_more(self) -> bool:
         """Return whether there are more tokens; read the next piece where one is used up."""
-        while self._taken == len(self._piece):
+        while self._next == len(self._piece):
             piece = next(self._pieces, None)
             if piece is None:
                 return False
@@ -143,16 +143,16 @@ class _Ascending:
                 if piece[0].tobytes() <= self.last or not _ascending(*words):
                     raise IntegrityError("tokens are not in ascending order", where=self._who)
                 self.last = piece[-1].tobytes()
-            self._piece, self._words, self._taken = piece, words, 0
+            self._piece, self._words, self._next = piece, words, 0
             self.masks.append(np.zeros(len(piece), np.bool_))
         return True
 
     def up_to(self, last: bytes) -> tuple[_Words, NDArray[np.bool_]]:
         """Take the tokens of the piece up to one; return their words, and their part of the mask."""
         # As bytes, which compare like tokens.
-        stop = bisect_right(self._piece, last, lo=self._taken, key=bytes)
-        part = slice(self._taken, stop)
-        self._taken = stop
+        stop = bisect_right(self._piece, last, lo=self._next, key=bytes)
+        part = slice(self._next, stop)
+        self._next = stop
         return (self._words[0][part], self._words[1][part]), self.masks[-1][part]
 
 

@@ -63,7 +63,7 @@ class TokenExchange(Exchange):
         """Refuse to send tokens of a spoke: only the hub's list is open to the others.
 
         Raises:
-            DeniedError: this is no hub.
+            DeniedError: this is not a hub.
         """
         if not self._is_hub:
             raise DeniedError("the curator that was asked for tokens is not the hub", where=f"hub {self._hub}")

@@ -32,7 +32,7 @@ from veiltab.common.storage.partitions import (
     write_batch,
 )
 from veiltab.common.storage.run_files import RunFiles
-from veiltab.common.storage.stored import PlainFile, Readable, Stored
+from veiltab.common.storage.stored import PlainFile, Readable, StoredFile
 from veiltab.common.tasks.engine import in_order
 from veiltab.curator.alignment.intersection import (
     HubRows,
@@ -67,7 +67,7 @@ class _Spread:
         name: of the file to write.
     """
 
-    table: Stored
+    table: StoredFile
     batches: tuple[WrittenBatch, ...]
     types: _Types
     key: bytes = field(repr=False)
@@ -78,11 +78,11 @@ class _Spread:
         types = {name: np.dtype(type_) for name, type_ in self.types}
         with self.table.opened() as table:
             batches = [batch.read(table, types) for batch in self.batches]
-        made = np.concatenate([tokens(batch.ids, self.key) for batch in batches])
-        fields: list[_Array] = [made.view("<u8")]
+        row_tokens = np.concatenate([tokens(batch.ids, self.key) for batch in batches])
+        fields: list[_Array] = [row_tokens.view("<u8")]
         fields += (np.concatenate([batch.columns[name] for batch in batches]) for name in types)
-        with self.run.written(self.name) as file:
-            return write_batch(file, leading_bits(made.view(">u8")[:, 0]), fields)
+        with self.run.writing(self.name) as file:
+            return write_batch(file, leading_bits(row_tokens.view(">u8")[:, 0]), fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,24 +122,24 @@ class _Sort:
     name: str
 
     def perform(self) -> _Parts:
-        made, row = list[_Part](), self.first
+        parts, row = list[_Part](), self.first
         with ExitStack() as files:
-            sealed = files.enter_context(self.run.written(self.name))
+            sealed = files.enter_context(self.run.writing(self.name))
             output = None if self.output is None else files.enter_context(_opened(self.output))
             for part in self.section.parts(_forms(self.types)):
                 ascending = sorted_order(part[0].view(np.uint8))
                 starts = list[int]()
-                for place, unsorted in enumerate(part):
-                    field_ = unsorted.take(ascending, axis=0)
+                for place, whole in enumerate(part):
+                    field_ = whole.take(ascending, axis=0)
                     if output is not None and place == 0:
                         starts.append(row * width_of(field_))
                         output.seek(starts[-1])
                         output.write(field_.data)
                     else:
                         starts.append(sealed.append(field_))
-                made.append(_Part(rows=len(ascending), starts=tuple(starts)))
+                parts.append(_Part(rows=len(ascending), starts=tuple(starts)))
                 row += len(ascending)
-        return tuple(made)
+        return tuple(parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +151,7 @@ class _HubTokens:
         stop: the one after the last.
     """
 
-    tokens: Stored
+    tokens: StoredFile
     start: int
     stop: int
 
@@ -172,7 +172,7 @@ class _Join:
         hub: the hub's tokens of the same leading bits.
     """
 
-    tokens: Stored
+    tokens: StoredFile
     section: _Parts
     hub: _HubTokens
 
@@ -263,9 +263,9 @@ class TokenOrder:
                         joined.matched += part.rows
                         yield part.read(own, 0, _TOKENS).view(np.uint8), self._symbols(part, symbols)
             return
-        theirs, stored = tokens_of(hub), self._execution.stored(hub, self._copied())
-        joins = [self._join(number, theirs, stored) for number in range(len(self._sections))]
-        with self._stage.of("comparing tokens", len(self._table)) as progress, stored.opened() as file:
+        theirs, hub_file = tokens_of(hub), self._execution.for_tasks(hub, self._copied())
+        joins = [self._join(number, theirs, hub_file) for number in range(len(self._sections))]
+        with self._stage.of("comparing tokens", len(self._table)) as progress, hub_file.opened() as file:
             for number, (in_hub, here) in enumerate(in_order(self._engine.perform(joins))):
                 section, columns = self._sections[number], list[Mapping[str, Symbols]]()
                 with self._run.file(self._sorted(number)).opened() as symbols:
@@ -295,22 +295,22 @@ class TokenOrder:
         """Yield rows of the hub: the next of one's own symbols where a person is here, else what says otherwise."""
         types = self._table.types
         own = {name: np.concatenate([np.empty(0, type_), *(f[name] for f in parts)]) for name, type_ in types.items()}
-        taken = 0
+        start = 0
         for piece, bits in zip(pieces, here, strict=True):
             is_here = _bits(bits, len(piece)) if parts else np.zeros(len(piece), np.bool_)
-            stop = taken + int(np.count_nonzero(is_here))
+            stop = start + int(np.count_nonzero(is_here))
             columns = {name: lacking[name].values(piece, type_) for name, type_ in types.items()}
             for name, column in columns.items():
-                column[is_here] = own[name][taken:stop]
-            joined.matched += stop - taken
-            taken = stop
+                column[is_here] = own[name][start:stop]
+            joined.matched += stop - start
+            start = stop
             yield piece, columns
 
     def _spreads(self, key: bytes, spread: SpreadRows) -> Iterator[_Spread]:
         """Yield the tasks that spread the rows."""
         for number, batches in enumerate(self._groups()):
             yield _Spread(
-                table=self._table.stored,
+                table=self._table.task_file,
                 batches=batches,
                 types=self._types,
                 key=key,
@@ -321,7 +321,7 @@ class TokenOrder:
     def _groups(self) -> Iterator[tuple[WrittenBatch, ...]]:
         """Yield consecutive batches of SPREAD rows or a few more."""
         group, rows = list[WrittenBatch](), 0
-        for batch in self._table.written():
+        for batch in self._table.batch_places():
             group.append(batch)
             rows += batch.respondents
             if rows >= SPREAD:
@@ -344,10 +344,10 @@ class TokenOrder:
             )
             first += int(spread.counts[edge[0] : edge[-1]].sum())
 
-    def _join(self, number: int, theirs: Tokens, stored: Stored) -> _Join:
+    def _join(self, number: int, theirs: Tokens, hub_file: StoredFile) -> _Join:
         """Return the task that joins a section; all tasks together see all tokens of the hub."""
         start, stop = self._range(number, theirs)
-        hub = _HubTokens(tokens=stored, start=start, stop=stop)
+        hub = _HubTokens(tokens=hub_file, start=start, stop=stop)
         return _Join(tokens=self._tokens(number), section=self._sections[number], hub=hub)
 
     def _range(self, number: int, theirs: Tokens) -> tuple[int, int]:
@@ -361,7 +361,7 @@ class TokenOrder:
             return start, len(theirs)
         return start, bisect_left(theirs, _beginning(self._ends[number]), key=bytes)
 
-    def _tokens(self, number: int) -> Stored:
+    def _tokens(self, number: int) -> StoredFile:
         """Return the file that holds the sorted tokens of a section."""
         return self._run.file(self._sorted(number)) if self._execution.is_remote else PlainFile(path=self._own)
 

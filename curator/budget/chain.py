@@ -131,13 +131,13 @@ class Chain:
         return True
 
     def _entry(self, row: sqlite3.Row) -> Entry:
-        facts = json.loads(row["entry"])
-        audit = covered_audit_head(facts)
-        facts.pop("audit", None)
+        fields = json.loads(row["entry"])
+        audit = covered_audit_head(fields)
+        fields.pop("audit", None)
         return Entry(
             number=row["number"],
             release_id=row["release_id"],
-            facts=facts,
+            facts=fields,
             audit=audit,
             epsilon=Decimal(row["epsilon"]),
             price=price_of(row),

@@ -10,23 +10,23 @@ from veiltab.common.privacy.description import description_of
 from veiltab.common.release.modes import Sampling
 
 
-def releases_of(facts: Mapping[str, Any]) -> tuple[Slots, ...]:
+def releases_of(charge: Mapping[str, Any]) -> tuple[Slots, ...]:
     """Return the tables of a charge; each that runs a second time is any of the candidates.
 
     Raises:
         InvalidInputError: a kind of table that is not known here.
     """
-    first = tuple(Slots(candidates=(_release_of(kind),), count=kind["count"]) for kind in facts["tables"])
-    again = tuple(map(_release_of, facts["repeated"]))
-    return (*first, Slots(candidates=again, count=facts["repeats"])) if again else first
+    first = tuple(Slots(candidates=(_release_of(kind),), count=kind["count"]) for kind in charge["tables"])
+    again = tuple(map(_release_of, charge["repeated"]))
+    return (*first, Slots(candidates=again, count=charge["repeats"])) if again else first
 
 
-def _release_of(facts: Mapping[str, Any]) -> TwoSidedRelease:
-    described = description_of(facts, "ledger")
+def _release_of(fields: Mapping[str, Any]) -> TwoSidedRelease:
+    described = description_of(fields, "ledger")
     noise = TwoSidedNoise(
         cells=described.cells,
-        curator_replacement=facts["curator_replacement"],
-        server_replacement=facts["server_replacement"],
+        curator_replacement=fields["curator_replacement"],
+        server_replacement=fields["server_replacement"],
     )
-    sampling = Sampling(facts["sampling"])
+    sampling = Sampling(fields["sampling"])
     return TwoSidedRelease(scheme=described.scheme, noise=noise, is_sampled_by_server=sampling.is_by_server)

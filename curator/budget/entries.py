@@ -72,17 +72,17 @@ def price_of(row: sqlite3.Row) -> Price | None:
     return None if row["mu"] is None else Price(mu=Decimal(row["mu"]), slack=Decimal(row["slack"]))
 
 
-def covered_audit_head(facts: dict[str, Any]) -> AuditHead | None:
+def covered_audit_head(fields: dict[str, Any]) -> AuditHead | None:
     """Return the head of the audit log that an entry covers, if it covers one."""
-    covered = facts.get("audit")
+    covered = fields.get("audit")
     return covered and AuditHead(length=covered["length"], digest=bytes.fromhex(covered["digest"]))
 
 
 def described(row: sqlite3.Row) -> ReleaseDescription | None:
     """Return the description of a release of one table; None of several."""
-    facts = json.loads(row["entry"])
-    kinds = facts["tables"]
-    is_one = len(kinds) == 1 and kinds[0]["count"] == 1 and "gamma" in kinds[0] and not facts["repeats"]
+    fields = json.loads(row["entry"])
+    kinds = fields["tables"]
+    is_one = len(kinds) == 1 and kinds[0]["count"] == 1 and "gamma" in kinds[0] and not fields["repeats"]
     return description_of(kinds[0], "ledger") if is_one else None
 
 

@@ -169,10 +169,10 @@ class Ledger:
     def _refusal(self, charge: Charge, delta: Decimal | None, others: Sums) -> BudgetExceededError:
         budget, allowance = self.budget, self.budget.allowance
         if budget.delta is None:
-            left = max(allowance.pure_left(others), Decimal(0))
+            rest = max(allowance.pure_left(others), Decimal(0))
             return BudgetExceededError(
                 f"the release needs epsilon {upward(charge.epsilon)}; of the budget of {budget.epsilon} there is"
-                f" {left:.6f} left",
+                f" {rest:.6f} left",
                 where="privacy budget",
                 remedy="Ask for a smaller epsilon."
                 if delta is None

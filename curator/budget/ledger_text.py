@@ -24,7 +24,7 @@ def spent_text(book: Ledger) -> str:
         return f"Spent {upward(budget.spent)} of {budget.epsilon}; {downward(budget.remaining)} left."
     return (
         f"Spent epsilon {upward(budget.spent)} at delta {delta_text(budget.delta)}, {percent(budget.share)} of the"
-        f" budget of {budget.epsilon}; one more release may have {budget.left}. {adding_up(book)}"
+        f" budget of {budget.epsilon}; one more release may have {budget.rest}. {adding_up(book)}"
     )
 
 
@@ -52,9 +52,9 @@ def released_text(entry: Entry) -> str:
 
 def asked_text(entry: Entry) -> str:
     """Return the epsilon and delta that were asked for."""
-    facts = entry.facts
-    epsilon = Decimal(str(facts["epsilon"])) if facts.get("delta") else entry.epsilon
-    delta = f" at delta {delta_text(Decimal(str(facts['delta'])))}" if facts.get("delta") else ""
+    fields = entry.facts
+    epsilon = Decimal(str(fields["epsilon"])) if fields.get("delta") else entry.epsilon
+    delta = f" at delta {delta_text(Decimal(str(fields['delta'])))}" if fields.get("delta") else ""
     return f"epsilon {upward(epsilon)}{delta}"
 
 

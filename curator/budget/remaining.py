@@ -52,7 +52,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class Rest:
     """What one more release may ask for.
 
     Args:
@@ -77,28 +77,28 @@ class Left:
         return {name: _KEPT.plus(self.epsilon), f"{name}_delta": self.delta, f"{name}_cells": self.cells}
 
 
-def kind_of(facts: Mapping[str, Any]) -> Kind:
+def kind_of(fields: Mapping[str, Any]) -> Kind:
     """Return the kind of a charge from its facts."""
-    kinds = facts["tables"]
+    kinds = fields["tables"]
     return Kind.of(kinds[0]["population"], (kind["cells"] for kind in kinds))
 
 
-def left_for(allowance: Allowance, others: Sums, kind: Kind | None) -> Left:
+def rest_for(allowance: Allowance, others: Sums, kind: Kind | None) -> Rest:
     """Return what one more release may ask for: with the budget's delta or pure, whichever epsilon is larger.
 
     Args:
         others: all that is charged or reserved.
         kind: of the release; None if it is not known, which leaves what the sum of pure epsilons admits.
     """
-    pure = Left(epsilon=max(allowance.pure_left(others), Decimal(0)))
+    pure = Rest(epsilon=max(allowance.pure_left(others), Decimal(0)))
     if allowance.delta is None:
         return pure
     if others.count == 0:
-        return Left(epsilon=allowance.epsilon, delta=allowance.delta)
+        return Rest(epsilon=allowance.epsilon, delta=allowance.delta)
     epsilon = Decimal(0) if kind is None else _most_epsilon(allowance, others, kind)
     if kind is None or epsilon <= pure.epsilon:
         return pure
-    return Left(epsilon=epsilon, delta=allowance.delta, cells=kind.cells)
+    return Rest(epsilon=epsilon, delta=allowance.delta, cells=kind.cells)
 
 
 @lru_cache(maxsize=1024)

@@ -13,7 +13,7 @@ from veiltab.curator.budget.entries import charge_of, described
 from veiltab.curator.budget.view_prices import ViewPrices
 
 if TYPE_CHECKING:
-    from veiltab.curator.budget.remaining import Kind, Left
+    from veiltab.curator.budget.remaining import Kind, Rest
 
 _LAST_CHARGED = "SELECT entry FROM ledger ORDER BY number DESC LIMIT 1"
 _RESERVED = "SELECT entry FROM reservation LIMIT 1"
@@ -65,24 +65,24 @@ class Budget:
         return self.allowance.spent_share(self.sums(), self._only_release())
 
     @property
-    def left(self) -> "Left":
+    def rest(self) -> "Rest":
         """What one more release of the last one's kind may have, beside all that is charged or reserved."""
-        from veiltab.curator.budget.remaining import kind_of, left_for  # noqa: PLC0415 - not for releases
+        from veiltab.curator.budget.remaining import kind_of, rest_for  # noqa: PLC0415 - not for releases
 
         rows = self._chain.rows(_LAST_CHARGED) or self._chain.rows(_RESERVED)
         kind = kind_of(json.loads(rows[0]["entry"])) if rows else None
-        return left_for(self.allowance, self.sums_beside(), kind)
+        return rest_for(self.allowance, self.sums_beside(), kind)
 
-    def left_after(self, charge: Charge, kind: "Kind") -> "Left":
+    def rest_after(self, charge: Charge, kind: "Kind") -> "Rest":
         """Return what one more release of a kind may have once the budget has a charge more."""
-        from veiltab.curator.budget.remaining import left_for  # noqa: PLC0415 - not for releases
+        from veiltab.curator.budget.remaining import rest_for  # noqa: PLC0415 - not for releases
 
-        return left_for(self.allowance, self.sums_beside().plus(charge), kind)
+        return rest_for(self.allowance, self.sums_beside().plus(charge), kind)
 
     @property
     def remaining(self) -> Decimal:
         """The epsilon of what is left, nats."""
-        return self.left.epsilon
+        return self.rest.epsilon
 
     def holds(self, charge: Charge) -> bool:
         """Whether the budget holds a release now, beside all that is charged or reserved."""

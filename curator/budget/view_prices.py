@@ -21,11 +21,11 @@ class ViewPrices:
 
     def __call__(self, view: ReleaseDescription, slack: Decimal) -> Price:
         """Return the price of a view at a slack."""
-        price = self._prices.get((view, slack)) or self._kept(view, slack)
+        price = self._prices.get((view, slack)) or self._look_up(view, slack)
         self._prices[view, slack] = price
         return price
 
-    def _kept(self, view: ReleaseDescription, slack: Decimal) -> Price:
+    def _look_up(self, view: ReleaseDescription, slack: Decimal) -> Price:
         key = json.dumps([view.as_dict(), str(slack)], sort_keys=True)
         row = self._connection.execute("SELECT mu FROM view_price WHERE view = ?", [key]).fetchone()
         if row is not None:

@@ -16,7 +16,7 @@ _FEWEST_DAYS = 30
 
 
 def reason_of_dates(profile: ColumnProfile) -> str:
-    """Return why a column of dates is no attribute; "" if it may be one."""
+    """Return why a column of dates is not an attribute; "" if it may be one."""
     if profile.after_today:
         return (
             f"{profile.after_today:,} of {profile.present:,} dates are after today, the first is"

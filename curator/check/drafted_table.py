@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 
-from veiltab.common.core.texts.record_fields import shown
+from veiltab.common.core.texts.record_fields import field_values
 from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.forms import DECIMALS, for_others
@@ -70,8 +70,8 @@ class IdProposal:
         if self.identity:
             fields = ", ".join(f"{name} from {' + '.join(columns)}" for name, columns in self.identity.items())
             notes = "".join(f"\n  note: {note}" for note in self.notes)
-            written = "".join(f"\n  {name}: written as {forms_text(parts)}" for name, parts in self.forms.items())
-            return f"identity: {fields}{written}\n  dates in the order {self.date_order}\n  why: {self.reason}{notes}"
+            lines = "".join(f"\n  {name}: written as {forms_text(parts)}" for name, parts in self.forms.items())
+            return f"identity: {fields}{lines}\n  dates in the order {self.date_order}\n  why: {self.reason}{notes}"
         forms = ", ".join(f"{column}, written as {forms_text(parts)}" for column, parts in self.forms.items())
         steps = f"\n  normalised by {', '.join(self.normalise)}" if self.normalise != NORMALISE_STEPS else ""
         few = "".join(f"\n  note: {note}" for name, parts in self.forms.items() for note in few_alike(name, parts))
@@ -111,7 +111,7 @@ class TableProposal:
 
     def as_dict(self) -> dict[str, object]:
         """Return the proposal as plain data for JSON."""
-        return shown(self) | {"attributes": [proposal.as_dict() for proposal in self.attributes]}
+        return field_values(self) | {"attributes": [proposal.as_dict() for proposal in self.attributes]}
 
 
 def propose_table(  # noqa: PLR0913 - what a person may say of a table
@@ -150,16 +150,16 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
     source = open_table(table)
     header = read_header(source)
     _check_columns(source.where, header, "--id and --without", [*id_columns, *without])
-    named = [column for columns in fields.values() for column in columns]
-    _check_columns(source.where, header, "--field and --without", [*named, *without])
+    field_columns = [column for columns in fields.values() for column in columns]
+    _check_columns(source.where, header, "--field and --without", [*field_columns, *without])
     _check_columns(source.where, header, "--missing", list(missing))
     unreadable = {name: f"it has the type {kind}" for name, kind in header.items() if kind}
-    unwanted = unreadable | dict.fromkeys(without, "left out by --without")
+    reasons = unreadable | dict.fromkeys(without, "left out by --without")
     if "" in header:
         nameless = sum(not column.name for column in source.columns)
-        unwanted[""] = f"columns without a name: {nameless}; they stay out until the header names them"
+        reasons[""] = f"columns without a name: {nameless}; they stay out until the header names them"
     decimal = TableAddress.of(table).decimal
-    present = [name for name in header if name not in unwanted]
+    present = [name for name in header if name not in reasons]
     profiles = profile_columns(source, present, decimal, missing, first_year)
     if not profiles or not profiles[0].rows:
         raise refusal(source.where, "the file has no rows", "Give a table with at least one row.")
@@ -167,38 +167,38 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
         check_ends(source.where, [column.name for column in source.columns], profiles)
     identity = identity_of(source.where, profiles, date_order, fields, first_year) if with_identity else None
     if identity is not None:
-        chosen, reason = identity.columns, "names and values of these columns fit, or a person named them"
+        columns, reason = identity.columns, "names and values of these columns fit, or a person named them"
     else:
-        chosen, reason = (tuple(id_columns), "named by --id") if id_columns else _id_column(source.where, profiles)
-    left = {one.column: texts for one in profiles if one.column not in chosen and (texts := strays(one))}
-    if left:  # as they are taken for missing ones, the rest is looked at once more
-        more = {name: {*missing.get(name, ()), *texts} for name, texts in left.items()}
-        again = {one.column: one for one in profile_columns(source, list(left), decimal, more, first_year)}
+        columns, reason = (tuple(id_columns), "named by --id") if id_columns else _id_column(source.where, profiles)
+    odd = {one.column: texts for one in profiles if one.column not in columns and (texts := strays(one))}
+    if odd:  # as they are taken for missing ones, the rest is looked at once more
+        more = {name: {*missing.get(name, ()), *texts} for name, texts in odd.items()}
+        again = {one.column: one for one in profile_columns(source, list(odd), decimal, more, first_year)}
         profiles = tuple(again.get(one.column, one) for one in profiles)
     propose_one = partial(propose, owner=curator, use_quantiles=use_quantiles, as_numbers=as_numbers)
-    proposals = _proposals(profiles, chosen, left, propose_one)
-    proposals |= {name: Omission(column=name, reason=why) for name, why in unwanted.items()}
+    proposals = _proposals(profiles, columns, odd, propose_one)
+    proposals |= {name: Omission(column=name, reason=why) for name, why in reasons.items()}
     ordered = [proposals[name] for name in header if name in proposals]
     attributes = [proposal for proposal in ordered if isinstance(proposal, AttributeProposal)]
-    steps = _steps(table, source, chosen) if identity is None else ()
+    steps = _steps(table, source, columns) if identity is None else ()
     groups = tuple(identity.fields.values()) if identity else ()
     rules = [proposal.rule for proposal in attributes]
-    reading = read_respondents(table, chosen, steps, rules, source=source, identity=groups)
+    reading = read_respondents(table, columns, steps, rules, source=source, identity=groups)
     if reading.errors:
         raise reading.errors[0]
     ids = reading.respondents.all_ids
     if identity:
         forms, distinct = identity_forms(ids(), kinds_of(identity.fields)), tuple[str, ...]()
     else:
-        forms = dict(zip(chosen, column_forms(ids(), len(chosen)), strict=True))
-        distinct = distinct_after(ids, len(chosen), forms)
+        forms = dict(zip(columns, column_forms(ids(), len(columns)), strict=True))
+        distinct = distinct_after(ids, len(columns), forms)
     return TableProposal(
         curator=curator,
         description=reading.description,
         rows=reading.rows_read,
         respondents=len(reading.respondents),
         ids=IdProposal(
-            columns=chosen,
+            columns=columns,
             normalise=steps,
             forms=forms,
             distinct_after=distinct,
@@ -235,43 +235,43 @@ def _check_columns(where: str, header: Collection[str], options: str, named: Seq
 def _proposals(
     profiles: Sequence[ColumnProfile],
     id_columns: Collection[str],
-    left: Mapping[str, Mapping[str, int]],
+    odd: Mapping[str, Mapping[str, int]],
     propose_one: Callable[..., AttributeProposal | Omission],
 ) -> dict[str, AttributeProposal | Omission]:
-    """Return a proposal for each column that is no id, by the column."""
+    """Return a proposal for each column that is not an id, by the column."""
     proposals: dict[str, AttributeProposal | Omission] = {}
-    taken: set[str] = set()
+    names: set[str] = set()
     for profile in profiles:
         column = profile.column
         if column not in id_columns:
-            name = _free_name(column, taken)
-            taken.add(name)
-            proposals[column] = propose_one(profile, name=name, left=left.get(column, {}))
+            name = _free_name(column, names)
+            names.add(name)
+            proposals[column] = propose_one(profile, name=name, strays=odd.get(column, {}))
     return proposals
 
 
-def _free_name(column: str, taken: Collection[str]) -> str:
+def _free_name(column: str, others: Collection[str]) -> str:
     """Return an attribute name for a column, with a number where another column has it."""
-    lowered = column.lower()
-    name = lowered if is_attribute_name(lowered) else re.sub("-+", "-", attribute_name(column))
-    numbered = (name if number == 1 else f"{name[:34]}-{number}" for number in count(1))
-    return next(name for name in numbered if name not in taken)
+    lower = column.lower()
+    name = lower if is_attribute_name(lower) else re.sub("-+", "-", attribute_name(column))
+    names = (name if number == 1 else f"{name[:34]}-{number}" for number in count(1))
+    return next(name for name in names if name not in others)
 
 
 def _id_column(where: str, profiles: Sequence[ColumnProfile]) -> tuple[tuple[str], str]:
     """Return the column that names the respondents: a different value in every row, and best a name that says so."""
     unique = [profile for profile in profiles if profile.is_unique]
-    named = [profile for profile in unique if looks_like_id(profile.column)]
-    chosen = named or [profile for profile in unique if profile.are_whole]
-    if named or (len(chosen) == 1 and not _why_no_id(chosen[0])):
-        return (chosen[0].column,), "every row has another value"
+    ids = [profile for profile in unique if looks_like_id(profile.column)]
+    candidates = ids or [profile for profile in unique if profile.are_whole]
+    if ids or (len(candidates) == 1 and not _why_no_id(candidates[0])):
+        return (candidates[0].column,), "every row has another value"
     repeating = [f"; {one.column} repeats values, or misses some" for one in profiles if looks_like_id(one.column)]
     problem = "".join(["no column has another value in every row", *repeating])
-    names = ", ".join(one.column for one in chosen)
-    if len(chosen) > 1:
+    names = ", ".join(one.column for one in candidates)
+    if len(candidates) > 1:
         problem = f"several columns have another value in every row: {names}"
-    elif chosen:
-        problem = f"only {names} has another value in every row, and its values {_why_no_id(chosen[0])}"
+    elif candidates:
+        problem = f"only {names} has another value in every row, and its values {_why_no_id(candidates[0])}"
     raise InvalidInputError(
         problem,
         where=where,

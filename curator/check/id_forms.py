@@ -179,8 +179,8 @@ def _add(counts: dict[str, FormPart], form: str, some: FormPart) -> FormPart:
 
 def _filled(form: str, pattern: str, parts: Sequence[str]) -> str:
     """Return a form with each match of a pattern replaced by a part; by itself where parts are too few."""
-    left = iter(parts)
-    return re.sub(pattern, lambda match: next(left, match[0]), form)
+    rest = iter(parts)
+    return re.sub(pattern, lambda match: next(rest, match[0]), form)
 
 
 def _pattern(values: pa.Array) -> pa.Array:

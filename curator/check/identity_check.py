@@ -156,8 +156,8 @@ def inspect_identity(
         else:
             notes.append(f"which passes run is decided when it aligns: the table has more than {_MOST_ROWS:,} rows")
     present = {name: _present(rows.columns[name]) for name in identity.names}
-    both = columns.keys() & dict(study.curator(identity.hub).identity).keys()
-    keys = [step for step in identity.ladder if step.fields <= both]
+    common = columns.keys() & dict(study.curator(identity.hub).identity).keys()
+    keys = [step for step in identity.ladder if step.fields <= common]
     ambiguous, repeated = _ambiguous(keys, rows)
     notes += repeated if curator.name != identity.hub else []
     linkable = [np.logical_and.reduce([present[name] for name in step.fields]) for step in keys]
@@ -216,7 +216,7 @@ def _rows(
     """
     parts: list[list[pa.Array]] = [[] for _ in identity.fields]
     symbols: dict[str, list[Symbols]] = {column.rule.name: [] for column in reading.columns}
-    complete = reading.respondents.kept()
+    complete = reading.respondents.mask()
     if reading.errors:  # a row may have no fields, or no symbols for another reason than a missing value
         complete = complete[complete]
     for ids in (b.ids for b in reading.respondents.batches()) if reading.errors else reading.respondents.all_ids():

@@ -71,15 +71,15 @@ def identity_of(
         FieldKind.POSTCODE: normal_number,
     }
     own = dict(named)
-    taken = {column for columns in named.values() for column in columns}
+    own_columns = {column for columns in named.values() for column in columns}
     order = date_order or "ymd"
     notes = list[str]()
     for kind, test in tests.items():
         if kind.value in named:
             fitting = [one for one in profiles if (one.column,) == named[kind.value]]
         else:
-            left = (one for one in profiles if one.column not in taken)
-            fitting = [one for one in left if _is_called(one.column, kind) and _mostly(one, test)]
+            candidates = (one for one in profiles if one.column not in own_columns)
+            fitting = [one for one in candidates if _is_called(one.column, kind) and _mostly(one, test)]
         if kind is FieldKind.SEX and kind.value not in named:
             fitting = [one for one in fitting if len(one.values) <= _MOST_SEXES]
         if len(fitting) > 1:
@@ -93,12 +93,12 @@ def identity_of(
             if kind is FieldKind.BIRTH:
                 order = date_order or _date_order(where, fitting[0])
                 notes += _order_notes(where, fitting[0], order, first_year)
-    if needed := [kind for kind in ("given", "family", "birth") if kind not in own]:
+    if missing := [kind for kind in ("given", "family", "birth") if kind not in own]:
         raise InvalidInputError(
-            f"no column is {' or '.join(needed)}, by its name and its values",
+            f"no column is {' or '.join(missing)}, by its name and its values",
             where=where,
-            remedy=f"Name {'it' if len(needed) == 1 else 'them'} with "
-            + " ".join(f"--field {kind}=COLUMN" for kind in needed)
+            remedy=f"Name {'it' if len(missing) == 1 else 'them'} with "
+            + " ".join(f"--field {kind}=COLUMN" for kind in missing)
             + ", or write the draft by hand (docs/linkage-keys.md).",
         )
     notes += [
@@ -134,17 +134,17 @@ def _order_notes(where: str, profile: ColumnProfile, order: str, first_year: int
     """Yield that many dates cannot be read, if so; refuse years of two digits without a century."""
     rows = sum(profile.values.values())
     days = {value: _day(value, order, first_year or 1) for value in profile.values}
-    read = sum(times for value, times in profile.values.items() if days[value])
+    readable = sum(times for value, times in profile.values.items() if days[value])
     if first_year is None and any(day and day < "0101" for day in days.values()):
         raise InvalidInputError(
             f"years of {profile.column} have two digits, which name no century",
             where=where,
             remedy="Say the earliest year that they may mean with --first-year, such as --first-year 1926.",
         )
-    if read < _MOSTLY * rows:
+    if readable < _MOSTLY * rows:
         yield (
-            f"{read / rows:.1%} of the dates of {profile.column} can be read in the order {order}: compare --date-order"
-            " with the table"
+            f"{readable / rows:.1%} of the dates of {profile.column} can be read in the order {order}: compare"
+            " --date-order with the table"
         )
 
 

@@ -6,7 +6,7 @@ It quotes raw values that the study does not know, so it is for the curator's ow
 from collections.abc import Mapping
 from pathlib import Path
 
-from veiltab.common.core.texts.record_fields import shown
+from veiltab.common.core.texts.record_fields import field_values
 from veiltab.common.core.texts.spelling import quoted
 from veiltab.common.dataclass import dataclass
 from veiltab.common.linkage.ladder import FieldKind
@@ -116,7 +116,7 @@ class Inspection:
         """Return the report as plain data for JSON."""
         identity = None if self.identity is None else self.identity.as_dict()
         forms = {name: [one.without_value() for one in parts] for name, parts in self.forms.items()}
-        plain = {"ok": self.ok, **shown(self), "identity": identity, "forms": forms}
+        plain = {"ok": self.ok, **field_values(self), "identity": identity, "forms": forms}
         del plain["normal_forms"]
         return plain
 
@@ -141,8 +141,8 @@ class Inspection:
         else:
             raw, normal = (", ".join(map(forms_text, forms.values())) for forms in (self.forms, self.normal_forms))
             is_same = [*map(plain_forms, self.forms.values())] == [*map(plain_forms, self.normal_forms.values())]
-            written = f"written as {raw}" + ("" if is_same or not self.rows else f", and as {normal} once normalised")
-            lines.append(f"  ids: {self.empty_ids:,} empty, {self.repeated_ids:,} repeated; {written}")
+            ids_text = f"written as {raw}" + ("" if is_same or not self.rows else f", and as {normal} once normalised")
+            lines.append(f"  ids: {self.empty_ids:,} empty, {self.repeated_ids:,} repeated; {ids_text}")
         for attribute in self.attributes:
             lines += _attribute_lines(attribute)
         return [*lines, *(f"  note: {note}" for note in self.notes)]
@@ -163,7 +163,7 @@ def inspect_table(table: TableAddress | Path, study: Study, curator_name: str) -
     normal = _normal_forms(reading, curator, kinds)
     mismatches, remarks = _mismatches(study, curator, normal)
     return Inspection(
-        path=TableAddress.of(table).shown,
+        path=TableAddress.of(table).label,
         description=reading.description,
         curator=curator_name,
         study=study.id,
@@ -231,12 +231,12 @@ def _mismatches(
             if other.name == curator.name or not own or not recorded or lost:
                 continue
             theirs = after(recorded, other.normalise)
-            left = without_partner(own, theirs)
-            how = f"{name} is written as {sentence(own)}, by {other.name} as {sentence(theirs)}"
-            if left == own and not curator.identity:
-                problems.append(f"ids cannot match: {how}. {how_to_match(curator.name, own, other.name, theirs)}")
-            elif left:
-                notes.append(f"{rows_of(left):,} of {rows_of(own):,} rows can be none of {other.name}: {how}")
+            alone = without_partner(own, theirs)
+            mismatch = f"{name} is written as {sentence(own)}, by {other.name} as {sentence(theirs)}"
+            if alone == own and not curator.identity:
+                problems.append(f"ids cannot match: {mismatch}. {how_to_match(curator.name, own, other.name, theirs)}")
+            elif alone:
+                notes.append(f"{rows_of(alone):,} of {rows_of(own):,} rows can be none of {other.name}: {mismatch}")
     return problems, notes
 
 

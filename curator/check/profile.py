@@ -57,7 +57,7 @@ class ColumnProfile:
         sample: numbers of about the first million rows that hold any.
         total: the sum of its numbers.
         ends: the first value and the last three, each with its number if it is one.
-        no_numbers: first few values that are no numbers -> the first row of each.
+        no_numbers: first few values that are not numbers -> the first row of each.
     """
 
     column: str

@@ -129,8 +129,8 @@ class AttributeProposal:
         return changed
 
     def _with_coding(self, coding: Mapping[str, object]) -> "AttributeProposal":
-        kept = {key: value for key, value in self.table.items() if key not in _CODING}
-        table = {**kept, **coding}
+        rest = {key: value for key, value in self.table.items() if key not in _CODING}
+        table = {**rest, **coding}
         return replace(self, table=table, rule=_rule(table), reasons=("edges as typed",), warnings=())
 
     def with_counts(self, reading: ColumnReading) -> "AttributeProposal":
@@ -184,14 +184,14 @@ def propose(  # noqa: PLR0913 - one argument a choice
     owner: str,
     use_quantiles: bool = False,
     as_numbers: bool = False,
-    left: Mapping[str, int] = _NONE,
+    strays: Mapping[str, int] = _NONE,
 ) -> AttributeProposal | Omission:
     """Propose how a column becomes an attribute, or why it does not.
 
     Args:
         use_quantiles: whether bins and grids may have edges at quantiles of the data.
         as_numbers: whether numbers are rounded to a grid, for means, instead of being put into bins.
-        left: values that are taken for missing ones as they fit no others -> the first row of each.
+        strays: values that are taken for missing ones as they fit no others -> the first row of each.
     """
     are_numbers, are_dates = profile.numbers == profile.present, profile.dates == profile.present
     spellings = {} if are_numbers or are_dates else _spellings(profile)
@@ -212,10 +212,10 @@ def propose(  # noqa: PLR0913 - one argument a choice
     except InvalidInputError as error:
         return Omission(column=profile.column, reason=error.problem)
     public = ("the edges are quantiles of this table, and every party reads them",)
-    what = "date until today" if are_dates else "number"
+    kind = "date until today" if are_dates else "number"
     odd = [
-        f"{quoted(one)} (row {row}) is no {what}, and counts as missing: every party reads it in missing_values"
-        for one, row in left.items()
+        f"{quoted(one)} (row {row}) is not a {kind}, and counts as missing: every party reads it in missing_values"
+        for one, row in strays.items()
     ]
     return AttributeProposal(
         table=table,
@@ -254,7 +254,7 @@ def _clean(text: str) -> str:
 
 
 def _reason_to_omit(profile: ColumnProfile, texts: int, *, are_numbers: bool) -> str:
-    """Return why a column is no attribute; "" if it may be one."""
+    """Return why a column is not an attribute; "" if it may be one."""
     if not profile.present:
         return "no row has a value"
     if texts == 1 or (are_numbers and profile.low == profile.high):
@@ -268,8 +268,8 @@ def _reason_to_omit(profile: ColumnProfile, texts: int, *, are_numbers: bool) ->
 
 def _reason_of_numbers(profile: ColumnProfile) -> str:
     low, high = _range(profile)
-    if written := joined_format(profile):
-        return f"its numbers read as dates written {written}: write `dates` and `date_format`"
+    if date_format := joined_format(profile):
+        return f"its numbers read as dates written {date_format}: write `dates` and `date_format`"
     if max(-low, high) > _LARGEST:
         return "its numbers are too large for bins"
     if profile.is_unique and looks_like_id(profile.column):
@@ -366,7 +366,7 @@ def _missing_rule(profile: ColumnProfile, coding: Mapping[str, object]) -> tuple
     if rows < FEW_ROWS or rows <= _MISSING_SHARE * profile.rows:
         return table, [f"{share}, and leave every release"]
     categories = coding.get("categories")
-    taken = categories if isinstance(categories, list) else []
-    name = next(name for number in count(1) if (name := f"missing-{number}" if number > 1 else "missing") not in taken)
+    names = categories if isinstance(categories, list) else []
+    name = next(name for number in count(1) if (name := f"missing-{number}" if number > 1 else "missing") not in names)
     table |= {"missing": "category"} | ({"missing_category": name} if name != "missing" else {})
     return table, [f"{share}, and stay as {name!r}"]

@@ -1,4 +1,4 @@
-"""One look at the first and the last rows of a table: what is no header, and what is no person's row.
+"""One look at the first and the last rows of a table: what is not a header, and what is no person's row.
 
 A draft travels to every party, so a title, a person's values and a total must not pass for names and rows.
 """
@@ -51,8 +51,8 @@ def check_ends(where: str, header: Sequence[str], profiles: Sequence[ColumnProfi
             raise refusal(where, f"row {row} seems to stand {side} the table: {why}", _remedy("Delete it."))
 
 
-def _remedy(what: str) -> str:
-    return f"{what} If the table is right as it is, say --as-is."
+def _remedy(advice: str) -> str:
+    return f"{advice} If the table is right as it is, say --as-is."
 
 
 class _Ends:

@@ -24,7 +24,7 @@ from veiltab.common.dataclass import dataclass, field, replace
 from veiltab.common.observe.progress import Stage
 from veiltab.common.storage.partitions import Batch, bits_for, leading_bits, sections, write_batch
 from veiltab.common.storage.run_files import RunFiles
-from veiltab.common.storage.stored import Readable, Stored
+from veiltab.common.storage.stored import Readable, StoredFile
 from veiltab.common.tasks.engine import in_order
 from veiltab.curator.table.execution import Execution
 from veiltab.curator.table.partition_files import SPREAD, Section, SpreadRows
@@ -42,7 +42,7 @@ _Array = NDArray[np.generic]
 class _Column:
     """A column of the aligned table: its file, where its symbols begin, and their type."""
 
-    file: Stored
+    file: StoredFile
     start: int
     type: str
 
@@ -60,7 +60,7 @@ class _Spread:
         name: of the file to write.
     """
 
-    tokens: Stored
+    tokens: StoredFile
     columns: tuple[_Column, ...]
     start: int
     stop: int
@@ -78,7 +78,7 @@ class _Spread:
         if len(rows) < self.stop - self.start:
             symbols = [column.take(rows - self.start) for column in symbols]
         leading = leading_bits(leads, self.bits)
-        with self.run.written(self.name) as file:
+        with self.run.writing(self.name) as file:
             return write_batch(file, leading, [words_of((leads, rows), shared=self.bits), *symbols], bits=self.bits)
 
     def _symbols(self, column: _Column) -> _Array:
@@ -110,15 +110,15 @@ class _Order:
 
     section: Section
     types: tuple[str, ...]
-    tokens: Stored
+    tokens: StoredFile
     key: bytes = field(repr=False)
     run: RunFiles
     name: str
 
     def perform(self) -> tuple[Part, ...]:
         forms = [np.empty(0, type_) for type_ in ("<u8", *self.types)]
-        made = list[Part]()
-        with self.tokens.opened() as tokens, self.run.written(self.name) as file:
+        parts = list[Part]()
+        with self.tokens.opened() as tokens, self.run.writing(self.name) as file:
             priorities = Priorities(self.key, _tokens_in(tokens))
             for words, *symbols in self.section.parts(forms):
                 numbered = words.view(np.uint64)
@@ -126,8 +126,8 @@ class _Order:
                 order = ordered_rows(numbered, _blocks_of(priorities, rows))
                 fields: list[_Array] = [rows.astype(_ROWS, copy=False), *symbols]
                 starts = tuple(file.append(unordered.take(order)) for unordered in fields)
-                made.append(Part(name=self.name, rows=len(rows), starts=starts))
-        return tuple(made)
+                parts.append(Part(name=self.name, rows=len(rows), starts=starts))
+        return tuple(parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,16 +204,16 @@ class DrawnSample:
         """Performs what is done with the rows."""
         self._types = {name: table.column(name).dtype.str for name in attributes}
         copies = {name: f"{self._name}-copy-{name}" for name in ("", *attributes)}
-        tokens = execution.stored(table.tokens_file, copies[""])
+        tokens = execution.for_tasks(table.tokens_file, copies[""])
         columns = tuple(
             _Column(
-                file=execution.stored(table.column_file(name), copies[name]),
+                file=execution.for_tasks(table.column_file(name), copies[name]),
                 start=table.column_start(name),
                 type=self._types[name],
             )
             for name in attributes
         )
-        self._parts = tuple(self._drawn(tokens, columns, stage or Stage()))
+        self._parts = tuple(self._draw(tokens, columns, stage or Stage()))
         self._firsts = tuple(accumulate((part.rows for part in self._parts[:-1]), initial=0))
         self._run.delete(*copies.values())
 
@@ -236,7 +236,7 @@ class DrawnSample:
             run=self._run, parts=self._parts, firsts=self._firsts, place=place, type=type_, length=self._sample
         )
 
-    def _drawn(self, tokens: Stored, columns: tuple[_Column, ...], stage: Stage) -> Iterator[Part]:
+    def _draw(self, tokens: StoredFile, columns: tuple[_Column, ...], stage: Stage) -> Iterator[Part]:
         """Yield the drawn rows in their order."""
         bits = bits_for(self._rows)
         for threshold in thresholds(self._rows, self._sample):
@@ -267,7 +267,7 @@ class DrawnSample:
         spread.delete()
 
     def _spreads(
-        self, tokens: Stored, columns: tuple[_Column, ...], threshold: int, bits: int, spread: SpreadRows
+        self, tokens: StoredFile, columns: tuple[_Column, ...], threshold: int, bits: int, spread: SpreadRows
     ) -> Iterator[_Spread]:
         for number, start in enumerate(range(0, self._rows, SPREAD)):
             yield _Spread(

@@ -166,9 +166,9 @@ class ColumnEncryption:
         """
         digest = hashlib.sha256()
         with ExitStack() as files:
-            written = partial(written_whole, is_folder_synced=False)
-            file = files.enter_context(written(self.ciphertext(attribute)))
-            canaries = files.enter_context(written(self.canaries(attribute))) if len(places) else None
+            create = partial(written_whole, is_folder_synced=False)
+            file = files.enter_context(create(self.ciphertext(attribute)))
+            canaries = files.enter_context(create(self.canaries(attribute))) if len(places) else None
             start = 0
             for ciphertext in chunks:
                 part = slice(start, start + len(ciphertext))
@@ -185,11 +185,11 @@ class ColumnEncryption:
         out: Symbols = np.empty(len(chunk), symbol_dtype(size))
         if source is None:
             check_symbols(chunk, size)
-            drawn: Symbols = np.empty_like(out)
+            pad: Symbols = np.empty_like(out)
             with self.pad_file(column.attribute).open("rb") as file:
                 file.seek(number * CHUNK * out.itemsize)
-                file.readinto(drawn.data)
-            add(chunk, drawn, size, out)
+                file.readinto(pad.data)
+            add(chunk, pad, size, out)
         else:
             encrypt(chunk, size, source, out, first_chunk=number)
         column.share.add_to(out, size, first_chunk=number)

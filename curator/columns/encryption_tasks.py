@@ -49,14 +49,14 @@ class _Encrypt:
         some = slice(self.first, self.first + CHUNKS)
         chunks = self.noise.with_noise_and_canaries(self.column, self.replacement_key, chunks=some)
         size = self.column.size
-        made, source = list[tuple[int, int]](), CipherStream(self.key)
-        with self.run.written(self.name) as file:
+        places, source = list[tuple[int, int]](), CipherStream(self.key)
+        with self.run.writing(self.name) as file:
             for number, chunk in enumerate(chunks, self.first):
                 ciphertext: Symbols = np.empty(len(chunk), symbol_dtype(size))
                 encrypt(chunk, size, source, ciphertext, first_chunk=number)
                 self.column.share.add_to(ciphertext, size, first_chunk=number)
-                made.append((file.append(ciphertext), len(ciphertext)))
-        return tuple(made)
+                places.append((file.append(ciphertext), len(ciphertext)))
+        return tuple(places)
 
 
 def encrypted_in_tasks(
@@ -70,14 +70,14 @@ def encrypted_in_tasks(
         replacement_key: of replaced symbols; spent.
         noise: the coins and the canaries.
     """
-    drawn = cast("DrawnColumn", column.symbols)
-    run, name = drawn.symbols.run, f"{secrets.token_hex(8)}-encrypted"
-    rows = len(drawn) + len(noise.places)
+    whole = cast("DrawnColumn", column.symbols)
+    run, name = whole.symbols.run, f"{secrets.token_hex(8)}-encrypted"
+    rows = len(whole) + len(noise.places)
     tasks = (
         _Encrypt(
             column=replace(
                 column,
-                symbols=_needed(drawn.symbols, slice(first * CHUNK, min((first + CHUNKS) * CHUNK, rows)), noise.places),
+                symbols=_needed(whole.symbols, slice(first * CHUNK, min((first + CHUNKS) * CHUNK, rows)), noise.places),
             ),
             noise=noise,
             replacement_key=replacement_key,
@@ -89,9 +89,9 @@ def encrypted_in_tasks(
         for number, first in enumerate(range(0, -(-rows // CHUNK), CHUNKS))
     )
     try:
-        for number, made in enumerate(in_order(drawn.sample.engine.perform(tasks))):
+        for number, places in enumerate(in_order(whole.sample.engine.perform(tasks))):
             with run.file(f"{name}-{number}").opened() as file:
-                for start, length in made:
+                for start, length in places:
                     type_ = symbol_dtype(column.size)
                     yield file.read(start, length * type_.itemsize).view(type_)
             run.delete(f"{name}-{number}")

@@ -116,9 +116,9 @@ class CuratorsNoise:
             return
         source = CipherStream(key)
         for chunk, (part, coins) in enumerate(self.coins(len(column), first=first), first):
-            kept = column[part]
-            noisy: Symbols = np.empty_like(kept)
-            replace_symbols(kept, size, coins, source, noisy, label=_REPLACEMENT, chunk=chunk)
+            plain = column[part]
+            noisy: Symbols = np.empty_like(plain)
+            replace_symbols(plain, size, coins, source, noisy, label=_REPLACEMENT, chunk=chunk)
             yield noisy
 
 

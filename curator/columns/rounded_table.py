@@ -41,13 +41,13 @@ def rounded_table(table: AlignedTable, numbers: Sequence[Column], folder: Path, 
     """
     folder.mkdir(parents=True, exist_ok=True)
     place = TemporaryDirectory(dir=folder, prefix=prefix)
-    made = RoundedTable(table.folder, frozenset(column.attribute for column in numbers), place)
+    result = RoundedTable(table.folder, frozenset(column.attribute for column in numbers), place)
     for column in numbers:
         positions = table.column(column.attribute)
-        path = made.column_file(column.attribute)
+        path = result.column_file(column.attribute)
         symbols = np.lib.format.open_memmap(path, "w+", symbol_dtype(column.size), positions.shape)
         chunks = rounded(positions, column.size, CipherStream(os.urandom(32)))
         for rows, chunk in zip(row_slices(len(positions)), chunks, strict=True):
             symbols[rows] = chunk
         symbols.flush()
-    return made
+    return result

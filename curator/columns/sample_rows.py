@@ -32,9 +32,9 @@ class SampleRows:
     def __init__(self, pieces: Iterable[Rows], folder: Path) -> None:
         self._scratch = Scratch(folder)
         self._rows = 0
-        drawn = Pieces(pieces)
+        source = Pieces(pieces)
         # A chunk of all but the last is a whole number of blocks, so they lie side by side.
-        while len(chunk := drawn.take(CHUNK)):
+        while len(chunk := source.take(CHUNK)):
             self._scratch.append(chunk)
             self._rows += len(chunk)
 
@@ -113,10 +113,10 @@ def _spread(places: Iterable[Rows], length: int, count: int, folder: Path) -> Pa
 def _looked_up(rows: Iterable[Rows], length: int, spread: Partitions, count: int, folder: Path) -> Partitions:
     """Return the rows at some places, and the order in which these came, by spans of that order."""
     answers, span, width = _spans(folder), _span(length, count), _span(count, count)
-    drawn, number, here = Pieces(rows), -1, np.empty(0, np.int64)
+    pieces, number, here = Pieces(rows), -1, np.empty(0, np.int64)
     for places, order in spread.parts():
         while number < places[0] // span:
-            number, here = number + 1, drawn.take(span)
+            number, here = number + 1, pieces.take(span)
         answers.append((order // width).astype(np.uint16), [order, here[places - number * span]])
     return answers
 

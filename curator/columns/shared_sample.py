@@ -68,8 +68,8 @@ class Sampler:
     """
 
     def __init__(self, name: str, folder: Path, coins: Coins, store: CuratorStore, execution: Execution) -> None:
-        for left in folder.glob(f"{_ROUNDED}*"):
-            shutil.rmtree(left, ignore_errors=True)
+        for old in folder.glob(f"{_ROUNDED}*"):
+            shutil.rmtree(old, ignore_errors=True)
         self._name = name
         self._folder = folder
         self._grouping, self._gathering = grouping_on(folder), gathering_on(folder)
@@ -108,7 +108,7 @@ class Sampler:
 
         Raises:
             VeiltabError: as `Coins.toss`; after NotReadyError try again.
-            IntegrityError: the indices that a peer shares are no sample.
+            IntegrityError: the indices that a peer shares are not a sample.
             ConflictError: another release has spent these coins or canaries.
         """
         stage = stage or Stage()
@@ -130,7 +130,7 @@ class Sampler:
                     draw = partial(SampleRows, pieces, self._folder)
                 case _:
                     assert_never(spec.sampling)
-            return await asyncio.to_thread(self._drawn, spec, seed, table, draw, stage)
+            return await asyncio.to_thread(self._sample, spec, seed, table, draw, stage)
 
     def _drawn_rows(
         self, spec: TableSpec, table: "AlignedTable", key: bytes, stage: Stage
@@ -149,7 +149,7 @@ class Sampler:
             pieces = scheme.draw_pieces(table.tokens(), key, self._grouping, self._gathering)
         return SampleRows(pieces, self._folder)
 
-    def _drawn(
+    def _sample(
         self,
         spec: TableSpec,
         seed: bytes,
@@ -180,8 +180,8 @@ class Sampler:
         return index_pieces_of(path)
 
     def _draw_indices(self, spec: TableSpec, file: BinaryIO) -> None:
-        drawn = index_pieces(spec.population, spec.sample, secrets.token_bytes(32), self._grouping)
-        file.writelines(rows.astype("<i8", copy=False).data for rows in drawn)
+        pieces = index_pieces(spec.population, spec.sample, secrets.token_bytes(32), self._grouping)
+        file.writelines(rows.astype("<i8", copy=False).data for rows in pieces)
 
 
 def sample_check(key: bytes, rows: "SampleRows | DrawnSample", noise: CuratorsNoise) -> bytes:
@@ -209,7 +209,7 @@ def check_indices(path: Path, spec: TableSpec) -> None:
     Raises:
         IntegrityError: they are not.
     """
-    # A length that is no multiple of 8 would not convert at all.
+    # A length that is not a multiple of 8 would not convert at all.
     if path.stat().st_size != _INDEX_BYTES * spec.sample or not are_different(
         index_pieces_of(path), spec.population, path.parent
     ):

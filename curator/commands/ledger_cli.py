@@ -37,5 +37,5 @@ def budget_data(own_state: OpenedState) -> dict[str, object]:
         "spent": book.budget.spent,
         "share": book.budget.share,
         **book.budget.spent_price.statements(),
-        **book.budget.left.as_dict(),
+        **book.budget.rest.as_dict(),
     }

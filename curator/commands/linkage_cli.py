@@ -72,9 +72,9 @@ def linkage(
 
     report = _report(own_state)
     words = own_words(own_state.study, own_state.name)
-    drawn: tuple[int | Path, Path] | None = _together("--sample", _sample(sample, is_hub=report.is_hub), "--to", to)
-    tested = _together("--checked", checked, "--wrong", wrong)
-    if tested is not None and report.links is not None and tested[0] > report.links:
+    sample_to: tuple[int | Path, Path] | None = _together("--sample", _sample(sample, is_hub=report.is_hub), "--to", to)
+    clerks = _together("--checked", checked, "--wrong", wrong)
+    if clerks is not None and report.links is not None and clerks[0] > report.links:
         raise InvalidInputError(
             f"{checked:,} pairs were compared, and {report.links:,} people are linked",
             where="--checked",
@@ -86,12 +86,12 @@ def linkage(
     for path in paths:
         check_place(path)
     plain, lines = linkage_json(report, *words), linkage_text(report, *words)
-    shares = wrong_links_json(report, own_state.name, tested) if out is not None else ""
-    if tested is not None:
-        plain["precision_by_clerks"] = tested_json(*tested)
-        lines += f"\nby clerks: {tested_text(*tested)}"
-    links = _write_sample(own_state, drawn, table)
-    if drawn is not None:
+    shares = wrong_links_json(report, own_state.name, clerks) if out is not None else ""
+    if clerks is not None:
+        plain["precision_by_clerks"] = tested_json(*clerks)
+        lines += f"\nby clerks: {tested_text(*clerks)}"
+    links = _write_sample(own_state, sample_to, table)
+    if sample_to is not None:
         plain["sample"] = {"links": links, "file": str(to)}
         lines += f"\n{to} has {links:,} linked people as this table writes them, with the numbers of the hub's rows."
     if picture is not None:
@@ -141,16 +141,16 @@ def _sample(text: str | None, *, is_hub: bool) -> int | Path | None:
     if is_hub:
         return Path(text)
     if not text.isdecimal() or not int(text):
-        raise InvalidInputError(f"{text!r} is no number of people", where="--sample", remedy="Give one above 0.")
+        raise InvalidInputError(f"{text!r} is not a number of people", where="--sample", remedy="Give one above 0.")
     return int(text)
 
 
-def _write_sample(own_state: OpenedState, drawn: tuple[int | Path, Path] | None, table: TableAddress | None) -> int:
+def _write_sample(own_state: OpenedState, sample_to: tuple[int | Path, Path] | None, table: TableAddress | None) -> int:
     """Write people of a sample to a file, if that is wanted; return how many. `table` is None for the one served."""
     from veiltab.curator.linkage.linkages import Linkages
     from veiltab.curator.linkage.linked_people import write_sample
 
-    if drawn is None:
+    if sample_to is None:
         if table is not None:
             raise InvalidInputError("--config is for a sample", remedy="Give it with --sample and --to.")
         return 0
@@ -164,4 +164,4 @@ def _write_sample(own_state: OpenedState, drawn: tuple[int | Path, Path] | None,
             )
         table = TableAddress.of(served.path)
     sample = Linkages(own_state.store.connection, own_state.store.audit).latest_sample()
-    return write_sample(drawn[1], sample, drawn[0], table, own_state.study, own_state.name)
+    return write_sample(sample_to[1], sample, sample_to[0], table, own_state.study, own_state.name)

@@ -29,7 +29,7 @@ def read_page(query: Form) -> int:
     """Return the number of the page that an address asks for, by default 1.
 
     Raises:
-        InvalidInputError: it is no number of a page.
+        InvalidInputError: it is not a number of a page.
     """
     number = whole_number(query.text("page", "1"), 1, _MOST_PAGES)
     if number is None:

@@ -68,6 +68,6 @@ def tables_text(request: ReleaseRequest) -> str:
 
 def asked_of(entry: Entry) -> str:
     """Return the guarantee that a charge was asked for with."""
-    facts = entry.facts
-    epsilon = facts.get("epsilon") if facts.get("delta") else None
-    return guarantee(epsilon or nats(entry.epsilon), facts.get("delta"))
+    fields = entry.facts
+    epsilon = fields.get("epsilon") if fields.get("delta") else None
+    return guarantee(epsilon or nats(entry.epsilon), fields.get("delta"))

@@ -104,7 +104,7 @@ def _summary(page: PageInput) -> str:
 
 def _study_text(page: PageInput) -> str:
     digest = page.own_state.study.digest
-    return f"SHA-256 {digest}; {asked_under_text((one.stored.study_digest for one in page.records), digest)}"
+    return f"SHA-256 {digest}; {asked_under_text((one.release.study_digest for one in page.records), digest)}"
 
 
 def _charges(page: PageInput) -> str:
@@ -134,8 +134,8 @@ def _decisions(page: PageInput) -> str:
 
 def _request(record: ReleaseRecord) -> str:
     """Return one request, and what was decided about it."""
-    stored, request = record.stored, record.stored.request
-    state = stored.state.value + (f": {stored.failure}" if stored.failure else "")
+    release, request = record.release, record.release.request
+    state = release.state.value + (f": {release.failure}" if release.failure else "")
     about = facts(
         [
             ("researcher", request.researcher),
@@ -145,13 +145,13 @@ def _request(record: ReleaseRecord) -> str:
                 "asked for",
                 f"epsilon {request.epsilon}" + (f" at delta {delta_text(request.delta)}" if request.delta else ""),
             ),
-            ("received", _time(stored.created)),
-            ("state", f"{state}, since {_time(stored.since)}"),
+            ("received", _time(release.created)),
+            ("state", f"{state}, since {_time(release.since)}"),
         ]
     )
     rows = [_decision(one, record.approvals) for one in record.decisions]
-    decided = table(("attribute", "decision", "by", "reason", "time"), rows) if rows else "<p>Nothing was decided.</p>"
-    return f"<h3>Release {escape(_short(request.release_id))}</h3>\n{about}\n{decided}"
+    verdict = table(("attribute", "decision", "by", "reason", "time"), rows) if rows else "<p>Nothing was decided.</p>"
+    return f"<h3>Release {escape(_short(request.release_id))}</h3>\n{about}\n{verdict}"
 
 
 def _decision(decision: GrantDecision, approvals: tuple[Approval, ...]) -> tuple[str, ...]:
@@ -189,16 +189,16 @@ def _entries(page: PageInput, is_shown: Callable[[str], bool]) -> str:
     ]
     if not rows:
         return "<p>Nothing.</p>"
-    left = f"<p>The newest {len(rows)} of {number}; {AUDIT} has all.</p>" if number > len(rows) else ""
-    return left + table(("", "time", "event", "person", "what", "release"), rows, {0})
+    note = f"<p>The newest {len(rows)} of {number}; {AUDIT} has all.</p>" if number > len(rows) else ""
+    return note + table(("", "time", "event", "person", "what", "release"), rows, {0})
 
 
 def _ready(page: PageInput) -> str:
     own_state = page.own_state
     certified = {spec.release_id for one in page.certificates for spec in one.specs()}
     rows = []
-    for stored in page.ready:
-        spec = stored.planned_spec
+    for release in page.ready:
+        spec = release.planned_spec
         tested = "; ".join(receipt.sentence() for receipt in own_state.store.tests.receipts(spec.release_id))
         has = "yes" if spec.release_id in certified else "no"
         rows.append(

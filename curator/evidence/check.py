@@ -54,7 +54,7 @@ from veiltab.curator.evidence.files import (
     read_lines,
     read_text,
 )
-from veiltab.curator.evidence.ledger_comparison import Seen, compared, seen_in_statement
+from veiltab.curator.evidence.ledger_comparison import View, compared, view_in_statement
 from veiltab.curator.evidence.replay import AuditReplay
 
 _MOST_BYTES = 2**32
@@ -76,14 +76,14 @@ class EvidenceFindings:
         findings: a line for each check.
         ledger: digest of each entry of the ledger, by its number, as far as its chain is whole.
         releases: id of the release of each entry, but for tables that the curator released alone.
-        seen: what it holds of ledgers: checkpoints of others that the curator cosigned, statements in certificates.
+        views: what it holds of ledgers: checkpoints of others that the curator cosigned, statements in certificates.
     """
 
     index: EvidenceIndex
     findings: tuple[Finding, ...]
     ledger: Mapping[int, str] = field(default_factory=dict)
     releases: Mapping[int, str] = field(default_factory=dict)
-    seen: tuple[Seen, ...] = ()
+    views: tuple[View, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -113,7 +113,7 @@ def check_evidence(
         revoked: the authority's revocation list, PEM, if nobody whom it revokes may have signed.
 
     Raises:
-        IntegrityError: it is no evidence file.
+        IntegrityError: it is not an evidence file.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -126,7 +126,7 @@ def check_evidence(
                 findings=findings,
                 ledger=check.ledger_heads,
                 releases=check.ledger_releases,
-                seen=tuple(check.seen),
+                views=tuple(check.views),
             )
     except VeiltabError:
         raise
@@ -147,7 +147,7 @@ class _Check:
     ledger_heads: dict[int, str] = field(default_factory=dict)
     ledger_releases: dict[int, str] = field(default_factory=dict)
     signing_certificates: set[str] = field(default_factory=set)
-    seen: list[Seen] = field(default_factory=list)
+    views: list[View] = field(default_factory=list)
 
     def findings(self) -> Iterator[Finding]:
         fingerprint = hashlib.sha256(self._issuer).hexdigest()
@@ -248,13 +248,13 @@ class _Check:
     def _ledger(self) -> str:
         head, number = GENESIS, 0
         for number, line in enumerate(read_lines(self.archive, LEDGER), start=1):
-            place, release_id, facts, *_ = json.loads(line)
+            place, release_id, entry, *_ = json.loads(line)
             if place != number:
                 raise IntegrityError(f"the line of entry {number} is that of another")
             head = linked(head, line)
             self.ledger_heads[number] = head.hex()
             self.ledger_releases[number] = release_id
-            if (audit := covered_audit_head(json.loads(facts))) is not None:
+            if (audit := covered_audit_head(json.loads(entry))) is not None:
                 self.covered[number] = audit
         if LedgerHead(length=number, digest=head.hex()) != self.index.ledger:
             raise IntegrityError("the chain does not end where the index says: it was altered or cut off")
@@ -263,14 +263,14 @@ class _Check:
     def _audit(self) -> str:
         before = self.index.audit_before
         head = AuditHead(length=before.length, digest=bytes.fromhex(before.digest))
-        wanted = {one.length for one in self.covered.values()}
+        lengths = {one.length for one in self.covered.values()}
         self.audit_heads[head.length] = before.digest
         self.replay.since = (self.index.since or 1) if before.length else 1
         for line in read_lines(self.archive, AUDIT):
             entry, head = AuditEntry.from_line(line), head.after(line)
             if entry.number != head.length:
                 raise IntegrityError(f"the line of entry {head.length} is that of another")
-            if head.length in wanted:
+            if head.length in lengths:
                 self.audit_heads[head.length] = head.digest.hex()
             self.replay.add(entry)
         if LedgerHead(length=head.length, digest=head.digest.hex()) != self.index.audit:
@@ -343,21 +343,21 @@ class _Check:
             _check_none_fails(name, findings)
             untested += not all(one.holds for one in findings)
             self.signing_certificates.update(one.certificate for one in certificate.signed_texts())
-            self.seen += filter(None, map(seen_in_statement, map(statement_of, certificate.signed_texts())))
+            self.views += filter(None, map(view_in_statement, map(statement_of, certificate.signed_texts())))
         weak = f"; in {untested} of them the server was tested too little, or not at all" if untested else ""
         return f"{len(names)} release certificates, and no line of them fails{weak}"
 
     def _checkpoints(self) -> str:
         """Check what the curator holds of the others' ledgers: notes that they signed and it cosigned."""
         for number, plain in enumerate(map(json.loads, read_lines(self.archive, WITNESSED)), start=1):
-            one = read_note(plain["note"], plain["certificate"], plain["cosigner"], self._issuer)
-            if one.witness != self._party or one.checkpoint.party == self._party:
-                raise IntegrityError(f"line {number} is no checkpoint of another that this curator cosigned")
-            self.seen.append(Seen.of(one))
+            note = read_note(plain["note"], plain["certificate"], plain["cosigner"], self._issuer)
+            if note.witness != self._party or note.checkpoint.party == self._party:
+                raise IntegrityError(f"line {number} is not a checkpoint of another that this curator cosigned")
+            self.views.append(View.of(note))
             self.signing_certificates |= {plain["certificate"], plain["cosigner"]}
-        parties = len({one.party for one in self.seen})
+        parties = len({note.party for note in self.views})
         return (
-            f"{len(self.seen)} of ledgers of {parties} curators; --beside compares them with those curators' evidence"
+            f"{len(self.views)} of ledgers of {parties} curators; --beside compares them with those curators' evidence"
         )
 
     def _revocation(self, revoked: Path) -> str:
@@ -374,16 +374,16 @@ def check_beside(one: EvidenceFindings, other: EvidenceFindings) -> Iterator[Fin
         yield Finding(what=f"evidence of {names[1]}", detail=f"does not hold: {', '.join(failed)}", holds=False)
         return
     for own, witness, name in ((one, other, names[1]), (other, one, names[0])):
-        yield compared(own.index.party, own.index.made_at, own.ledger, own.releases, name, witness.seen)
+        yield compared(own.index.party, own.index.made_at, own.ledger, own.releases, name, witness.views)
 
 
-def _finding(what: str, check: Callable[[], str]) -> Finding:
+def _finding(name: str, check: Callable[[], str]) -> Finding:
     try:
-        return Finding(what=what, detail=escaped(check()), holds=True)
+        return Finding(what=name, detail=escaped(check()), holds=True)
     except VeiltabError as error:
-        return Finding(what=what, detail=escaped(str(error)), holds=False)
+        return Finding(what=name, detail=escaped(str(error)), holds=False)
     except Exception:  # noqa: BLE001 - as above
-        return Finding(what=what, detail="what stands there cannot be read", holds=False)
+        return Finding(what=name, detail="what stands there cannot be read", holds=False)
 
 
 def _are_passed(receipts: tuple[Receipt, ...], spec: TableSpec, tester: str) -> bool:

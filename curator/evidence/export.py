@@ -167,7 +167,7 @@ def shown_policy(content: bytes, where: str) -> str:
     """Return what an auditor sees of a policy file: budget, persons and rules; no comment, and nobody's addresses.
 
     Raises:
-        InvalidInputError: it is no TOML.
+        InvalidInputError: it is not TOML.
     """
     plain = parsed_toml_text(content, where)
     keys = {name: plain[name] for name in _SHOWN_OF_POLICY if name in plain}
@@ -195,11 +195,11 @@ def checked_certificate(text: str, study: Study, authority: bytes, revoked: Path
 def _records(own_state: OpenedState, since: int | None, before: AuditHead) -> Iterator[ReleaseRecord]:
     """Return the requests that were made or changed since a time, and all that the audit log is about since then."""
     in_log = set() if since is None else {one.release for one in own_state.store.audit.entries(after=before.length)}
-    for stored in own_state.store.releases.releases():
-        release_id = stored.request.release_id
-        if release_id in in_log or max(stored.created, stored.since) >= (since or 0):
+    for release in own_state.store.releases.releases():
+        release_id = release.request.release_id
+        if release_id in in_log or max(release.created, release.since) >= (since or 0):
             yield ReleaseRecord(
-                stored=stored,
+                release=release,
                 decisions=own_state.store.decisions.decisions(release_id),
                 approvals=own_state.store.decisions.approvals(release_id),
             )
@@ -207,13 +207,13 @@ def _records(own_state: OpenedState, since: int | None, before: AuditHead) -> It
 
 def _ready(own_state: OpenedState, since: int | None) -> Iterator[CuratorRelease]:
     """Return the releases that are ready since a time, and that this curator tested if it has columns in them."""
-    for stored in own_state.store.releases.ready():
-        if stored.spec is None:  # several tables ran, and each of them is such a release
+    for release in own_state.store.releases.ready():
+        if release.spec is None:  # several tables ran, and each of them is such a release
             continue
-        has_columns = bool(stored.spec.columns_of(own_state.name))
-        is_tested = bool(own_state.store.tests.receipts(stored.request.release_id))
-        if stored.since >= (since or 0) and (is_tested or not has_columns):
-            yield stored
+        has_columns = bool(release.spec.columns_of(own_state.name))
+        is_tested = bool(own_state.store.tests.receipts(release.request.release_id))
+        if release.since >= (since or 0) and (is_tested or not has_columns):
+            yield release
 
 
 def _plain(head: AuditHead) -> LedgerHead:

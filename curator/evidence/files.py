@@ -90,9 +90,9 @@ class EvidenceIndex:
             IntegrityError: it is none, or not as it was written.
         """
         try:
-            read = read_canonical(cls, text)
-            if read.kind == FORMAT and canonical_text(read) == text:
-                return read
+            index = read_canonical(cls, text)
+            if index.kind == FORMAT and canonical_text(index) == text:
+                return index
         except _UNREADABLE:
             pass
         raise IntegrityError("this is not an index of evidence", where=INDEX)
@@ -103,24 +103,24 @@ class ReleaseRecord:
     """A request as it is recorded at one curator.
 
     Args:
-        stored: the request, its state and its plan.
+        release: the request, its state and its plan.
         approvals: what persons approved of it.
     """
 
-    stored: CuratorRelease
+    release: CuratorRelease
     decisions: tuple[GrantDecision, ...]
     approvals: tuple[Approval, ...]
 
     def line(self) -> str:
         """Return the record as a line of the archive."""
-        stored = self.stored
-        planned = stored.planned or stored.spec
+        release = self.release
+        planned = release.planned or release.spec
         plain = {
-            "release": stored.request.release_id,
-            "request": stored.request.to_json(),
-            "request_digest": stored.request_digest.hex(),
-            "state": stored.state.value,
-            **same_fields(stored, ("study_digest", "created", "since", "failure")),
+            "release": release.request.release_id,
+            "request": release.request.to_json(),
+            "request_digest": release.request_digest.hex(),
+            "state": release.state.value,
+            **same_fields(release, ("study_digest", "created", "since", "failure")),
             "plan": None if planned is None else planned.to_json(),
             "decisions": [asdict(one) for one in self.decisions],
             "approvals": [asdict(one) | {"request_digest": one.request_digest.hex()} for one in self.approvals],
@@ -138,11 +138,11 @@ def asked_under_text(digests: Iterable[str], digest: str) -> str:
     return f"requests made under it: {counts[True]}, under other versions of it: {counts[False]}"
 
 
-def statement_line(stored: CuratorRelease, statement: SignedText) -> str:
+def statement_line(release: CuratorRelease, statement: SignedText) -> str:
     """Return a signed statement, with the spec that it is about, as a line of the archive."""
     plain = {
-        "release": stored.request.release_id,
-        "spec": stored.planned_spec.to_json(),
+        "release": release.request.release_id,
+        "spec": release.planned_spec.to_json(),
         "text": statement.text,
         "signature": statement.signature,
         "certificate": statement.certificate,

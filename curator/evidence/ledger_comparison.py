@@ -12,7 +12,7 @@ _CLOCKS_APART = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class View:
     """A ledger as its curator signed it once.
 
     Args:
@@ -28,31 +28,31 @@ class Seen:
     release: str = ""
 
     @classmethod
-    def of(cls, one: Witnessed) -> "Seen":
+    def of(cls, witnessed: Witnessed) -> "View":
         """Return what a cosigned checkpoint shows."""
-        checkpoint = one.checkpoint
-        return cls(party=checkpoint.party.uri, head=checkpoint.head, at=one.at, release=checkpoint.release)
+        checkpoint = witnessed.checkpoint
+        return cls(party=checkpoint.party.uri, head=checkpoint.head, at=witnessed.at, release=checkpoint.release)
 
 
-def seen_in_statement(one: Statement) -> Seen | None:
+def view_in_statement(statement: Statement) -> View | None:
     """Return what a curator's signed statement shows of its ledger; None of the server's."""
-    at = datetime.fromtimestamp(one.signed_at, UTC)
-    return None if one.ledger is None else Seen(party=one.party, head=one.ledger, at=at)
+    at = datetime.fromtimestamp(statement.signed_at, UTC)
+    return None if statement.ledger is None else View(party=statement.party, head=statement.ledger, at=at)
 
 
-def split_views(seen: Iterable[tuple[str, Seen]]) -> Iterator[Finding]:
+def split_views(views: Iterable[tuple[str, View]]) -> Iterator[Finding]:
     """Yield a line for each curator that signed two ledgers of one length, or one release at two lengths.
 
     Args:
-        seen: what all files show, each with the party whose evidence shows it.
+        views: what all files show, each with the party whose evidence shows it.
     """
-    kept = dict[tuple[str, str], tuple[str, Seen]]()
-    blamed = set[str]()
-    for file, one in seen:
+    firsts = dict[tuple[str, str], tuple[str, View]]()
+    culprits = set[str]()
+    for file, one in views:
         for place in (f"{one.head.length} entries", f"release {one.release}" if one.release else ""):
-            other_file, other = kept.setdefault((one.party, place), (file, one))
-            if place and one.party not in blamed and other.head != one.head:
-                blamed.add(one.party)
+            other_file, other = firsts.setdefault((one.party, place), (file, one))
+            if place and one.party not in culprits and other.head != one.head:
+                culprits.add(one.party)
                 detail = (
                     f"signed two ledgers at {place}, as evidence of {other_file} and of {file} shows: this is proof"
                 )
@@ -60,21 +60,21 @@ def split_views(seen: Iterable[tuple[str, Seen]]) -> Iterator[Finding]:
 
 
 def compared(  # noqa: PLR0913, PLR0917 - two ledgers, and when
-    party: str, made_at: int, ledger: Mapping[int, str], releases: Mapping[int, str], witness: str, seen: Iterable[Seen]
+    party: str, at: int, ledger: Mapping[int, str], releases: Mapping[int, str], witness: str, views: Iterable[View]
 ) -> Finding:
     """Return whether the ledger of one curator is what it once signed, as another party's evidence shows.
 
     Args:
         party: URI of the curator whose ledger it is.
-        made_at: Unix seconds of its evidence; what was signed later may be of a longer ledger.
+        at: Unix seconds of its evidence; what was signed later may be of a longer ledger.
         ledger: digest of each entry by its number, as its evidence has them.
         releases: id of the release of each entry by its number; not of tables that the curator released alone.
         witness: whose evidence shows what was signed.
-        seen: what that holds, of all ledgers.
+        views: what that holds, of all ledgers.
     """
-    what = f"ledger of {party} beside evidence of {witness}"
-    exported = datetime.fromtimestamp(made_at, UTC) + _CLOCKS_APART
-    of_party = sorted((one for one in seen if one.party == party and one.head.length), key=lambda one: one.head.length)
+    name = f"ledger of {party} beside evidence of {witness}"
+    exported = datetime.fromtimestamp(at, UTC) + _CLOCKS_APART
+    of_party = sorted((one for one in views if one.party == party and one.head.length), key=lambda one: one.head.length)
     later = sum(one.head.length > len(ledger) and one.at > exported for one in of_party)
     fits = 0
     for one in of_party:
@@ -85,12 +85,12 @@ def compared(  # noqa: PLR0913, PLR0917 - two ledgers, and when
             signed = f"the curator signed a ledger of {length} entries by {one.at:%Y-%m-%d %H:%M:%S} UTC, and"
             lacks = f"its evidence has {len(ledger)} entries: the rest was cut off"
             differs = f"its evidence has another: of entries {fits + 1} to {length} one differs at least"
-            return Finding(what=what, detail=f"{signed} {lacks if length > len(ledger) else differs}", holds=False)
+            return Finding(what=name, detail=f"{signed} {lacks if length > len(ledger) else differs}", holds=False)
         fits = length
     if not fits:
-        return Finding(what=what, detail="that evidence holds nothing of this ledger to compare", holds=None)
+        return Finding(what=name, detail="that evidence holds nothing of this ledger to compare", holds=None)
     more = f"; {later} of later ledgers are not compared" if later else ""
     detail = f"{len(of_party) - later} ledgers that the curator signed, of up to {fits} entries, are in it{more}"
     if missing := len(releases.keys() - {one.head.length for one in of_party if one.release}):
-        return Finding(what=what, detail=f"{detail}; for {missing} of {len(releases)} releases it has none", holds=None)
-    return Finding(what=what, detail=detail, holds=True)
+        return Finding(what=name, detail=f"{detail}; for {missing} of {len(releases)} releases it has none", holds=None)
+    return Finding(what=name, detail=detail, holds=True)

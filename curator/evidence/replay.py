@@ -44,28 +44,28 @@ class AuditReplay:
 
     def add(self, entry: AuditEntry) -> None:
         """Take up the next entry."""
-        facts: Facts = dict(entry.facts)
+        fields: Facts = dict(entry.facts)
         match entry.event:
             case Event.CHARGE.value:
-                self.charges[int(facts["number"])] = str(facts["ledger"])
+                self.charges[int(fields["number"])] = str(fields["ledger"])
                 self.charged.add(entry.release)
             case Event.DECISION.value:
                 own = self.decisions.setdefault(entry.release, {})
-                own[str(facts["attribute"]),] = facts | {"person": entry.person}
+                own[str(fields["attribute"]),] = fields | {"person": entry.person}
             case Event.APPROVAL.value:
-                approved = (str(facts["attribute"]), entry.person, str(facts.pop("request")))
-                self.approvals.setdefault(entry.release, {})[approved] = facts | {"person": entry.person}
+                approved = (str(fields["attribute"]), entry.person, str(fields.pop("request")))
+                self.approvals.setdefault(entry.release, {})[approved] = fields | {"person": entry.person}
             case Event.REQUEST.value:
-                self.requests[entry.release] = str(facts["request"])
+                self.requests[entry.release] = str(fields["request"])
             case Event.END.value:
-                self.ends.setdefault(entry.release, facts)
+                self.ends.setdefault(entry.release, fields)
             case Event.REFUSAL.value:
-                del facts["reason"]
-                self.ends.setdefault(entry.release, facts | {"state": ReleaseState.DENIED.value})
+                del fields["reason"]
+                self.ends.setdefault(entry.release, fields | {"state": ReleaseState.DENIED.value})
             case Event.POLICY_LOADED.value:
-                self.policy = facts
+                self.policy = fields
             case Event.STUDY_LOADED.value:
-                self.study = str(facts["sha256"])
+                self.study = str(fields["sha256"])
             case _:
                 pass
 
@@ -87,8 +87,8 @@ class AuditReplay:
         decisions: Rows = {(one["attribute"],): one for one in row["decisions"]}
         self._compare(release, decisions, self.decisions.get(release, {}))
         approvals: Rows = {(one["attribute"], one["person"], one["request_digest"]): one for one in row["approvals"]}
-        given = {key: one for key, one in self.approvals.get(release, {}).items() if key[-1] == digest}
-        self._compare(release, approvals, given)
+        in_log = {key: one for key, one in self.approvals.get(release, {}).items() if key[-1] == digest}
+        self._compare(release, approvals, in_log)
         self._check_end(row)
         return release in self.requests
 

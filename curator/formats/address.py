@@ -9,7 +9,7 @@ from veiltab.common.errors import InvalidInputError
 
 _DATABASES = ("postgresql", "postgres")
 _PASSWORD = re.compile(r"password\s*=|^postgres(ql)?(:|//)(?!//).*@", re.IGNORECASE)
-"""What may hold a password and is no URL: keywords of libpq, and a URL with a sign forgotten."""
+"""What may hold a password and is not a URL: keywords of libpq, and a URL with a sign forgotten."""
 
 _REMEDY = "Give a file, a folder, a pattern of files, or postgresql://HOST/DATABASE."
 
@@ -42,7 +42,7 @@ class TableAddress:
         return self.location.partition("://")[0].lower() in _DATABASES and "://" in self.location
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """The location for messages: of a URL only the host and the database, and only what no password can be."""
         if not self.is_url:
             return "..." if "://" in self.location or self._is_connection_string else self.location
@@ -60,7 +60,7 @@ class TableAddress:
 
     @property
     def _is_connection_string(self) -> bool:
-        """Whether the location looks like a connection with a password, and is no URL."""
+        """Whether the location looks like a connection with a password, and is not a URL."""
         return bool(_PASSWORD.search(self.location))
 
     @property
@@ -71,9 +71,9 @@ class TableAddress:
             InvalidInputError: it is a URL, or a connection string with a password.
         """
         if self._is_connection_string:
-            problem = "a connection string with a password is no place that tables are read from"
+            problem = "a connection string with a password is not a place to read tables from"
             raise InvalidInputError(problem, where="--table", remedy=_REMEDY)
         if "://" in self.location:
             kind = self.location.partition("://")[0][:20]
-            raise InvalidInputError(f"{kind}:// is no place that tables are read from", where="--table", remedy=_REMEDY)
+            raise InvalidInputError(f"{kind}:// is not a place to read tables from", where="--table", remedy=_REMEDY)
         return Path(self.location)

@@ -58,8 +58,8 @@ def _opened(address: TableAddress, path: Path, part: str) -> Source:
     plain_name = name.removesuffix(".gz")
     if not (plain_name.endswith((*_TEXTS, *_JSON)) or name.endswith((*_PLAIN, *_SPREADSHEETS, *_DATABASES))):
         if not path.exists():
-            raise refusal(address.shown, "no such file or folder", f"{_near(path)}Check the path. {_KINDS}")
-        raise refusal(address.shown, f"unsupported file type {''.join(path.suffixes[-2:])!r}", _KINDS)
+            raise refusal(address.label, "no such file or folder", f"{_near(path)}Check the path. {_KINDS}")
+        raise refusal(address.label, f"unsupported file type {''.join(path.suffixes[-2:])!r}", _KINDS)
     start = _beginning(path)
     if plain_name.endswith((*_TEXTS, *_JSON)):
         _check_compression(path, start)
@@ -120,7 +120,7 @@ def _beginning(path: Path) -> bytes:
     where = str(path)
     try:
         if not S_ISREG(path.stat().st_mode):  # a pipe would be waited for, and read once
-            raise refusal(where, "this is no file that can be read twice", "Give a file that lies on a disk.")
+            raise refusal(where, "this is not a file that can be read twice", "Give a file that lies on a disk.")
         with path.open("rb") as file:
             start = file.read(_DUCKDB_MARK.stop)
     except OSError as error:

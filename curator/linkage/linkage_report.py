@@ -119,12 +119,12 @@ class LinkageReport:
     @property
     def placebo(self) -> list[PlaceboPass | None]:
         """The passes that ran with moved dates, None for one with nothing to move; none if no rows ran so."""
-        passes, entered, left = list[PlaceboPass | None](), self.placebo_rows, self.rows
+        passes, start, rest = list[PlaceboPass | None](), self.placebo_rows, self.rows
         for one in self.passes:
             if self.placebo_rows and one.runs:
                 w = one.placebo
-                passes.append(None if w is None else PlaceboPass(proposals=w, entered=entered, entered_real=left))
-                entered, left = entered - (w or 0), one.left or 0
+                passes.append(None if w is None else PlaceboPass(proposals=w, entered=start, entered_real=rest))
+                start, rest = start - (w or 0), one.left or 0
         return passes
 
     @property
@@ -170,17 +170,17 @@ def match_rates(rows: NDArray[np.int64], table: TableRows) -> tuple[MatchRate, .
     is_linked, start = np.zeros(len(table), np.bool_), 0
     is_linked[rows] = True
     for batch in table.batches():
-        chosen = is_linked[start : start + len(batch.ids)]
+        mask = is_linked[start : start + len(batch.ids)]
         start += len(batch.ids)
         for name in list(counts):
             symbols = batch.columns[name]
             if symbols.size and symbols.max() >= MOST_CATEGORIES:
                 del counts[name]
                 continue
-            for place, some in enumerate((symbols, symbols[chosen])):
+            for place, some in enumerate((symbols, symbols[mask])):
                 counts[name][place] += np.bincount(some, minlength=MOST_CATEGORIES)
-    made = []
+    rates = []
     for name, (all_, linked) in counts.items():
         size = int(np.flatnonzero(all_)[-1]) + 1 if all_.any() else 0
-        made.append(MatchRate(attribute=name, rows=tuple(all_[:size].tolist()), linked=tuple(linked[:size].tolist())))
-    return tuple(made)
+        rates.append(MatchRate(attribute=name, rows=tuple(all_[:size].tolist()), linked=tuple(linked[:size].tolist())))
+    return tuple(rates)

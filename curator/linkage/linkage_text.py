@@ -53,10 +53,10 @@ def own_words(study: Study, name: str) -> tuple[Mapping[str, Sequence[str]], Map
     categories = {rule.name: rule.attribute.categories for rule in study.attributes_of(name)}
     if study.identity is None:
         return categories, _NONE, ()
-    both = {one: study.curator(one) for one in (name, study.hub)}
-    absent = absent_fields(study.identity, both.values())
+    members = {one: study.curator(one) for one in (name, study.hub)}
+    absent = absent_fields(study.identity, members.values())
     lacking = {key: f"needs {field}, which {who} lacks" for who, field, keys in absent for key in keys}
-    return categories, lacking, tuple(_unlike(study.identity.number_beside, *both.values()))
+    return categories, lacking, tuple(_unlike(study.identity.number_beside, *members.values()))
 
 
 def _unlike(number: str, own: CuratorMember, *hub: CuratorMember) -> Iterator[str]:
@@ -314,10 +314,10 @@ def ladder_picture(report: LinkageReport) -> Markup:
                 text=label if one.runs else f"{label}, does not run",
             ),
         ]
-    what = "self-match share of each key at the hub" if report.is_hub else "rows linked by each key"
-    parts.append(_TEXT.format(x=8, y=16, anchor="start", colour="#222", text=what))
+    title = "self-match share of each key at the hub" if report.is_hub else "rows linked by each key"
+    parts.append(_TEXT.format(x=8, y=16, anchor="start", colour="#222", text=title))
     height = _ROW * (len(report.passes) + 1) + 8
-    return _SVG.format(width=_WIDTH, height=height, text=what, parts=Markup().join(parts))
+    return _SVG.format(width=_WIDTH, height=height, text=title, parts=Markup().join(parts))
 
 
 def _count(count: int | None) -> str:

@@ -18,7 +18,7 @@ from veiltab.curator.table.table_reading import load_table
 
 
 def write_sample(  # noqa: PLR0913, PLR0917 - where to, which rows, of which table
-    path: Path, sample: LinkedSample, wish: int | Path, table: TableAddress, study: Study, name: str
+    path: Path, sample: LinkedSample, selection: int | Path, table: TableAddress, study: Study, name: str
 ) -> int:
     """Write the identity fields of some linked rows as CSV: pair, the number of the hub's row, and the fields.
 
@@ -27,14 +27,14 @@ def write_sample(  # noqa: PLR0913, PLR0917 - where to, which rows, of which tab
     Args:
         path: the file, which nobody else may read; it must not be there.
         sample: which rows there are.
-        wish: how many a spoke wants; at the hub, which learns no link, the file of a spoke, of which it reads `pair`.
+        selection: how many a spoke wants; at the hub, which learns no link, the file of a spoke, for its `pair`.
         table: where the table is that was linked.
 
     Raises:
         InvalidInputError: fewer people are linked, the table is another one, the hub has no such rows, or the file is
             there.
     """
-    chosen = _chosen(sample, wish)
+    places = _places(sample, selection)
     if path.exists():
         raise _is_there(path)
     loaded = load_table(table, study, name)
@@ -42,11 +42,11 @@ def write_sample(  # noqa: PLR0913, PLR0917 - where to, which rows, of which tab
     if identity is None or loaded.content_digest != sample.content_digest:
         raise InvalidInputError(
             "this is not the table that was linked, or it was changed since",
-            where=table.shown,
+            where=table.label,
             remedy="Name it by --config, with the file of `veiltab curator serve`. If it was changed, start the"
             " curator again: it links the table as it is now.",
         )
-    rows, start, people = sample.rows[chosen], 0, dict[int, list[str]]()
+    rows, start, people = sample.rows[places], 0, dict[int, list[str]]()
     for ids in loaded.respondents.all_ids():
         here = rows[(rows >= start) & (rows < start + len(ids))]
         columns = [one.to_pylist() for one in identity_columns(ids.take(pa.array(here - start)), identity)]
@@ -61,31 +61,31 @@ def write_sample(  # noqa: PLR0913, PLR0917 - where to, which rows, of which tab
         writer.writerow(["pair", *map(plain_cell, identity.names)])
         writer.writerows(
             [number, *(plain_cell(text or "") for text in people[row])]
-            for number, row in zip(sample.numbers[chosen].tolist(), rows.tolist(), strict=True)
+            for number, row in zip(sample.numbers[places].tolist(), rows.tolist(), strict=True)
         )
     return len(rows)
 
 
-def _chosen(sample: LinkedSample, wish: int | Path) -> NDArray[np.int64]:
+def _places(sample: LinkedSample, selection: int | Path) -> NDArray[np.int64]:
     """Return the places of the wanted rows in a sample."""
-    if isinstance(wish, int):
-        if wish > len(sample.rows):
+    if isinstance(selection, int):
+        if selection > len(sample.rows):
             raise InvalidInputError(
-                f"{wish:,} people are asked for, and a sample has {len(sample.rows):,} at most",
+                f"{selection:,} people are asked for, and a sample has {len(sample.rows):,} at most",
                 where="--sample",
                 remedy="Take fewer: the rows of the hub that may be in a sample are drawn once a linkage.",
             )
-        return np.arange(wish)
+        return np.arange(selection)
     try:
-        with wish.open(encoding="utf-8", newline="") as file:
+        with selection.open(encoding="utf-8", newline="") as file:
             numbers = [int(row["pair"]) for row in csv.DictReader(file)]
         if min(numbers) >= 0 and max(numbers) < len(sample.rows):  # at the hub number j stands at place j
             return np.array(numbers)
     except (OSError, ValueError, KeyError, TypeError):
         pass
     raise InvalidInputError(
-        "this is no sample of a spoke for the latest linkage",
-        where=str(wish),
+        "this is not a sample of a spoke for the latest linkage",
+        where=str(selection),
         remedy="Ask a spoke for its file, or for the column `pair` of it, and give that by --sample.",
     )
 

@@ -72,26 +72,26 @@ async def _problems(settings: NotifySettings, notice: Notice) -> dict[str, str]:
     return problems
 
 
-def _plain(one: Delivery) -> dict[str, object]:
+def _plain(entry: Delivery) -> dict[str, object]:
     return {
-        **same_fields(one, ("number", "channel", "attempts", "problem")),
-        "event": one.notice.kind.value,
-        "created": moment(one.created),
-        "facts": one.notice.facts,
-        "sent": moment(one.sent),
-        "due": moment(one.due),
+        **same_fields(entry, ("number", "channel", "attempts", "problem")),
+        "event": entry.notice.kind.value,
+        "created": moment(entry.created),
+        "facts": entry.notice.facts,
+        "sent": moment(entry.sent),
+        "due": moment(entry.due),
     }
 
 
-def _line(one: Delivery) -> str:
-    if one.sent is not None:
-        state = f"sent {moment(one.sent)}"
-    elif one.due is not None:
-        state = f"waits until {moment(one.due)}" + (f" after {one.attempts} attempts" if one.attempts else "")
-    elif one.problem == NOT_NEEDED:
+def _line(entry: Delivery) -> str:
+    if entry.sent is not None:
+        state = f"sent {moment(entry.sent)}"
+    elif entry.due is not None:
+        state = f"waits until {moment(entry.due)}" + (f" after {entry.attempts} attempts" if entry.attempts else "")
+    elif entry.problem == NOT_NEEDED:
         state = "dropped"
     else:
-        state = f"given up after {one.attempts} attempts"
-    problem = f": {one.problem}" if one.problem else ""
-    release = one.notice.facts.get("release", "")
-    return f"{one.number:5}  {one.notice.facts['text']}  {release}  {one.channel} {state}{problem}"
+        state = f"given up after {entry.attempts} attempts"
+    problem = f": {entry.problem}" if entry.problem else ""
+    release = entry.notice.facts.get("release", "")
+    return f"{entry.number:5}  {entry.notice.facts['text']}  {release}  {entry.channel} {state}{problem}"

@@ -47,16 +47,16 @@ class EventSource:
             now: Unix seconds.
             since: when notices were first wanted; what was refused before is no news.
         """
-        wanted = self.settings.events
-        if Kind.HELD in wanted:
+        kinds = self.settings.events
+        if Kind.HELD in kinds:
             for release_id in sorted(self.store.decisions.waiting_for_a_person(now) & self.requests_on_hold()):
                 yield self._about(Kind.HELD, release_id, "a request waits for a person")
-        if Kind.REFUSED in wanted:
+        if Kind.REFUSED in kinds:
             for release_id in self.store.releases.ended_since(ReleaseState.DENIED, since):
                 yield self._about(Kind.REFUSED, release_id, "a request was refused")
-        if Kind.BUDGET in wanted and self.ledger.budget.share >= self.settings.budget:
+        if Kind.BUDGET in kinds and self.ledger.budget.share >= self.settings.budget:
             yield self._spent()
-        if Kind.CERTIFICATE in wanted:
+        if Kind.CERTIFICATE in kinds:
             yield from self._certificates(now)
 
     def is_news(self, notice: Notice, now: int) -> bool:

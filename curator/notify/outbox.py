@@ -104,9 +104,9 @@ class Outbox:
         """Record that a notice is not sent by a channel, as it is no news any more."""
         self._end(delivery, None, NOT_NEEDED)
 
-    def _end(self, delivery: Delivery, sent: int | None, problem: str) -> None:
+    def _end(self, delivery: Delivery, at: int | None, problem: str) -> None:
         query = "UPDATE delivery SET sent = ?, due = NULL, problem = ? WHERE number = ?"
-        self._connection.execute(query, [sent, problem, delivery.number])
+        self._connection.execute(query, [at, problem, delivery.number])
 
     def set_failed(self, delivery: Delivery, problem: str, now: int) -> None:
         """Record that a channel did not take a notice, and when it is tried again; never once it is too old."""

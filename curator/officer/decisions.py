@@ -83,10 +83,10 @@ class Decider:
         # The ledger as it was when the requests that wait were last compared with it.
         self._seen_head = self._ledger.chain.head
 
-    def review(self, stored: CuratorRelease) -> Review:
+    def review(self, release: CuratorRelease) -> Review:
         """Return how far this curator is with what it decides alone about a release."""
-        release_id = stored.request.release_id
-        if stored.state is not ReleaseState.REQUESTED:
+        release_id = release.request.release_id
+        if release.state is not ReleaseState.REQUESTED:
             return Review(
                 curator=self._name,
                 is_reserved=self._ledger.chain.is_reserved(release_id),
@@ -103,17 +103,17 @@ class Decider:
             refusal=self._refusals.get(release_id, ""),
         )
 
-    def verdicts(self, stored: CuratorRelease) -> OwnVerdicts:
+    def verdicts(self, release: CuratorRelease) -> OwnVerdicts:
         """Return what is decided about own attributes of a release."""
-        release_id = stored.request.release_id
+        release_id = release.request.release_id
         if release_id in self._verdicts:
             return self._verdicts[release_id]
-        own = self.own_attributes & set(stored.request.attributes)
+        own = self.own_attributes & set(release.request.attributes)
         verdicts = {d.attribute: d.verdict for d in self._store.decisions.decisions(release_id)}
         granted = frozenset(name for name in own if verdicts.get(name) == APPROVED)
         denied = frozenset(name for name in own if verdicts.get(name) == DENIED)
         own_verdicts = OwnVerdicts(granted=granted, denied=denied, are_all=own == granted | denied)
-        if own_verdicts.are_all and not stored.state.finished:
+        if own_verdicts.are_all and not release.state.finished:
             self._verdicts[release_id] = own_verdicts
         return own_verdicts
 
@@ -139,9 +139,9 @@ class Decider:
         self._store.decisions.decide(request.release_id, decisions)
         self._decided.add(request.release_id)
 
-    def is_considered(self, stored: CuratorRelease) -> bool:
+    def is_considered(self, release: CuratorRelease) -> bool:
         """Whether the policy of this process has considered a request, or it is decided about."""
-        return stored.state is not ReleaseState.REQUESTED or stored.request.release_id in self._decided
+        return release.state is not ReleaseState.REQUESTED or release.request.release_id in self._decided
 
     def check_shares(self, planned: ReleaseSpec, charge: Charge) -> None:
         """Refuse a release that, with others of its month or without own attributes, takes too much; see `Ledger`."""
@@ -176,11 +176,11 @@ class Decider:
                 remedy="Ask again, for the rest by itself.",
             )
 
-    async def waits_for_a_person(self, stored: CuratorRelease) -> bool:
+    async def waits_for_a_person(self, release: CuratorRelease) -> bool:
         """Whether only a person here can move a request on; its card is made by then."""
-        if stored.state is not ReleaseState.REQUESTED or not self.review(stored).waiting_attributes:
+        if release.state is not ReleaseState.REQUESTED or not self.review(release).waiting_attributes:
             return False
-        await self._planner.make_card(await self._foreseen_spec(stored.request))
+        await self._planner.make_card(await self._foreseen_spec(release.request))
         return True
 
     def refused_of(self, release_ids: Iterable[str]) -> set[str]:

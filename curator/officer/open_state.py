@@ -102,7 +102,7 @@ def _curator_of(study: Study, folder: Path) -> str:
     curators = {Party(study=study.id, role=Role.CURATOR, name=one.name).uri: one.name for one in study.curators}
     if owner not in curators:
         raise ConflictError(
-            f"this folder holds the state of {owner[:200]!r}, which is no curator of study {study.id}",
+            f"this folder holds the state of {owner[:200]!r}, which is not a curator of study {study.id}",
             where=str(folder),
             remedy=f"Give the folder of one of them: {', '.join(curators.values())}.",
         )

@@ -311,8 +311,8 @@ def _rule(fields: Fields, researchers: frozenset[str], attributes: frozenset[str
     if researcher != "*" and researcher not in researchers:
         near = known_names("Researchers", sorted(researchers), researcher)
         raise InvalidInputError(f"researcher is not in the study: {researcher[:60]!r}", where=fields.where, remedy=near)
-    wanted = fields.texts("attributes") if fields.holds("attributes", list) else fields.text("attributes", "*")
-    names = None if wanted == "*" else frozenset([wanted] if isinstance(wanted, str) else wanted)
+    raw = fields.texts("attributes") if fields.holds("attributes", list) else fields.text("attributes", "*")
+    names = None if raw == "*" else frozenset([raw] if isinstance(raw, str) else raw)
     if names is not None and not names <= attributes:
         other = min(names - attributes)
         near = known_names("Its attributes", sorted(attributes), other)

@@ -12,7 +12,7 @@ from veiltab.common.release.table_spec import requested_columns
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.entries import percent
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.budget.remaining import Kind, Left
+from veiltab.curator.budget.remaining import Kind, Rest
 from veiltab.curator.officer.policy import Outlook, Policy
 from veiltab.curator.planning.plans import canaries_of, foreseen_plan
 from veiltab.curator.progress.progress import HELD
@@ -28,8 +28,8 @@ class Trial:
         refusal: why the whole request would be refused; else empty.
         charge: the part of the budget that it would take.
         over_budget: why the budget would not hold it now; else empty.
-        left: what one more release may have now.
-        left_after: what one more release of the same kind could have after it.
+        rest: what one more release may have now.
+        rest_after: what one more release of the same kind could have after it.
     """
 
     population: int
@@ -37,14 +37,14 @@ class Trial:
     refusal: str
     charge: Decimal
     over_budget: str
-    left: Left
-    left_after: Left
+    rest: Rest
+    rest_after: Rest
 
     def as_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""
         verdicts = {name: {"verdict": verdict, "rule": rule} for name, (verdict, rule) in self.verdicts.items()}
-        plain = {name: getattr(self, name) for name in self.__slots__ if not name.startswith("left")}
-        return plain | {"verdicts": verdicts} | self.left.as_dict() | self.left_after.as_dict("remaining_after")
+        plain = {name: getattr(self, name) for name in self.__slots__ if not name.startswith("rest")}
+        return plain | {"verdicts": verdicts} | self.rest.as_dict() | self.rest_after.as_dict("remaining_after")
 
     def as_text(self) -> str:
         """Return lines for people."""
@@ -60,7 +60,7 @@ class Trial:
         if self.over_budget:
             lines.append(f"The budget does not hold it: {self.over_budget}")
         else:
-            lines.append(f"One more release may have {self.left} now, {self.left_after} after it.")
+            lines.append(f"One more release may have {self.rest} now, {self.rest_after} after it.")
         return "\n".join(lines)
 
 
@@ -126,6 +126,6 @@ def try_policy(  # noqa: PLR0913, PLR0917 - what a decision depends on
         refusal=refusal,
         charge=outlook.charge,
         over_budget=over_budget,
-        left=budget.left,
-        left_after=budget.left_after(charge, kind),
+        rest=budget.rest,
+        rest_after=budget.rest_after(charge, kind),
     )

@@ -17,7 +17,7 @@ from veiltab.common.release.table_spec import requested_columns
 from veiltab.common.study.missing import presence_sentence
 from veiltab.curator.budget.allowance import Charge
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.budget.remaining import Kind, Left
+from veiltab.curator.budget.remaining import Kind, Rest
 from veiltab.curator.officer.open_state import OpenedState
 from veiltab.curator.officer.verdicts import approvals_by_attribute
 from veiltab.curator.planning.plan_questions import charge_question, plan_question
@@ -65,7 +65,7 @@ class Outlook:
         note: why there is no plan.
         unusual: what it gives less than usual, in words.
         charge: the part of the budget that it takes.
-        left_after: what one more release of the same kind could have after it; None once it is decided about.
+        rest_after: what one more release of the same kind could have after it; None once it is decided about.
         budget_note: what its part of the budget does not say, until it is decided about.
         sample: rows, where the plan is foreseen.
         root_mse: expected root-mean-square distance of one table that is foreseen, all its cells together.
@@ -81,7 +81,7 @@ class Outlook:
     note: str | None = None
     unusual: tuple[str, ...] = ()
     charge: Decimal | None = None
-    left_after: Left | None = None
+    rest_after: Rest | None = None
     budget_note: str | None = None
     sample: int | None = None
     root_mse: float | None = None
@@ -95,10 +95,10 @@ class Outlook:
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON: what is known."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
-        left = values.pop("left_after")
+        rest = values.pop("rest_after")
         return (
             {name: value for name, value in values.items() if value is not None}
-            | ({} if left is None else left.as_dict("remaining_after"))
+            | ({} if rest is None else rest.as_dict("remaining_after"))
             | {"card": [bound.as_dict() for bound in self.card]}
         )
 
@@ -108,47 +108,47 @@ class RequestView:
     """A request as the people of one curator see it.
 
     Args:
-        stored: as this curator has recorded it.
+        release: as this curator has recorded it.
         own: this curator's attributes of it, in the request's order.
         outlook: what it costs and is worth.
     """
 
-    stored: CuratorRelease
+    release: CuratorRelease
     own: tuple[AttributeStatus, ...]
     outlook: Outlook
 
     @property
     def request(self) -> ReleaseRequest:
         """What is asked for."""
-        return self.stored.request
+        return self.release.request
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
         return {
             **plain_request(self.request),
-            "state": self.stored.state.value,
+            "state": self.release.state.value,
             "own": {one.decision.attribute: one.decision.verdict for one in self.own},
             "decisions": [one.as_dict() for one in self.own],
-            "waiting_for": self.stored.waiting_for,
-            "failure": self.stored.failure,
+            "waiting_for": self.release.waiting_for,
+            "failure": self.release.failure,
             **self.outlook.as_dict(),
         }
 
 
 def view_requests(own_state: OpenedState) -> tuple[RequestView, ...]:
     """Return all requests, oldest first."""
-    return tuple(view_of(stored, own_state) for stored in own_state.store.releases.releases())
+    return tuple(view_of(release, own_state) for release in own_state.store.releases.releases())
 
 
-def view_of(stored: CuratorRelease, own_state: OpenedState) -> RequestView:
+def view_of(release: CuratorRelease, own_state: OpenedState) -> RequestView:
     """Return one request, or a table of several; what is foreseen of it is worked out here if nobody did before."""
-    outlook = replace(_outlook(stored, own_state), presence=presence_sentence(own_state.study))
-    return RequestView(stored=stored, own=attribute_statuses(stored, own_state), outlook=outlook)
+    outlook = replace(_outlook(release, own_state), presence=presence_sentence(own_state.study))
+    return RequestView(release=release, own=attribute_statuses(release, own_state), outlook=outlook)
 
 
-def attribute_statuses(stored: CuratorRelease, own_state: OpenedState) -> tuple[AttributeStatus, ...]:
+def attribute_statuses(release: CuratorRelease, own_state: OpenedState) -> tuple[AttributeStatus, ...]:
     """Return how far the decisions about this curator's attributes of a request are, in the request's order."""
-    release_id = stored.request.release_id
+    release_id = release.request.release_id
     decisions = {one.attribute: one for one in own_state.store.decisions.decisions(release_id)}
     approvals = approvals_by_attribute(own_state.store, release_id)
     own = {rule.name for rule in own_state.study.attributes_of(own_state.name)}
@@ -158,7 +158,7 @@ def attribute_statuses(stored: CuratorRelease, own_state: OpenedState) -> tuple[
             approvals.get(name, ()),
             own_state.persons,
         )
-        for name in stored.request.attributes
+        for name in release.request.attributes
         if name in own
     )
 
@@ -188,35 +188,35 @@ def _status(decision: GrantDecision, approvals: tuple[Approval, ...], persons: i
     return AttributeStatus(decision=decision, approvals=approvals, missing=missing)
 
 
-def _outlook(stored: CuratorRelease, own_state: OpenedState) -> Outlook:
-    outlook, latest = _cost(stored, own_state), own_state.store.alignments.latest_alignment()
+def _outlook(release: CuratorRelease, own_state: OpenedState) -> Outlook:
+    outlook, latest = _cost(release, own_state), own_state.store.alignments.latest_alignment()
     if latest is None:
         return outlook
     is_hub = own_state.name == own_state.study.hub
     return replace(outlook, n=latest[0], matched=None if is_hub else own_state.store.alignments.matched())
 
 
-def _cost(stored: CuratorRelease, own_state: OpenedState) -> Outlook:
-    if stored.planned is not None:
-        return Outlook(**_facts(stored.planned, stored, own_state))
+def _cost(release: CuratorRelease, own_state: OpenedState) -> Outlook:
+    if release.planned is not None:
+        return Outlook(**_facts(release.planned, release, own_state))
     latest = own_state.store.alignments.latest_alignment()
     if latest is None:
         return Outlook(note="The tables are not aligned yet; the card needs the number of rows.")
     population, digest = latest
-    columns = requested_columns(stored.request, own_state.study)
-    question = plan_question(stored.request, columns, own_state.study, population=population, alignment=digest)
+    columns = requested_columns(release.request, own_state.study)
+    question = plan_question(release.request, columns, own_state.study, population=population, alignment=digest)
     try:
         spec = stored_plan(own_state.store, question) or planned_release(question)
     except InvalidInputError as error:
         return Outlook(note=f"This cannot be planned: {error}")
-    facts = _facts(spec, stored, own_state) | {"sample": spec.sample}
+    facts = _facts(spec, release, own_state) | {"sample": spec.sample}
     if spec.only_table is None:
         return Outlook(**facts, typical_error=typical_error(spec), bytes=most_bytes(spec, own_state.name))
     plan = plan_of(spec.only_table)
     return Outlook(**facts, root_mse=plan.root_mse(), cell_root_mse=plan.cell_root_mse())
 
 
-def _facts(spec: ReleaseSpec, stored: CuratorRelease, own_state: OpenedState) -> dict[str, Any]:
+def _facts(spec: ReleaseSpec, release: CuratorRelease, own_state: OpenedState) -> dict[str, Any]:
     """Return a plan's card and charge; a card that was not made yet is made and stored here."""
     store, ledger = own_state.store, own_state.ledger
     bounds = stored_card(store, spec)
@@ -225,13 +225,13 @@ def _facts(spec: ReleaseSpec, stored: CuratorRelease, own_state: OpenedState) ->
         store_card(store, spec, bounds)
     allowance = ledger.budget.allowance
     charge = stored_charge(store, charge_question(spec, allowance)) or charge_of(spec, allowance)
-    is_open = stored.state is ReleaseState.REQUESTED
+    is_open = release.state is ReleaseState.REQUESTED
     kind = Kind.of(spec.population, (table.cells for table in spec.each_table()))
     return {
         "card": bounds,
-        "unusual": tuple(f"{lack.gives}; a usual rule {lack.asked}" for lack in USUAL.lacks(spec)),
+        "unusual": tuple(f"{lack.gives}; a usual rule {lack.demand}" for lack in USUAL.lacks(spec)),
         "charge": ledger.budget.allowance.share(charge),
-        "left_after": ledger.budget.left_after(charge, kind) if is_open else None,
+        "rest_after": ledger.budget.rest_after(charge, kind) if is_open else None,
         "budget_note": _budget_note(ledger, charge) if is_open else None,
     }
 

@@ -42,43 +42,43 @@ def requests_text(
     """
     lines = [f"Budget {ledger.budget.epsilon}. {spent_text(ledger)}"]
     blocks = ["\n" + "\n".join(_lines(view)) for view in views]
-    if rows := [_headline(stored) + _waits(stored) for stored in under_way]:
+    if rows := [_headline(release) + _waits(release) for release in under_way]:
         blocks.append("\n".join(["\nUnder way:", *rows]))
     if ended:
         blocks.append(f"\nEnded: {ended}; --all shows them.")
     return "\n".join([*lines, *(blocks or ["No requests."])])
 
 
-def _headline(stored: CuratorRelease) -> str:
-    request = stored.request
+def _headline(release: CuratorRelease) -> str:
+    request = release.request
     return (
-        f"{request.release_id}  {stored.state.value}  {request.researcher} asks for {', '.join(request.attributes)}"
+        f"{request.release_id}  {release.state.value}  {request.researcher} asks for {', '.join(request.attributes)}"
         f" at epsilon {request.epsilon}" + ("" if request.delta is None else f" at delta {delta_text(request.delta)}")
     )
 
 
-def _waits(stored: CuratorRelease) -> str:
-    return f"; waits for {stored.waiting_for}" if stored.waiting_for else ""
+def _waits(release: CuratorRelease) -> str:
+    return f"; waits for {release.waiting_for}" if release.waiting_for else ""
 
 
 def _lines(view: RequestView) -> list[str]:
     request, outlook, plain = view.request, view.outlook, view.as_dict()
-    lines = [_headline(view.stored), *(f"  unusual: {one}" for one in outlook.unusual)]
+    lines = [_headline(view.release), *(f"  unusual: {one}" for one in outlook.unusual)]
     lines += [f"  budget: {outlook.budget_note}"] if outlook.budget_note else []
     lines += [f"  {label}: {_fact_text(plain[key])}" for key, label in _LABELS.items() if plain.get(key)]
     if request.tables:
-        named = "; ".join(" x ".join(table) for table in request.tables[:_SHOWN])
+        tables = "; ".join(" x ".join(table) for table in request.tables[:_SHOWN])
         more = ", for example" if len(request.tables) > _SHOWN else ":"
-        lines.append(f"  tables: {len(request.tables)}{more} {named}")
+        lines.append(f"  tables: {len(request.tables)}{more} {tables}")
     if outlook.n is not None:
         here = "" if outlook.matched is None else f", {outlook.matched:,} of people in the table here"
         lines.append(f"  rows: {outlook.n:,}{here}")
     if outlook.bytes is not None:
         lines.append(f"  bytes sent from here: {outlook.bytes:,}")
     if outlook.charge is not None:
-        left = "" if outlook.left_after is None else f"; after it one more release may have {outlook.left_after}"
-        lines.append(f"  charge: {percent(outlook.charge)} of the budget{left}")
-    lines += [f"  decision here: {_decided(one, is_over=bool(view.stored.failure))}" for one in view.own]
+        rest = "" if outlook.rest_after is None else f"; after it one more release may have {outlook.rest_after}"
+        lines.append(f"  charge: {percent(outlook.charge)} of the budget{rest}")
+    lines += [f"  decision here: {_decided(one, is_over=bool(view.release.failure))}" for one in view.own]
     lines += [f"  {bound.name}: {bound.faces}" for bound in outlook.card]
     return lines + ([f"  {N_IS_EXACT}", f"  {outlook.presence}"] if outlook.card else [])
 

@@ -63,8 +63,8 @@ def approve(  # noqa: PLR0913 - what a person says, one by one
         waiting = held_attributes(store, release_id, now)
         earlier = approvals_by_attribute(store, release_id)
         mine = {attribute for attribute in waiting if has_approved(name, earlier.get(attribute, ()))}
-        chosen = _chosen(store, release_id, attributes, waiting, now) or [one for one in waiting if one not in mine]
-        if not chosen or mine.intersection(chosen):
+        names = _names(store, release_id, attributes, waiting, now) or [one for one in waiting if one not in mine]
+        if not names or mine.intersection(names):
             raise ConflictError(
                 f"{name} has approved {', '.join(sorted(mine))} before",
                 where=f"release {release_id}",
@@ -73,10 +73,10 @@ def approve(  # noqa: PLR0913 - what a person says, one by one
         digest = store.releases.release(release_id).request_digest
         fresh = [
             Approval(attribute=one, person=name, time=now, reason=why, expires=expires, request_digest=digest)
-            for one in chosen
+            for one in names
         ]
         store.decisions.record_approvals(release_id, fresh)
-        missing = {one: own_state.persons - len(earlier.get(one, ())) - 1 for one in chosen}
+        missing = {one: own_state.persons - len(earlier.get(one, ())) - 1 for one in names}
         complete = [one for one in fresh if missing[one.attribute] <= 0]
         decisions = [_decision(one, (*earlier.get(one.attribute, ()), one)) for one in complete]
         store.decisions.record_decisions(release_id, tuple(decisions))
@@ -111,15 +111,15 @@ def deny(
             store.releases.record_denial(release_id, "a person denied the request", person=name, reason=why)
             return Outcome(release_id=release_id, is_whole=True)
         waiting = held_attributes(store, release_id, now)
-        chosen = _chosen(store, release_id, named, waiting, now) or waiting
+        names = _names(store, release_id, named, waiting, now) or waiting
         decisions = [
             GrantDecision(
                 attribute=one, verdict=DENIED, expires=None, decided_by="person", time=now, person=name, reason=why
             )
-            for one in chosen
+            for one in names
         ]
         store.decisions.record_decisions(release_id, tuple(decisions))
-    return Outcome(release_id=release_id, denied=tuple(chosen))
+    return Outcome(release_id=release_id, denied=tuple(names))
 
 
 def approvals_by_attribute(store: CuratorStore, release_id: str) -> dict[str, tuple[Approval, ...]]:
@@ -150,24 +150,24 @@ def held_attributes(store: CuratorStore, release_id: str, now: int) -> list[str]
     Raises:
         NotFoundError: there is no such release.
     """
-    stored = store.releases.release(release_id)
-    if stored.state is not ReleaseState.REQUESTED or now > stored.request.deadline:
+    release = store.releases.release(release_id)
+    if release.state is not ReleaseState.REQUESTED or now > release.request.deadline:
         return []
     return [one.attribute for one in store.decisions.decisions(release_id) if one.verdict == HELD]
 
 
-def _chosen(store: CuratorStore, release_id: str, attributes: Iterable[str], waiting: list[str], now: int) -> list[str]:
+def _names(store: CuratorStore, release_id: str, attributes: Iterable[str], waiting: list[str], now: int) -> list[str]:
     """Return the attributes that were named, each once.
 
     Raises:
         InvalidInputError: one of them is not held, or nothing at all is.
     """
-    chosen = list(dict.fromkeys(attributes))
-    if waiting and set(chosen) <= set(waiting):
-        return chosen
+    names = list(dict.fromkeys(attributes))
+    if waiting and set(names) <= set(waiting):
+        return names
     over = now > store.releases.release(release_id).request.deadline
-    decided = {one.attribute: one.verdict for one in store.decisions.decisions(release_id) if one.verdict != HELD}
-    each = ", ".join(f"{name} is {verdict}" for name, verdict in decided.items())
+    verdicts = {one.attribute: one.verdict for one in store.decisions.decisions(release_id) if one.verdict != HELD}
+    each = ", ".join(f"{name} is {verdict}" for name, verdict in verdicts.items())
     raise InvalidInputError(
         "these attributes are not held" + (f" ({each})" if each else "") + ("; the deadline passed" if over else ""),
         where=f"release {release_id}",

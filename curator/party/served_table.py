@@ -25,7 +25,7 @@ def load_served(table: TableAddress, study: Study, name: str, store: CuratorStor
         InvalidInputError: as `load_table`.
     """
     file = _file_as_it_is(table)
-    note(f"reading {table.shown}")
+    note(f"reading {table.label}")
     with step("load table"):
         loaded = load_table(table, study, name, run=run)
     version = store.alignments.table_version(loaded.content_digest, secrets.token_hex(16))

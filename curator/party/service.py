@@ -175,16 +175,16 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
     async def ProposeRelease(
         self, request: curator_pb2.ProposeReleaseRequest, context: Context
     ) -> curator_pb2.ProposeReleaseResponse:
-        stored = self._own.propose(
+        release = self._own.propose(
             request_from_proto(request.request, caller(context).name),
             request.study_digest,
             ledger_from_proto(request.witnessed, "witnessed"),
         )
-        state, milliseconds = state_to_proto(stored.state), request.wait_milliseconds
+        state, milliseconds = state_to_proto(release.state), request.wait_milliseconds
         if not milliseconds:
             return curator_pb2.ProposeReleaseResponse(state=state)
         proposal = await self._proposal(
-            stored.request.release_id, caller(context), milliseconds, with_statement=request.with_statement
+            release.request.release_id, caller(context), milliseconds, with_statement=request.with_statement
         )
         return curator_pb2.ProposeReleaseResponse(state=state, proposal=proposal)
 
@@ -198,25 +198,25 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
     async def _proposal(
         self, release_id: str, asker: Party, milliseconds: int, *, with_statement: bool
     ) -> curator_pb2.GetProposalResponse:
-        stored, progress = await self._own.proposal(release_id, asker, offered_seconds(milliseconds))
+        release, progress = await self._own.proposal(release_id, asker, offered_seconds(milliseconds))
         receipt, statement = None, None
-        if stored.state is ReleaseState.READY and stored.spec is not None:
+        if release.state is ReleaseState.READY and release.spec is not None:
             # Who is refused them here is told why where it asks for them alone.
             with suppress(DeniedError):
-                if stored.spec.columns_of(self._own.name):
+                if release.spec.columns_of(self._own.name):
                     receipt = _tested_to_proto(self._own.receipt(release_id, asker.name))
             with suppress(InvalidInputError):
                 statement = signed_to_proto(self._own.statement(release_id, asker.name)) if with_statement else None
         return curator_pb2.GetProposalResponse(
-            state=state_to_proto(stored.state),
-            waiting_for=stored.waiting_for,
-            failure=stored.failure,
+            state=state_to_proto(release.state),
+            waiting_for=release.waiting_for,
+            failure=release.failure,
             granted=sorted(progress.granted),
             denied=sorted(progress.denied),
-            spec=None if stored.planned is None else release_to_proto(stored.planned),
-            bytes_uploaded=stored.bytes_uploaded,
-            seconds=stored.seconds,
-            table=spec_to_proto(stored.spec) if stored.spec is not None and stored.part_of else None,
+            spec=None if release.planned is None else release_to_proto(release.planned),
+            bytes_uploaded=release.bytes_uploaded,
+            seconds=release.seconds,
+            table=spec_to_proto(release.spec) if release.spec is not None and release.part_of else None,
             left_out=self._own.stated_rows,
             receipt=receipt,
             statement=statement,

@@ -25,9 +25,9 @@ def observe(curator: Curator) -> Observation:
 
 
 def _budget(ledger: Ledger) -> Budget:
-    own, left = ledger.budget, ledger.budget.left
+    own, rest = ledger.budget, ledger.budget.rest
     return Budget(
-        protects="respondents", epsilon=own.epsilon, left=left.epsilon, delta=own.delta, left_delta=left.delta
+        protects="respondents", epsilon=own.epsilon, left=rest.epsilon, delta=own.delta, left_delta=rest.delta
     )
 
 
@@ -56,14 +56,14 @@ def matched_sentence(study: Study, matched: int, rows: int) -> str:
     return f"{sentence}; if they should be more, compare how people are named{f': {rules}' if rules else ''}"
 
 
-def _work(stored: CuratorRelease) -> Activity:
-    request = stored.request
+def _work(release: CuratorRelease) -> Activity:
+    request = release.request
     tables = f"{len(request.tables)} tables of " if request.tables else ""
     return Activity(
         kind="release",
         id=request.release_id,
         about=f"{tables}{', '.join(request.attributes)} at epsilon {request.epsilon} for {request.researcher}",
-        state=stored.state.value,
-        waiting_for=stored.failure or stored.waiting_for,
-        since=stored.since,
+        state=release.state.value,
+        waiting_for=release.failure or release.waiting_for,
+        since=release.since,
     )

@@ -106,13 +106,13 @@ class Peers:
         answer = await peer.ask(peer.stub.Commit, request)
         return answer.commitment
 
-    async def opening(self, curator: str, coin_id: str, seen: bytes, mine: bytes) -> bytes:
+    async def opening(self, curator: str, coin_id: str, transcript: bytes, mine: bytes) -> bytes:
         """Return a peer's share of a coin; the peer opens it only to a curator with the same commitments.
 
         Args:
             mine: one's own among them.
         """
-        request = curator_peer_pb2.RevealRequest(coin_id=coin_id, transcript=seen, commitment=mine)
+        request = curator_peer_pb2.RevealRequest(coin_id=coin_id, transcript=transcript, commitment=mine)
         peer = self.curators[curator]
         answer = await peer.ask(peer.stub.Reveal, request)
         return answer.share
@@ -226,7 +226,7 @@ class Pace:
 
     def __init__(self) -> None:
         self._ends = 0.0
-        self._left = 0.0
+        self._rest = 0.0
 
     async def keep(self, cost: float) -> None:
         """Wait for the next second if this one had enough.
@@ -236,9 +236,9 @@ class Pace:
         """
         now = asyncio.get_running_loop().time()
         if now >= self._ends:
-            self._ends, self._left = now + 1.0, _MOST_A_SECOND
-        self._left -= cost
-        if self._left <= 0:
+            self._ends, self._rest = now + 1.0, _MOST_A_SECOND
+        self._rest -= cost
+        if self._rest <= 0:
             await asyncio.sleep(self._ends - now)
 
 

@@ -135,7 +135,7 @@ class Coins:
         for column in own:
             place, label = column.holders.index(self._name), f"share of zero {column.attribute}"
             keys = tuple(derive(coins[holder], label) for holder in column.holders if holder != self._name)
-            shares[column.attribute] = ZeroShare(taken=keys[:place], added=keys[place:])
+            shares[column.attribute] = ZeroShare(minus=keys[:place], plus=keys[place:])
         return shares
 
     def awaited(self, coin_id: str) -> frozenset[str]:
@@ -173,12 +173,12 @@ class Coins:
             self._take(coin_id, peer, committed)
             return self._commit(coin_id, own)
 
-    def open_share(self, coin_id: str, peer: str, seen: bytes, committed: bytes = b"") -> bytes:
+    def open_share(self, coin_id: str, peer: str, claim: bytes, commitment: bytes = b"") -> bytes:
         """Return one's own share to a peer that holds the same commitments of all curators, and record that.
 
         Args:
-            seen: the peer's transcript of the commitments.
-            committed: the peer's own commitment, recorded with that; empty if it was recorded before.
+            claim: the peer's transcript of the commitments.
+            commitment: the peer's own commitment, recorded with that; empty if it was recorded before.
 
         Raises:
             NotReadyError, ConflictError, InvalidInputError: as `share`.
@@ -187,12 +187,12 @@ class Coins:
         """
         with transaction(self._store.connection):
             own = self._share_for_peer(coin_id, peer)
-            if committed:
-                self._take(coin_id, peer, committed)
+            if commitment:
+                self._take(coin_id, peer, commitment)
             commitments = self._store.coins.commitments(coin_id)
             if set(commitments) != self._tossers(coin_id):
                 raise NotReadyError("does not hold every commitment yet", where=f"curator {self._name}")
-            if transcript(commitments) != seen:
+            if transcript(commitments) != claim:
                 raise ConflictError("the curators hold different commitments", where="coin toss")
             self._store.coins.set_opening_given(coin_id, peer)
         return own

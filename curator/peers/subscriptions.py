@@ -105,12 +105,12 @@ class Subscriptions:
         return UnavailableError("no answer about this release", where=f"curator {silent}", remedy="Ask again later.")
 
     async def news(  # noqa: PLR0913 - what a wait depends on
-        self, release_id: str, seen: Others | None, *, attempt: int, wakes: int, deadline: float, is_refused: bool
+        self, release_id: str, last: Others | None, *, attempt: int, wakes: int, deadline: float, is_refused: bool
     ) -> None:
         """Wait until the others say something new of a release, the deadline is over, or `wake` is called.
 
         Args:
-            seen: what they said before; None if they were not asked.
+            last: what they said before; None if they were not asked.
             attempt: how often a step was refused, and so how patiently it waits for another attempt.
             wakes: the counter, as it was before the release was looked at.
             deadline: Unix seconds.
@@ -121,7 +121,7 @@ class Subscriptions:
         pause = PAUSES[min(attempt, len(PAUSES) - 1)] if is_refused else max(PAUSES[0], deadline - time.time())
         with suppress(TimeoutError):
             async with asyncio.timeout(pause):
-                while wakes == self.wakes and _same(self._answers(subscription), seen):
+                while wakes == self.wakes and _same(self._answers(subscription), last):
                     subscription.changed.clear()
                     await subscription.changed.wait()
 

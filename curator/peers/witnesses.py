@@ -21,8 +21,8 @@ _ADD = "INSERT INTO checkpoint VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 def sign_charge(connection: Database, identity: Identity, release_id: str, ledger: tuple[int, bytes]) -> None:
     """Record this curator's own checkpoint of a release that it charges, in the transaction of the charge."""
     head = LedgerHead(length=ledger[0], digest=ledger[1].hex())
-    one = signed_checkpoint(identity, head, release_id, utc_now())
-    connection.execute(_ADD, [identity.party.name, release_id, canonical_text(one)])
+    checkpoint = signed_checkpoint(identity, head, release_id, utc_now())
+    connection.execute(_ADD, [identity.party.name, release_id, canonical_text(checkpoint)])
 
 
 def own_checkpoint(connection: Database, curator: str, release_id: str) -> bytes:
@@ -51,15 +51,15 @@ def keep_checkpoints(connection: Database, identity: Identity, release_id: str, 
         before = value_of(connection, query, release_id, peer.curator)
         if before is not None and head.length <= before:
             raise IntegrityError("shows a ledger that it had before this release", where=where)
-        seen = head.length, bytes.fromhex(head.digest)
+        current = head.length, bytes.fromhex(head.digest)
         longest = longest_ledger(connection, peer.curator)
-        if (longest[0] == seen[0] and longest != seen) or _has_another(connection, peer.curator, text.text, head):
+        if (longest[0] == current[0] and longest != current) or _has_another(connection, peer.curator, text.text, head):
             raise IntegrityError("shows another ledger than before", where=where)
         note, cosigner = cosigned_note(text, identity, now)
         plain = {"release": release_id, "note": note, "certificate": text.certificate, "cosigner": cosigner}
         with transaction(connection):
             connection.execute(_ADD, [peer.curator, release_id, canonical_json(plain)])
-            remember_ledger(connection, peer.curator, seen)
+            remember_ledger(connection, peer.curator, current)
 
 
 def note_seen(connection: Database, release_id: str) -> None:

@@ -42,16 +42,16 @@ def check_request(request: ReleaseRequest, study: Study, now: int) -> None:
         )
 
 
-def check_asked_under(stored: CuratorRelease, study: Study) -> None:
+def check_asked_under(release: CuratorRelease, study: Study) -> None:
     """Refuse to go on with a request that was made under another study file; its results could not be read.
 
     Raises:
         InvalidInputError: the study file was exchanged since.
     """
-    if stored.study_digest not in {"", study.digest}:
+    if release.study_digest not in {"", study.digest}:
         raise InvalidInputError(
             "the request was made under another study file than the one here now; nothing was charged",
-            where=f"release {stored.request.release_id}",
+            where=f"release {release.request.release_id}",
             remedy="Ask again.",
         )
 

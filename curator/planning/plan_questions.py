@@ -39,7 +39,7 @@ class PlanInput:
         population: n, rows of every table.
         alignment: digest of the curators' alignment.
         floors: what the study asks of every release.
-        asked: columns of all that is asked for, where these are several tables.
+        all_columns: columns of all that is asked for, where these are several tables.
     """
 
     request: ReleaseRequest
@@ -48,7 +48,7 @@ class PlanInput:
     population: int
     alignment: str
     floors: Floors
-    asked: tuple[Column, ...] = ()
+    all_columns: tuple[Column, ...] = ()
 
     @cached_property
     def text(self) -> str:
@@ -71,7 +71,7 @@ def plan_question(
         population=population,
         alignment=alignment,
         floors=Floors.of(study),
-        asked=requested_columns(request, study) if request.tables else (),
+        all_columns=requested_columns(request, study) if request.tables else (),
     )
 
 

@@ -77,25 +77,25 @@ def _several(question: PlanInput) -> ReleaseSpec:
     request, population = question.request, question.population
     delta = cast("Decimal", request.delta)  # of several tables it is always given
     scheme = scheme_of(request.scheme, population=population, sample=request.sample or population)
-    tables = [tuple(column for column in question.asked if column.attribute in table) for table in request.tables]
+    tables = [tuple(column for column in question.all_columns if column.attribute in table) for table in request.tables]
     cells = [prod(column.size for column in table) for table in tables]
     prices = workload_prices(cells, request.repeats, request.epsilon, delta)
     check_carries(scheme, cells, prices)
-    kept = [number for number, table in enumerate(tables) if set(table) <= set(question.columns)]
-    if not kept:
+    numbers = [number for number, table in enumerate(tables) if set(table) <= set(question.columns)]
+    if not numbers:
         raise DeniedError("every table has an attribute that is denied", where="tables")
-    columns = tuple(column for column in question.asked if any(column in tables[number] for number in kept))
+    columns = tuple(column for column in question.all_columns if any(column in tables[number] for number in numbers))
     sharing = NoiseSharing(
         split=request.noise_split, pair_delta=delta, is_sampled_by_server=request.sampling.is_by_server
     )
     first, again = (
         tuple(
             _table(question, columns, tables[number], scheme, sharing.of(mechanisms[number], scheme))
-            for number in (kept if mechanisms else ())
+            for number in (numbers if mechanisms else ())
         )
         for mechanisms in workload_mechanisms(scheme, cells, prices)
     )
-    return _spec(question, columns, scheme.sample, first, again, min(request.repeats, len(kept)))
+    return _spec(question, columns, scheme.sample, first, again, min(request.repeats, len(numbers)))
 
 
 def _table(

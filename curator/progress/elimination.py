@@ -21,7 +21,7 @@ _CLOCKS_DIFFER = 300
 """Seconds before the deadline from which a release may be over at a curator whose clock is ahead."""
 
 
-def named_in(refusal: str, stored: CuratorRelease, curator: str) -> frozenset[str]:
+def named_in(refusal: str, release: CuratorRelease, curator: str) -> frozenset[str]:
     """Return the other parties that a refusal is about: owners of attributes that the server refuses, or who refused.
 
     Args:
@@ -30,9 +30,9 @@ def named_in(refusal: str, stored: CuratorRelease, curator: str) -> frozenset[st
     """
     where, _, problem = refusal.partition(": ")
     parties, own = set(_PARTY.findall(where)), {f"curator {curator}"}
-    if where.startswith("server ") and stored.spec is not None:
+    if where.startswith("server ") and release.spec is not None:
         named = set(_PART.findall(f"{where} {problem}"))
-        holders = ((one, holder) for one in stored.spec.columns for holder in one.holders)
+        holders = ((one, holder) for one in release.spec.columns for holder in one.holders)
         owners = {f"curator {holder}" for one, holder in holders if one.part_of(holder) in named} - own
         parties = owners or parties
     return frozenset(parties - own)
@@ -40,7 +40,7 @@ def named_in(refusal: str, stored: CuratorRelease, curator: str) -> frozenset[st
 
 def counted(  # noqa: PLR0913, PLR0917 - what a count depends on
     end: End,
-    stored: CuratorRelease,
+    release: CuratorRelease,
     own: Review,
     peers: tuple[Progress, ...] | VeiltabError,
     step_of: Callable[[tuple[Progress, ...]], Step | Wait | End],
@@ -54,20 +54,20 @@ def counted(  # noqa: PLR0913, PLR0917 - what a count depends on
     if end.by:
         return end
     if isinstance(peers, VeiltabError):
-        late = now > stored.request.deadline and not own.is_present
-        return replace(end, by=own.withheld or (frozenset() if late else named_in(str(peers), stored, own.curator)))
-    by, claimed_by = _enders(tuple(peer for peer in peers if peer.state.unsuccessful), stored, own, now)
+        late = now > release.request.deadline and not own.is_present
+        return replace(end, by=own.withheld or (frozenset() if late else named_in(str(peers), release, own.curator)))
+    by, claimed_by = _enders(tuple(peer for peer in peers if peer.state.unsuccessful), release, own, now)
     if not (by or claimed_by):
-        by = _behind(stored, own, step_of(peers))
+        by = _behind(release, own, step_of(peers))
     return replace(end, by=by, claimed_by=claimed_by)
 
 
 def _enders(
-    ended: tuple[Progress, ...], stored: CuratorRelease, own: Review, now: float
+    ended: tuple[Progress, ...], release: CuratorRelease, own: Review, now: float
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Return who ended a release, and who says that the server failed: those who name no other one that ended it."""
     names = {f"curator {peer.curator}" for peer in ended}
-    is_early = now < stored.request.deadline - _CLOCKS_DIFFER
+    is_early = now < release.request.deadline - _CLOCKS_DIFFER
     began = [peer for peer in ended if not _names_one_of(names - {f"curator {peer.curator}"}, peer.failure)]
     by, claimed_by = set[str](), set[str]()
     for peer in began or ended:
@@ -78,19 +78,19 @@ def _enders(
         if not failure.startswith("server "):
             by.add(name)
             continue
-        owners = {one for one in named_in(failure, stored, own.curator) if one.startswith("curator ")}
+        owners = {one for one in named_in(failure, release, own.curator) if one.startswith("curator ")}
         by |= owners
         if name not in owners:
             claimed_by.add(name)
     return frozenset(by), frozenset(claimed_by)
 
 
-def _behind(stored: CuratorRelease, own: Review, outcome: Step | Wait | End) -> frozenset[str]:
+def _behind(release: CuratorRelease, own: Review, outcome: Step | Wait | End) -> frozenset[str]:
     """Return whose next step is missing, though that party had all that it needed.
 
     Where this curator was away itself until the end, only who has its share of the coin surely had that.
     """
-    named = named_in(stored.waiting_for, stored, own.curator) if own.is_present else frozenset[str]()
+    named = named_in(release.waiting_for, release, own.curator) if own.is_present else frozenset[str]()
     match outcome:
         case End():
             return outcome.by

@@ -51,12 +51,12 @@ APPROVED, HELD, DENIED = "approved", "held", "denied"
 
 
 def next_step(
-    stored: CuratorRelease, own: Review, peers: tuple[Progress, ...] | VeiltabError, now: float
+    release: CuratorRelease, own: Review, peers: tuple[Progress, ...] | VeiltabError, now: float
 ) -> Step | Wait | End:
     """Return a curator's next step for a release.
 
     Args:
-        stored: the release as this curator has recorded it.
+        release: the release as this curator has recorded it.
         own: its progress with the decisions.
         peers: every other curator's progress, or why it is unknown; that of curators that are not `awaited` may lack.
         now: Unix seconds.
@@ -64,44 +64,44 @@ def next_step(
     Raises:
         IntegrityError: the record is impossible at a curator.
     """
-    if stored.state.finished:
-        return End(stored.state, stored.failure)
-    outcome = _outcome(stored, own, peers, now)
+    if release.state.finished:
+        return End(release.state, release.failure)
+    outcome = _outcome(release, own, peers, now)
     if not isinstance(outcome, End):
         return outcome
     if not own.is_charged:
         return replace(outcome, by=frozenset())
     from veiltab.curator.progress.elimination import counted  # noqa: PLC0415 - not for a release with a result
 
-    return counted(outcome, stored, own, peers, lambda progress: _step_of(stored, own, progress), now)
+    return counted(outcome, release, own, peers, lambda progress: _step_of(release, own, progress), now)
 
 
 def _outcome(
-    stored: CuratorRelease, own: Review, peers: tuple[Progress, ...] | VeiltabError, now: float
+    release: CuratorRelease, own: Review, peers: tuple[Progress, ...] | VeiltabError, now: float
 ) -> Step | Wait | End:
-    if now > stored.request.deadline:
-        return End(ReleaseState.EXPIRED, f"the deadline passed; {stored.waiting_for}")
+    if now > release.request.deadline:
+        return End(ReleaseState.EXPIRED, f"the deadline passed; {release.waiting_for}")
     if isinstance(peers, VeiltabError):
         return outcome_of(peers, is_charged=own.is_charged)
     ended = next((peer for peer in peers if peer.state.unsuccessful), None)
-    return _step_of(stored, own, peers) if ended is None else _end_with(ended, own)
+    return _step_of(release, own, peers) if ended is None else _end_with(ended, own)
 
 
-def awaited(stored: CuratorRelease) -> frozenset[str] | None:
+def awaited(release: CuratorRelease) -> frozenset[str] | None:
     """Return the curators of whom a release needs anything more: those with columns once the sample is drawn here.
 
     None if it needs every one of them.
     """
-    if stored.spec is None or not stored.sample_check:
+    if release.spec is None or not release.sample_check:
         return None
-    return stored.spec.owners
+    return release.spec.owners
 
 
-def decides_alone(stored: CuratorRelease, own: Review) -> bool:
+def decides_alone(release: CuratorRelease, own: Review) -> bool:
     """Whether the next step is this curator's decision about its own attributes, whatever the others say."""
-    if stored.state is not ReleaseState.REQUESTED:
+    if release.state is not ReleaseState.REQUESTED:
         return False
-    return not own.is_considered or denial_of(stored.request, {own.curator: own.denied}) is not None
+    return not own.is_considered or denial_of(release.request, {own.curator: own.denied}) is not None
 
 
 def denial_of(request: ReleaseRequest, denied: Mapping[str, Collection[str]]) -> DeniedError | None:
@@ -153,21 +153,21 @@ def outcome_of(  # noqa: PLR0911 - one for each outcome
             return End(ReleaseState.FAILED, str(error))
 
 
-def check_asker(stored: CuratorRelease, researcher: str) -> None:
+def check_asker(release: CuratorRelease, researcher: str) -> None:
     """Refuse any information about a release to anyone but its researcher.
 
     Raises:
         DeniedError: it is another researcher's.
     """
-    if researcher != stored.request.researcher:
+    if researcher != release.request.researcher:
         raise DeniedError("this request is another researcher's", where="release")
 
 
-def check_key_may_leave(stored: CuratorRelease, decision: GrantDecision | None, attribute: str, now: float) -> None:
+def check_key_may_leave(release: CuratorRelease, decision: GrantDecision | None, attribute: str, now: float) -> None:
     """Refuse the key of a column unless its attribute is granted and the server has passed every curator's test.
 
     Args:
-        stored: the release as this curator has recorded it.
+        release: the release as this curator has recorded it.
         decision: about the attribute, if there is one.
         attribute: whose key is asked for.
         now: Unix seconds.
@@ -181,25 +181,25 @@ def check_key_may_leave(stored: CuratorRelease, decision: GrantDecision | None, 
         raise DeniedError("this attribute was not granted", where=f"attribute {attribute}")
     if decision.expires is not None and now >= decision.expires:
         raise DeniedError("the grant has expired", where=f"attribute {attribute}", remedy="Ask for a new release.")
-    if stored.state is ReleaseState.DENIED:
-        raise DeniedError("the release is denied", where=f"release {stored.request.release_id}")
-    if stored.state.unsuccessful:
-        raise ended_without_result(stored.state, stored.failure)
-    if stored.state is not ReleaseState.READY or stored.spec is None:
+    if release.state is ReleaseState.DENIED:
+        raise DeniedError("the release is denied", where=f"release {release.request.release_id}")
+    if release.state.unsuccessful:
+        raise ended_without_result(release.state, release.failure)
+    if release.state is not ReleaseState.READY or release.spec is None:
         raise NotReadyError("not every curator has tested the server yet", where=f"attribute {attribute}")
 
 
-def check_receipt_may_leave(stored: CuratorRelease, decisions: Iterable[GrantDecision], now: float) -> None:
+def check_receipt_may_leave(release: CuratorRelease, decisions: Iterable[GrantDecision], now: float) -> None:
     """Refuse the receipt of a release to whom no key of this curator's may be given.
 
     Raises:
         DeniedError: as `check_key_may_leave` refuses the last of its attributes.
         FailedReleaseError, NotReadyError: as `check_key_may_leave`, of any attribute that is granted.
     """
-    refusal = DeniedError("no attribute of this curator's was granted", where=f"release {stored.request.release_id}")
+    refusal = DeniedError("no attribute of this curator's was granted", where=f"release {release.request.release_id}")
     for decision in decisions:
         try:
-            return check_key_may_leave(stored, decision, decision.attribute, now)
+            return check_key_may_leave(release, decision, decision.attribute, now)
         except DeniedError as error:
             refusal = error
     raise refusal
@@ -218,45 +218,45 @@ def check_same_column(tested: ColumnDigests, claimed: ColumnDigests, attribute: 
 
 
 def _step_of(  # noqa: PLR0911 - one for each state
-    stored: CuratorRelease, own: Review, peers: tuple[Progress, ...]
+    release: CuratorRelease, own: Review, peers: tuple[Progress, ...]
 ) -> Step | Wait | End:
-    match stored.state:
+    match release.state:
         case ReleaseState.REQUESTED:
-            return _when_requested(stored, own, peers)
+            return _when_requested(release, own, peers)
         case ReleaseState.APPROVED:
             return (
-                _denied(stored, own, peers)
+                _denied(release, own, peers)
                 or _lacking(peers, lambda peer: peer.decided, "has not decided about the request yet")
                 or Step.PLAN
             )
         case ReleaseState.PLANNED:
-            return _when_planned(stored, own, peers)
+            return _when_planned(release, own, peers)
         case ReleaseState.CHARGED:
-            return _when_charged(stored, own, peers)
+            return _when_charged(release, own, peers)
         case ReleaseState.UPLOADING:
             return Step.UPLOAD
         case ReleaseState.PERTURBING:
-            return _when_perturbing(own, _awaited_among(stored, peers))
+            return _when_perturbing(own, _awaited_among(release, peers))
         case ReleaseState.READY | ReleaseState.EXPIRED | ReleaseState.DENIED | ReleaseState.FAILED:
-            return End(stored.state, stored.failure)
+            return End(release.state, release.failure)
 
 
-def other_request(stored: CuratorRelease, peers: Iterable[Progress]) -> str | None:
+def other_request(release: CuratorRelease, peers: Iterable[Progress]) -> str | None:
     """Return the curator that received another request under this id, if one did."""
     digests = ((peer.curator, peer.request_digest) for peer in peers)
-    return next((name for name, digest in digests if digest and digest != stored.request_digest), None)
+    return next((name for name, digest in digests if digest and digest != release.request_digest), None)
 
 
-def _when_requested(stored: CuratorRelease, own: Review, peers: tuple[Progress, ...]) -> Step | Wait | End:
-    if (other := other_request(stored, peers)) is not None:
+def _when_requested(release: CuratorRelease, own: Review, peers: tuple[Progress, ...]) -> Step | Wait | End:
+    if (other := other_request(release, peers)) is not None:
         return End(
             ReleaseState.FAILED,
-            f"researcher {stored.request.researcher}: asked {_both(own, other)} for different things under one id, or"
+            f"researcher {release.request.researcher}: asked {_both(own, other)} for different things under one id, or"
             " gave different purposes. Nothing was charged. Ask again.",
         )
     if not own.is_considered:
         return Step.DECIDE
-    if end := _denied(stored, own, peers):
+    if end := _denied(release, own, peers):
         return end
     if not own.waiting_attributes:
         return _lacking(peers, lambda peer: bool(peer.request_digest), "has not shown its request yet") or Step.APPROVE
@@ -265,18 +265,18 @@ def _when_requested(stored: CuratorRelease, own: Review, peers: tuple[Progress, 
     # A person is asked once no policy and no budget stands in the way, here or elsewhere.
     return _lacking(peers, lambda peer: peer.considered, "has not considered the request yet") or Wait(
         f"curator {own.curator}: a person decides about {', '.join(own.waiting_attributes)}. Run"
-        f" `veiltab curator approve` or `deny` for {stored.request.release_id}."
+        f" `veiltab curator approve` or `deny` for {release.request.release_id}."
     )
 
 
-def _denied(stored: CuratorRelease, own: Review, peers: tuple[Progress, ...]) -> End | None:
+def _denied(release: CuratorRelease, own: Review, peers: tuple[Progress, ...]) -> End | None:
     """End a release that cannot go on with what is denied of it so far, whatever is left to decide."""
-    refusal = denial_of(stored.request, {own.curator: own.denied, **{peer.curator: peer.denied for peer in peers}})
+    refusal = denial_of(release.request, {own.curator: own.denied, **{peer.curator: peer.denied for peer in peers}})
     return None if refusal is None else End(ReleaseState.DENIED, str(refusal))
 
 
-def _when_planned(stored: CuratorRelease, own: Review, peers: tuple[Progress, ...]) -> Step | Wait | End:
-    digest = (stored.spec or stored.planned_release).digest()
+def _when_planned(release: CuratorRelease, own: Review, peers: tuple[Progress, ...]) -> Step | Wait | End:
+    digest = (release.spec or release.planned_release).digest()
     for peer in peers:
         if peer.spec_digest and peer.spec_digest != digest:
             return End(
@@ -298,17 +298,17 @@ def _lacking_reservation(peers: tuple[Progress, ...]) -> Wait | None:
     return _lacking(peers, lambda peer: peer.reserved or peer.charged, "has not reserved the budget yet")
 
 
-def _when_charged(stored: CuratorRelease, own: Review, peers: tuple[Progress, ...]) -> Step | Wait | End:
+def _when_charged(release: CuratorRelease, own: Review, peers: tuple[Progress, ...]) -> Step | Wait | End:
     wait = lacking_charge(peers)
     if wait:
         return wait
-    if not stored.sample_check:
+    if not release.sample_check:
         return Step.DRAW
     for peer in peers:
-        if peer.sample_check and peer.sample_check != stored.sample_check:
+        if peer.sample_check and peer.sample_check != release.sample_check:
             reason = f"{_both(own, peer.curator)} drew different samples. No data was sent."
             return End(ReleaseState.FAILED, reason, by=frozenset({f"curator {peer.curator}"}))
-    drawing = _awaited_among(stored, peers)
+    drawing = _awaited_among(release, peers)
     return _lacking(drawing, lambda peer: bool(peer.sample_check), "has not drawn the sample yet") or Step.ENCRYPT
 
 
@@ -331,8 +331,8 @@ def _when_perturbing(own: Review, peers: tuple[Progress, ...]) -> Step | Wait | 
     return Step.FINISH
 
 
-def _awaited_among(stored: CuratorRelease, peers: tuple[Progress, ...]) -> tuple[Progress, ...]:
-    names = awaited(stored)
+def _awaited_among(release: CuratorRelease, peers: tuple[Progress, ...]) -> tuple[Progress, ...]:
+    names = awaited(release)
     return tuple(peer for peer in peers if names is None or peer.curator in names)
 
 

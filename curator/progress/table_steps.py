@@ -48,11 +48,11 @@ def table_ids(request: ReleaseRequest) -> list[str]:
     return [table_id(request.release_id, number) for number in range(most)]
 
 
-def check_choice(stored: CuratorRelease, numbers: tuple[int, ...]) -> bool:
+def check_choice(release: CuratorRelease, numbers: tuple[int, ...]) -> bool:
     """Return whether a choice of tables is new; refuse one that does not fit what was charged, or another than before.
 
     Args:
-        stored: the release as this curator has recorded it.
+        release: the release as this curator has recorded it.
         numbers: of the tables that are to run a second time.
 
     Raises:
@@ -62,30 +62,30 @@ def check_choice(stored: CuratorRelease, numbers: tuple[int, ...]) -> bool:
         ExpiredReleaseError: it ended at its deadline, with the first results.
         DeniedError: the release is over.
     """
-    planned = stored.several
-    if planned is None and stored.request.repeats and not stored.state.finished:
+    spec = release.several
+    if spec is None and release.request.repeats and not release.state.finished:
         raise NotReadyError("the release is not planned yet", where="tables")
-    if planned is None or not planned.repeats:
+    if spec is None or not spec.repeats:
         raise InvalidInputError("no table of this release runs a second time", where="tables")
-    if len(numbers) > planned.repeats:
-        raise InvalidInputError(f"{planned.repeats} tables may run a second time, not {len(numbers)}", where="tables")
-    if list(numbers) != sorted(set(numbers)) or any(number >= len(planned.tables) for number in numbers):
+    if len(numbers) > spec.repeats:
+        raise InvalidInputError(f"{spec.repeats} tables may run a second time, not {len(numbers)}", where="tables")
+    if list(numbers) != sorted(set(numbers)) or any(number >= len(spec.tables) for number in numbers):
         raise InvalidInputError("these are not the numbers of different tables, in order", where="tables")
-    if stored.choice is not None:
-        if stored.choice != numbers:
-            raise ConflictError("other tables were chosen before", where=f"release {stored.request.release_id}")
+    if release.choice is not None:
+        if release.choice != numbers:
+            raise ConflictError("other tables were chosen before", where=f"release {release.request.release_id}")
         return False
-    if stored.state is ReleaseState.READY:
+    if release.state is ReleaseState.READY:
         raise ExpiredReleaseError("the deadline passed, and the first results stand", where="tables")
-    if stored.state.finished:
-        raise DeniedError("the release is over", where=f"release {stored.request.release_id}")
-    if stored.state is not ReleaseState.UPLOADING:
+    if release.state.finished:
+        raise DeniedError("the release is over", where=f"release {release.request.release_id}")
+    if release.state is not ReleaseState.UPLOADING:
         raise NotReadyError("not every curator has charged the release yet", where="tables")
     return True
 
 
 def next_step_of_tables(
-    stored: CuratorRelease,
+    release: CuratorRelease,
     own: Review,
     peers: tuple[Progress, ...] | VeiltabError,
     tables: Mapping[int, TableState],
@@ -94,29 +94,29 @@ def next_step_of_tables(
     """Return a curator's next step for a release of several tables.
 
     Args:
-        stored: the release as this curator has recorded it.
+        release: the release as this curator has recorded it.
         own: its progress with the decisions.
         peers: every other curator's progress, or why it is unknown.
         tables: number -> state of the tables that run here, or are over.
         now: Unix seconds.
     """
-    planned, are_open = stored.several, stored.state is ReleaseState.UPLOADING
-    if planned and are_open and now > stored.request.deadline and _is_whole(planned, tables):
+    planned, are_open = release.several, release.state is ReleaseState.UPLOADING
+    if planned and are_open and now > release.request.deadline and _is_whole(planned, tables):
         return Step.FINISH  # the first results stand, with what ran a second time by now
-    if are_open and now > stored.request.deadline and any(not table.state.finished for table in tables.values()):
+    if are_open and now > release.request.deadline and any(not table.state.finished for table in tables.values()):
         return Wait("the tables end at the deadline")  # each is counted against whom it waited for
-    outcome = next_step(stored, own, peers, now)
+    outcome = next_step(release, own, peers, now)
     if isinstance(outcome, End) or planned is None:
         return outcome
     if are_open:  # what the others are needed for is each table's
-        return _step_with_tables(stored, planned, tables)
-    if stored.state is not ReleaseState.CHARGED or isinstance(peers, VeiltabError):
+        return _step_with_tables(release, planned, tables)
+    if release.state is not ReleaseState.CHARGED or isinstance(peers, VeiltabError):
         return outcome
     return lacking_charge(peers) or Step.OPEN_TABLES
 
 
 def _step_with_tables(
-    stored: CuratorRelease, planned: ReleaseSpec, tables: Mapping[int, TableState]
+    release: CuratorRelease, planned: ReleaseSpec, tables: Mapping[int, TableState]
 ) -> Step | Wait | End:
     # Where time ran out for a table that ran a second time, at any party, the first results stand.
     late = {
@@ -129,7 +129,7 @@ def _step_with_tables(
     ready = sum(table.state is ReleaseState.READY for table in tables.values())
     if ready + len(late) < len(tables):
         return Wait(f"{ready} of {len(tables)} tables are ready")
-    if planned.repeats and stored.choice is None:
+    if planned.repeats and release.choice is None:
         return Wait(f"researcher {planned.researcher}: has not chosen the tables that run a second time yet")
     return Step.FINISH
 

@@ -33,16 +33,16 @@ class Decisions:
 
     def record_decisions(self, release_id: str, decisions: tuple[GrantDecision, ...]) -> None:
         """Record decisions in the transaction of the caller; a final one stays."""
-        changed = ", ".join(f"{field.name} = excluded.{field.name}" for field in fields(GrantDecision))
+        assignments = ", ".join(f"{field.name} = excluded.{field.name}" for field in fields(GrantDecision))
         for decision in decisions:
-            written = self._connection.execute(
+            cursor = self._connection.execute(
                 f"INSERT INTO decision (release_id, {_DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - the program's own words
-                f" ON CONFLICT (release_id, attribute) DO UPDATE SET {changed} WHERE decision.verdict = 'held'"
+                f" ON CONFLICT (release_id, attribute) DO UPDATE SET {assignments} WHERE decision.verdict = 'held'"
                 " AND (decision.verdict, decision.rule, decision.rule_text)"
                 " IS NOT (excluded.verdict, excluded.rule, excluded.rule_text)",
                 [release_id, *astuple(decision)],
             )
-            if written.rowcount:
+            if cursor.rowcount:
                 facts = asdict(decision)
                 person = facts.pop("person")
                 self._audit.record(Event.DECISION, person=person, release=release_id, **facts)

@@ -37,9 +37,9 @@ class ReleaseTables:
             self._open_tables(release_id, map(self._releases.release(release_id).planned_release.again, numbers), now)
 
     def _open_tables(self, release_id: str, numbers: Iterable[int], now: int) -> None:
-        stored = self._releases.release(release_id)
+        release = self._releases.release(release_id)
         for number in numbers:
-            spec = stored.planned_release.table(number)
+            spec = release.planned_release.table(number)
             self._connection.execute(
                 "INSERT INTO release"
                 " (id, researcher, request, state, spec, created, since, study_digest, part_of, number)"
@@ -47,12 +47,12 @@ class ReleaseTables:
                 [
                     spec.release_id,
                     spec.researcher,
-                    request_of_table(stored.request, spec).to_json(),
+                    request_of_table(release.request, spec).to_json(),
                     ReleaseState.PLANNED.value,
                     spec.to_json(),
                     now,
                     now,
-                    stored.study_digest,
+                    release.study_digest,
                     release_id,
                     number,
                 ],

@@ -60,20 +60,20 @@ class Releases:
                     where=f"release {request.release_id}",
                     remedy="Ask again under a new id.",
                 )
-            stored = self.release(request.release_id)
+            release = self.release(request.release_id)
             if row is None:
-                digest = stored.request_digest.hex()
+                digest = release.request_digest.hex()
                 self._audit.record(
                     Event.REQUEST, release=request.release_id, researcher=request.researcher, request=digest
                 )
-        return stored
+        return release
 
     def _keep_ids(self, request: ReleaseRequest) -> None:
         """Keep the ids that the tables of a request will have for them; refuse one for which an id is not free."""
         ids = table_ids(request)
         query = f"SELECT id FROM release WHERE id IN ({', '.join('?' * len(ids))})"  # noqa: S608 - the program's own words
-        kept = "SELECT 1 FROM id_of_table WHERE id = ?"
-        if value_of(self._connection, kept, request.release_id) or value_of(self._connection, query, *ids):
+        table_query = "SELECT 1 FROM id_of_table WHERE id = ?"
+        if value_of(self._connection, table_query, request.release_id) or value_of(self._connection, query, *ids):
             raise ConflictError(
                 "another release has this id, or that of one of its tables",
                 where=f"release {request.release_id}",
@@ -229,8 +229,8 @@ class Releases:
             NotFoundError: there is no such release.
             InvalidInputError: it is over, or charged.
         """
-        stored = self.release(release_id)
-        state, paid_as = stored.state, stored.part_of or release_id
+        release = self.release(release_id)
+        state, paid_as = release.state, release.part_of or release_id
         charged = self._connection.execute("SELECT 1 FROM ledger WHERE release_id = ?", [paid_as]).fetchone()
         if state.finished or charged:
             raise InvalidInputError(

@@ -115,34 +115,34 @@ class Curator:
         self.stages = Stages()
         self.runs = defaultdict[str, Run](Run)
 
-    def progress(self, stored: CuratorRelease) -> Progress:
+    def progress(self, release: CuratorRelease) -> Progress:
         """Return this curator's progress with a release."""
-        release_id = stored.request.release_id
-        verdicts = self.decisions.verdicts(stored)
+        release_id = release.request.release_id
+        verdicts = self.decisions.verdicts(release)
         return Progress(
             curator=self.name,
-            state=stored.state,
-            considered=self.decisions.is_considered(stored),
+            state=release.state,
+            considered=self.decisions.is_considered(release),
             decided=verdicts.are_all,
             granted=verdicts.granted,
             denied=verdicts.denied,
-            spec_digest=stored.digest,
+            spec_digest=release.digest,
             reserved=self.ledger.chain.is_reserved(release_id),
             charged=self.ledger.chain.is_charged(release_id),
-            sample_check=stored.sample_check,
-            tested=self.is_tested(stored),
-            failure=stored.failure,
-            commitment=self.coins.commitment(release_id) if stored.state is ReleaseState.CHARGED else b"",
-            publication=self.publication(stored),
-            request_digest=stored.request_digest,
-            uploaded=stored.state is ReleaseState.PERTURBING or stored.bytes_uploaded > 0,
+            sample_check=release.sample_check,
+            tested=self.is_tested(release),
+            failure=release.failure,
+            commitment=self.coins.commitment(release_id) if release.state is ReleaseState.CHARGED else b"",
+            publication=self.publication(release),
+            request_digest=release.request_digest,
+            uploaded=release.state is ReleaseState.PERTURBING or release.bytes_uploaded > 0,
         )
 
-    def publication(self, stored: CuratorRelease) -> bytes:
+    def publication(self, release: CuratorRelease) -> bytes:
         """Return the digest of what the server stated that it published; empty before it is recorded."""
-        if stored.state is not ReleaseState.PERTURBING and not stored.state.finished:
+        if release.state is not ReleaseState.PERTURBING and not release.state.finished:
             return b""
-        release_id = stored.request.release_id
+        release_id = release.request.release_id
         columns, places = self.store.tests.published_digests(release_id), self.store.tests.places_digest(release_id)
         return PublicationDigests(columns=columns, places=places).digest() if columns else b""
 
@@ -151,16 +151,16 @@ class Curator:
         """Ids of the requests that wait for a person here alone."""
         return frozenset(name for name, run in list(self.runs.items()) if run.is_held)
 
-    def is_tested(self, stored: CuratorRelease) -> bool:
+    def is_tested(self, release: CuratorRelease) -> bool:
         """Whether the server passed this curator's test of the release."""
-        may_be = stored.state is ReleaseState.PERTURBING or stored.state.finished
-        return may_be and stored.spec is not None and self.server_check.is_passed(stored.spec)
+        may_be = release.state is ReleaseState.PERTURBING or release.state.finished
+        return may_be and release.spec is not None and self.server_check.is_passed(release.spec)
 
-    def is_worth_saying(self, stored: CuratorRelease) -> bool:
+    def is_worth_saying(self, release: CuratorRelease) -> bool:
         """Whether a researcher that waits for a release has something to do about it, or a person here."""
-        if stored.state is ReleaseState.REQUESTED:
-            return bool(stored.waiting_for and self.decisions.review(stored).waiting_attributes)
-        return stored.state.finished or (stored.several is not None and stored.state is ReleaseState.UPLOADING)
+        if release.state is ReleaseState.REQUESTED:
+            return bool(release.waiting_for and self.decisions.review(release).waiting_attributes)
+        return release.state.finished or (release.several is not None and release.state is ReleaseState.UPLOADING)
 
     def encryption(self, release_id: str) -> ColumnEncryption:
         """Return the encrypted columns of a release."""

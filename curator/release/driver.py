@@ -89,11 +89,11 @@ class CuratorDriver:
                 self.curator.runs[release_id].is_shown = True
                 self._say(self.store.releases.release(release_id), text)
 
-    def _say(self, stored: CuratorRelease, text: str) -> None:
+    def _say(self, release: CuratorRelease, text: str) -> None:
         """Record what a release waits for, or what is done for it; of one of several tables, with them."""
-        self.store.releases.set_waiting(stored.request.release_id, text)
-        if stored.part_of:
-            self.store.releases.set_waiting(stored.part_of, f"table {', '.join(stored.request.attributes)}: {text}")
+        self.store.releases.set_waiting(release.request.release_id, text)
+        if release.part_of:
+            self.store.releases.set_waiting(release.part_of, f"table {', '.join(release.request.attributes)}: {text}")
 
     async def _erase_traces(self) -> None:
         """Erase what was forgotten for good: of all releases of a second at once, and while none waits for it."""
@@ -109,50 +109,50 @@ class CuratorDriver:
 
     async def _drive(self, release_id: str, peers: Peers, server: ServerLink) -> None:
         attempt, entered = 0, time.monotonic()
-        stored = self.store.releases.release(release_id)
-        while not stored.state.finished:
-            before, wakes = stored.state, self.curator.subscriptions.wakes
-            stored = await self._take_steps(stored, entered, peers, server)
-            if stored.state is not before:
+        release = self.store.releases.release(release_id)
+        while not release.state.finished:
+            before, wakes = release.state, self.curator.subscriptions.wakes
+            release = await self._take_steps(release, entered, peers, server)
+            if release.state is not before:
                 attempt, entered = 0, time.monotonic()
-            elif await self._waits_for_a_person(stored):
+            elif await self._waits_for_a_person(release):
                 self.curator.runs[release_id].is_held = True
                 return
             else:
-                attempt = await self._wait(stored, attempt, wakes)
-                stored = self.store.releases.release(release_id)
-        if stored.part_of:
+                attempt = await self._wait(release, attempt, wakes)
+                release = self.store.releases.release(release_id)
+        if release.part_of:
             self.curator.look_after_tables()
-        if stored.state.unsuccessful:
+        if release.state.unsuccessful:
             self.curator.forget(release_id)  # a person ended it, or a process that did not come to the end of it
         self.curator.decisions.forget(release_id)
         self.curator.room.give_back(release_id)
-        await self._tidy(release_id, stored.request.deadline)
+        await self._tidy(release_id, release.request.deadline)
         self._stop_looking(release_id)
 
-    async def _waits_for_a_person(self, stored: CuratorRelease) -> bool:
+    async def _waits_for_a_person(self, release: CuratorRelease) -> bool:
         """Whether every other curator has considered a request, and a person here has not."""
-        others = self.curator.runs[stored.request.release_id].others
+        others = self.curator.runs[release.request.release_id].others
         if others is None or isinstance(others, VeiltabError) or not all(peer.considered for peer in others):
             return False
-        return await self.curator.decisions.waits_for_a_person(stored)
+        return await self.curator.decisions.waits_for_a_person(release)
 
     def _stop_looking(self, release_id: str) -> None:
         self.curator.subscriptions.forget(release_id)
         self.curator.runs.pop(release_id, None)
 
-    async def _wait(self, stored: CuratorRelease, attempt: int, wakes: int) -> int:
+    async def _wait(self, release: CuratorRelease, attempt: int, wakes: int) -> int:
         """Wait until a step is worth another attempt; return how many failed."""
-        release_id, deadline = stored.request.release_id, stored.request.deadline
+        release_id, deadline = release.request.release_id, release.request.deadline
         run = self.curator.runs[release_id]
-        is_refused, seen = run.is_refused, run.others
+        is_refused, others = run.is_refused, run.others
         await self.curator.subscriptions.news(
-            release_id, seen, attempt=attempt, wakes=wakes, deadline=deadline, is_refused=is_refused
+            release_id, others, attempt=attempt, wakes=wakes, deadline=deadline, is_refused=is_refused
         )
         return attempt + 1 if is_refused else 0
 
     async def _take_steps(
-        self, stored: CuratorRelease, entered: float, peers: Peers, server: ServerLink
+        self, release: CuratorRelease, entered: float, peers: Peers, server: ServerLink
     ) -> CuratorRelease:
         """Take the steps that can be taken now.
 
@@ -162,36 +162,36 @@ class CuratorDriver:
         Returns:
             The release once it has left its state, or has to wait in it.
         """
-        release_id, before = stored.request.release_id, stored.state
-        while stored.state is before:
-            match await self._step(stored, peers, server):
+        release_id, before = release.request.release_id, release.state
+        while release.state is before:
+            match await self._step(release, peers, server):
                 case Wait(reason):
                     self._say_what_was_left_unsaid(release_id)
-                    if reason != stored.waiting_for or stored.part_of or self.curator.runs[release_id].is_shown:
-                        self._say(stored, reason)
+                    if reason != release.waiting_for or release.part_of or self.curator.runs[release_id].is_shown:
+                        self._say(release, reason)
                         self.curator.runs[release_id].is_shown = False
                     if before is ReleaseState.REQUESTED:
                         self.curator.changes.notify(for_researcher(release_id))  # it hears that a person decides
-                    return stored
-                case End() as ended:
-                    self._end(stored, ended, _left(stored, entered))
+                    return release
+                case End() as end:
+                    self._end(release, end, _leave(release, entered))
                     return self._changed(release_id)
-                case Step(leads_to=state) as taken:
+                case Step(leads_to=state) as step:
                     if state is not before:  # else there is more to do in this state
-                        self.store.releases.set_state(release_id, state, seconds=_left(stored, entered))
-            stored = self._changed(release_id, taken)
-        return stored
+                        self.store.releases.set_state(release_id, state, seconds=_leave(release, entered))
+            release = self._changed(release_id, step)
+        return release
 
-    def _changed(self, release_id: str, taken: Step | None = None) -> CuratorRelease:
+    def _changed(self, release_id: str, step: Step | None = None) -> CuratorRelease:
         """Return a release that has changed, by a step that was taken or otherwise; wake those who wait for that."""
-        stored = self.store.releases.release(release_id)
+        release = self.store.releases.release(release_id)
         run = self.curator.runs[release_id]
-        run.is_unsaid = taken in _FOLLOWED
+        run.is_unsaid = step in _FOLLOWED
         if not run.is_unsaid:
             self.curator.changes.notify(release_id)
-        if self.curator.is_worth_saying(stored):
+        if self.curator.is_worth_saying(release):
             self.curator.changes.notify(for_researcher(release_id))
-        return stored
+        return release
 
     def _say_what_was_left_unsaid(self, release_id: str) -> None:
         """Wake the other curators if a step was to be followed by another, which has to wait."""
@@ -200,56 +200,56 @@ class CuratorDriver:
             run.is_unsaid = False
             self.curator.changes.notify(release_id)
 
-    async def _step(self, stored: CuratorRelease, peers: Peers, server: ServerLink) -> Step | Wait | End:
+    async def _step(self, release: CuratorRelease, peers: Peers, server: ServerLink) -> Step | Wait | End:
         """Take the next step if there is one; return it, or the outcome that replaces it."""
-        release_id = stored.request.release_id
+        release_id = release.request.release_id
         try:
             run = self.curator.runs[release_id]
             was_refused, run.is_refused = run.is_refused, True
             own = replace(
-                self.curator.decisions.review(stored),
+                self.curator.decisions.review(release),
                 is_published=run.is_published,
-                is_tested=self.curator.is_tested(stored),
-                publication=self.curator.publication(stored),
+                is_tested=self.curator.is_tested(release),
+                publication=self.curator.publication(release),
                 is_present=run.others is not None,
             )
-            if time.time() > stored.request.deadline:
+            if time.time() > release.request.deadline:
                 own = self.curator.coins.with_debts(own, release_id)
             others: Others = ()
             # What is decided here alone waits for nobody, unless it was refused before.
-            if was_refused or not decides_alone(stored, own):
-                others = run.others = await self.curator.subscriptions.progress(release_id, awaited(stored))
-            outcome = self._next(stored, own, others)
+            if was_refused or not decides_alone(release, own):
+                others = run.others = await self.curator.subscriptions.progress(release_id, awaited(release))
+            outcome = self._next(release, own, others)
             if isinstance(outcome, Step):
                 if not own.is_charged:
-                    check_asked_under(stored, self.curator.study)
+                    check_asked_under(release, self.curator.study)
                 await self.executor.take(
-                    outcome, stored, () if isinstance(others, VeiltabError) else others, peers, server
+                    outcome, release, () if isinstance(others, VeiltabError) else others, peers, server
                 )
             run.is_refused = False
         except (VeiltabError, OSError) as error:
-            return _outcome_of(error, stored, self.name, is_charged=self.curator.ledger.chain.is_charged(release_id))
+            return _outcome_of(error, release, self.name, is_charged=self.curator.ledger.chain.is_charged(release_id))
         except Exception as error:  # noqa: BLE001 - also what a peer sent, and nobody foresaw, ends no more than a step
             refusal, logged = refusal_of(error)
             _log.error("a step failed: %s", logged, extra={"release": release_id})
-            return _outcome_of(refusal, stored, self.name, is_charged=self.curator.ledger.chain.is_charged(release_id))
+            return _outcome_of(refusal, release, self.name, is_charged=self.curator.ledger.chain.is_charged(release_id))
         return outcome
 
-    def _next(self, stored: CuratorRelease, own: Review, others: Others) -> Step | Wait | End:
-        if not stored.request.tables:
-            return next_step(stored, own, others, time.time())
-        tables = self.store.tables.tables(stored.request.release_id)
-        return next_step_of_tables(stored, own, others, tables, time.time())
+    def _next(self, release: CuratorRelease, own: Review, others: Others) -> Step | Wait | End:
+        if not release.request.tables:
+            return next_step(release, own, others, time.time())
+        tables = self.store.tables.tables(release.request.release_id)
+        return next_step_of_tables(release, own, others, tables, time.time())
 
-    def _end(self, stored: CuratorRelease, ended: End, seconds: float) -> None:
-        if stored.state.finished:
+    def _end(self, release: CuratorRelease, ended: End, seconds: float) -> None:
+        if release.state.finished:
             return  # it keeps what it has
-        release_id = stored.request.release_id
+        release_id = release.request.release_id
         _log.warning("release ended", extra={"release": release_id, "state": ended.state.value})
         for party in sorted(ended.by | ended.claimed_by):
             _log.warning("a charged release is counted", extra={"release": release_id, "party": party})
             is_claim = party not in ended.by
-            self.store.coins.add_aborted(stored.part_of or release_id, party, ended.reason, is_claim=is_claim)
+            self.store.coins.add_aborted(release.part_of or release_id, party, ended.reason, is_claim=is_claim)
         self.store.releases.end(release_id, ended.state, ended.reason, seconds=seconds)
         self.curator.forget(release_id)
 
@@ -265,20 +265,20 @@ class CuratorDriver:
         self.curator.sampler.indices_file(release_id).unlink(missing_ok=True)
 
 
-def _outcome_of(error: VeiltabError | OSError, stored: CuratorRelease, name: str, *, is_charged: bool) -> Wait | End:
+def _outcome_of(error: VeiltabError | OSError, release: CuratorRelease, name: str, *, is_charged: bool) -> Wait | End:
     """Return the outcome of a refused step; an end of a charged release is counted against whom it names."""
     outcome = outcome_of(error, is_charged=is_charged)
     if not is_charged or not isinstance(outcome, End):
         return outcome
     from veiltab.curator.progress.elimination import named_in  # noqa: PLC0415 - not for a release with a result
 
-    return replace(outcome, by=named_in(outcome.reason, stored, name))
+    return replace(outcome, by=named_in(outcome.reason, release, name))
 
 
-def _left(stored: CuratorRelease, entered: float) -> float:
+def _leave(release: CuratorRelease, entered: float) -> float:
     """Log that a release leaves its state; return how many seconds it was in it."""
     seconds = time.monotonic() - entered
-    state_left(stored.state.value, release_id=stored.request.release_id, seconds=seconds)
+    state_left(release.state.value, release_id=release.request.release_id, seconds=seconds)
     return seconds
 
 

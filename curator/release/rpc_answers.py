@@ -103,28 +103,28 @@ class RpcAnswers:
             check_open_requests(request.researcher, self.store.releases.open_requests())
             # The others hear of it with what is decided about it.
             self.curator.runs[request.release_id].is_unsaid = True
-        stored = self.store.releases.add(request, now, study_digest)
+        release = self.store.releases.add(request, now, study_digest)
         self.curator.submitted.set()
-        return stored
+        return release
 
     async def proposal(self, release_id: str, asker: Party, seconds: float) -> tuple[CuratorRelease, Progress]:
         """Return the status of a request to its researcher, who offers to wait some seconds until it is over here.
 
         One that waits for a person is not waited for, nor one of several tables that is charged: its tables are.
         """
-        stored = self.store.releases.release(release_id)
-        check_asker(stored, asker.name)
-        if not self.curator.is_worth_saying(stored):
+        release = self.store.releases.release(release_id)
+        check_asker(release, asker.name)
+        if not self.curator.is_worth_saying(release):
             await self.curator.changes.until(
                 lambda: self.curator.is_worth_saying(self.store.releases.release(release_id)),
                 [for_researcher(release_id)],
                 asker,
                 seconds,
             )
-            stored = self.store.releases.release(release_id)
-        if stored.request.tables:
-            stored = replace(stored, bytes_uploaded=self.store.tables.bytes_uploaded_of_tables(release_id))
-        return stored, self.curator.progress(stored)
+            release = self.store.releases.release(release_id)
+        if release.request.tables:
+            release = replace(release, bytes_uploaded=self.store.tables.bytes_uploaded_of_tables(release_id))
+        return release, self.curator.progress(release)
 
     @property
     def stated_rows(self) -> int | None:
@@ -138,9 +138,9 @@ class RpcAnswers:
             DeniedError: as `check_asker`.
             VeiltabError: as `check_choice`.
         """
-        stored = self.store.releases.release(release_id)
-        check_asker(stored, researcher)
-        if check_choice(stored, numbers):
+        release = self.store.releases.release(release_id)
+        check_asker(release, researcher)
+        if check_choice(release, numbers):
             self.store.tables.choose_tables(release_id, numbers, int(time.time()))
             self.curator.changes.notify(release_id)
             self.curator.look_after_tables()
@@ -151,9 +151,9 @@ class RpcAnswers:
         Raises:
             DeniedError, NotReadyError, FailedReleaseError: as `check_asker` and `check_receipt_may_leave`.
         """
-        stored = self.store.releases.release(release_id)
-        check_asker(stored, researcher)
-        check_receipt_may_leave(stored, self.store.decisions.decisions(release_id), time.time())
+        release = self.store.releases.release(release_id)
+        check_asker(release, researcher)
+        check_receipt_may_leave(release, self.store.decisions.decisions(release_id), time.time())
         return TestedRelease(
             receipts=self.store.tests.receipts(release_id),
             changes=self.store.tests.canary_changes(release_id),
@@ -172,8 +172,8 @@ class RpcAnswers:
             DeniedError: the curator that asks does not hold the column.
             NotReadyError: what the server published is not recorded here.
         """
-        stored = self.store.releases.release(release_id)
-        if holder not in stored.planned_spec.column(attribute).holders:
+        release = self.store.releases.release(release_id)
+        if holder not in release.planned_spec.column(attribute).holders:
             raise DeniedError("this is for those who hold the column", where=f"curator {holder}")
         if not self.store.tests.published_digests(release_id):
             raise NotReadyError("has not heard what the server published yet", where=f"curator {self.name}")
@@ -190,12 +190,12 @@ class RpcAnswers:
             DeniedError: the curator that asks has no columns there.
             NotReadyError: the server has not passed the test of one's own columns.
         """
-        stored = self.store.releases.release(release_id)
-        if stored.spec is not None and not stored.spec.columns_of(owner):
+        release = self.store.releases.release(release_id)
+        if release.spec is not None and not release.spec.columns_of(owner):
             raise DeniedError("this is for those with columns in the release", where=f"curator {owner}")
-        if not self.curator.is_tested(stored):
+        if not self.curator.is_tested(release):
             raise NotReadyError("has not tested the server yet", where=f"curator {self.name}")
-        return self.curator.server_check.changes(stored.planned_spec)
+        return self.curator.server_check.changes(release.planned_spec)
 
     def statement(self, release_id: str, researcher: str) -> SignedText:
         """Return what this curator states about a release of a researcher's that is ready here, signed now.
@@ -205,9 +205,9 @@ class RpcAnswers:
             NotReadyError: the release is not ready here.
             InvalidInputError: this curator's certificate has expired.
         """
-        stored = self.store.releases.release(release_id)
-        check_asker(stored, researcher)
-        return signed_statement(self.curator.identity, stored, self.store, self.curator.ledger)
+        release = self.store.releases.release(release_id)
+        check_asker(release, researcher)
+        return signed_statement(self.curator.identity, release, self.store, self.curator.ledger)
 
     def pad_file(self, release_id: str, attribute: str, researcher: str, claimed: ColumnDigests) -> Path:
         """Return the file of the one-time pad of a column that the researcher may have now.
@@ -221,11 +221,11 @@ class RpcAnswers:
             FailedReleaseError: as `check_key_may_leave` and `check_same_column`.
             NotFoundError: the attribute is granted and is not part of the release.
         """
-        stored = self.store.releases.release(release_id)
-        check_asker(stored, researcher)
-        if stored.request.pad is not Pad.OTP:
+        release = self.store.releases.release(release_id)
+        check_asker(release, researcher)
+        if release.request.pad is not Pad.OTP:
             raise InvalidInputError("the release has keys, and no pad", where=f"release {release_id}")
-        self._given(stored, {attribute: claimed})
+        self._give_keys(release, {attribute: claimed})
         return self.curator.encryption(release_id).pad_file(attribute)
 
     def keys(self, release_id: str, researcher: str, claimed: Mapping[str, ColumnDigests]) -> dict[str, bytes]:
@@ -239,20 +239,20 @@ class RpcAnswers:
             InvalidInputError: the release has one-time pads.
             VeiltabError: as `pad_file`, of any attribute that is granted.
         """
-        stored = self.store.releases.release(release_id)
-        check_asker(stored, researcher)
-        if stored.request.pad is not Pad.CHACHA20:
+        release = self.store.releases.release(release_id)
+        check_asker(release, researcher)
+        if release.request.pad is not Pad.CHACHA20:
             raise InvalidInputError("several one-time pads were asked for at once", where=f"release {release_id}")
-        return self._given(stored, claimed)
+        return self._give_keys(release, claimed)
 
-    def _given(self, stored: CuratorRelease, claimed: Mapping[str, ColumnDigests]) -> dict[str, bytes]:
+    def _give_keys(self, release: CuratorRelease, claimed: Mapping[str, ColumnDigests]) -> dict[str, bytes]:
         """Return what is recorded as the keys of columns that may leave, and record that they are given."""
-        release_id, researcher = stored.request.release_id, stored.request.researcher
+        release_id, researcher = release.request.release_id, release.request.researcher
         decisions = {decision.attribute: decision for decision in self.store.decisions.decisions(release_id)}
         keys, refusal = dict[str, bytes](), DeniedError("no attribute is asked for", where=f"release {release_id}")
         for attribute, column in claimed.items():
             try:
-                check_key_may_leave(stored, decisions.get(attribute), attribute, time.time())
+                check_key_may_leave(release, decisions.get(attribute), attribute, time.time())
             except DeniedError as error:
                 refusal = error
                 continue
@@ -265,7 +265,7 @@ class RpcAnswers:
             raise refusal
         with transaction(self.store.connection):
             for attribute in keys:
-                self.store.keys.record_key_given(stored.part_of or release_id, attribute, researcher)
+                self.store.keys.record_key_given(release.part_of or release_id, attribute, researcher)
         return keys
 
     def progress(self, release_id: str) -> Progress:

@@ -119,13 +119,13 @@ def changed_canaries(
         IntegrityError: the ciphertext that was sent is not here any more.
     """
     columns = spec.columns_of(curator)
-    collected = ChangesCollector(columns, most=most_changes(columns))
-    sent = [_sent(spec, curator, column, encryption) for column in columns] if spec.canaries else []
+    collector = ChangesCollector(columns, most=most_changes(columns))
+    ciphertexts = [_ciphertext(spec, curator, column, encryption) for column in columns] if spec.canaries else []
     for part in row_slices(published.count):
         rows = part if published.numbers is None else published.numbers[part]
         symbols = [published.symbols[column.attribute][part] for column in columns]
-        collected.compare(part.start, symbols, [own[rows] for own in sent])
-    return collected
+        collector.compare(part.start, symbols, [own[rows] for own in ciphertexts])
+    return collector
 
 
 def canary_orders(spec: TableSpec, canary_key: bytes, numbers: NDArray[np.int64] | None, folder: Path) -> CanaryOrders:
@@ -139,7 +139,7 @@ def canary_orders(spec: TableSpec, canary_key: bytes, numbers: NDArray[np.int64]
     return CanaryOrders.of(places, numbers, partial(mapped_rows, folder=folder))
 
 
-def _sent(spec: TableSpec, curator: str, column: Column, encryption: ColumnEncryption) -> Symbols:
+def _ciphertext(spec: TableSpec, curator: str, column: Column, encryption: ColumnEncryption) -> Symbols:
     """Return the ciphertext of a column's canaries that the server was sent, mapped from disk, or its parts' sum."""
     parts: list[Symbols] = []
     for holder in column.holders:

@@ -12,12 +12,12 @@ from veiltab.curator.progress.release_record import CuratorRelease
 from veiltab.curator.records.store import CuratorStore
 
 
-def signed_statement(identity: Identity, stored: CuratorRelease, store: CuratorStore, ledger: Ledger) -> SignedText:
+def signed_statement(identity: Identity, release: CuratorRelease, store: CuratorStore, ledger: Ledger) -> SignedText:
     """Return a curator's statement about a release, signed now.
 
     Args:
         identity: the curator's own.
-        stored: the release, of one table or several.
+        release: the release, of one table or several.
         ledger: what was spent.
 
     Raises:
@@ -25,23 +25,23 @@ def signed_statement(identity: Identity, stored: CuratorRelease, store: CuratorS
         InvalidInputError: the curator's certificate has expired.
     """
     name = identity.party.name
-    if stored.state is not ReleaseState.READY:
-        raise NotReadyError(f"the release is {stored.state.value}", where=f"curator {name}")
+    if release.state is not ReleaseState.READY:
+        raise NotReadyError(f"the release is {release.state.value}", where=f"curator {name}")
     now = utc_now()
     length, head = ledger.chain.head
     statement = Statement(
         party=identity.party.uri,
-        spec_digest=stored.digest.hex(),
+        spec_digest=release.digest.hex(),
         published=(),
         signed_at=int(now.timestamp()),
         ledger=LedgerHead(length=length, digest=head.hex()),
     )
-    if stored.several is not None:
-        tables = store.tables.tables(stored.request.release_id)
+    if release.several is not None:
+        tables = store.tables.tables(release.request.release_id)
         ready = sorted(number for number, table in tables.items() if table.state is ReleaseState.READY)
         statement = replace(statement, tables=tuple(ready))
-    elif stored.planned_spec.columns_of(name):
-        spec = stored.planned_spec
+    elif release.planned_spec.columns_of(name):
+        spec = release.planned_spec
         statement = replace(
             statement,
             published=published_columns(spec, store.tests.published_digests(spec.release_id)),

@@ -38,73 +38,73 @@ class StepExecutor:
         self.curator, self.store, self.name = curator, curator.store, curator.name
 
     async def take(
-        self, chosen: Step, stored: CuratorRelease, others: tuple[Progress, ...], peers: Peers, server: ServerLink
+        self, next_step: Step, release: CuratorRelease, others: tuple[Progress, ...], peers: Peers, server: ServerLink
     ) -> None:
         """Take a step; what is refused is raised."""
-        match chosen:
+        match next_step:
             case Step.DECIDE:
-                await self.curator.decisions.apply_policy(stored.request)
+                await self.curator.decisions.apply_policy(release.request)
             case Step.APPROVE:
                 pass
             case Step.PLAN:
-                await self._plan(stored, others)
+                await self._plan(release, others)
             case Step.RESERVE:
-                await self._reserve(stored.planned_release)
+                await self._reserve(release.planned_release)
             case Step.CHARGE:
-                await self._charge(stored, server)
+                await self._charge(release, server)
             case Step.OPEN_TABLES:
-                self._witness(stored, others)
-                self._open_tables(stored)
+                self._witness(release, others)
+                self._open_tables(release)
             case Step.DRAW | Step.ENCRYPT | Step.UPLOAD | Step.TEST | Step.FINISH:
-                with self.curator.stages.stage(stored.request.release_id) as stage:
-                    await self._take_charged(chosen, stored, others, stage, peers, server)
+                with self.curator.stages.stage(release.request.release_id) as stage:
+                    await self._take_charged(next_step, release, others, stage, peers, server)
             case _:
-                assert_never(chosen)
+                assert_never(next_step)
 
     async def _take_charged(  # noqa: PLR0913, PLR0917 - what a step may depend on
         self,
-        chosen: Literal[Step.DRAW, Step.ENCRYPT, Step.UPLOAD, Step.TEST, Step.FINISH],
-        stored: CuratorRelease,
+        next_step: Literal[Step.DRAW, Step.ENCRYPT, Step.UPLOAD, Step.TEST, Step.FINISH],
+        release: CuratorRelease,
         others: tuple[Progress, ...],
         stage: Stage,
         peers: Peers,
         server: ServerLink,
     ) -> None:
-        match chosen:
+        match next_step:
             case Step.DRAW:
-                self._witness(stored, others)
+                self._witness(release, others)
                 commitments = {peer.curator: peer.commitment for peer in others if peer.commitment}
-                await self._draw(stored.planned_spec, commitments, stage, peers)
+                await self._draw(release.planned_spec, commitments, stage, peers)
             case Step.ENCRYPT:
-                await self._encrypt(stored, stage, peers)
+                await self._encrypt(release, stage, peers)
             case Step.UPLOAD:
-                await self._upload(stored.planned_spec, stage, server)
+                await self._upload(release.planned_spec, stage, server)
             case Step.TEST:
-                await self._test(stored, stage, peers, server)
+                await self._test(release, stage, peers, server)
             case Step.FINISH:
                 # A crash may have come between the receipt and this.
-                self.curator.encryption(stored.request.release_id).forget_canaries()
-                if stored.spec is not None:  # of several tables, each has been tested
-                    await self._test_together(stored.spec, peers, server)
+                self.curator.encryption(release.request.release_id).forget_canaries()
+                if release.spec is not None:  # of several tables, each has been tested
+                    await self._test_together(release.spec, peers, server)
             case _:
-                assert_never(chosen)
+                assert_never(next_step)
 
-    async def _plan(self, stored: CuratorRelease, others: tuple[Progress, ...]) -> None:
-        release_id = stored.request.release_id
-        everyone = (self.curator.progress(stored), *others)
+    async def _plan(self, release: CuratorRelease, others: tuple[Progress, ...]) -> None:
+        release_id = release.request.release_id
+        everyone = (self.curator.progress(release), *others)
         granted, denied = joint_decision(everyone, self.curator.study)
-        columns = agreed_columns(stored.request, self.curator.study, granted, denied)
+        columns = agreed_columns(release.request, self.curator.study, granted, denied)
         population, digest = self.curator.alignment.result()
         stages = self.curator.stages
         with step("plan", release_id=release_id), stages.stage(release_id) as stage, stage.of("planning", None):
             question = plan_question(
-                stored.request, columns, self.curator.study, population=population, alignment=digest
+                release.request, columns, self.curator.study, population=population, alignment=digest
             )
-            planned = await self.curator.planner.spec(question)
-        await self.curator.decisions.check_rest(stored.request, planned)
+            spec = await self.curator.planner.spec(question)
+        await self.curator.decisions.check_rest(release.request, spec)
         # Before any curator reserves anything.
-        self._keep_room(planned)
-        self.store.releases.set_planned(planned)
+        self._keep_room(spec)
+        self.store.releases.set_planned(spec)
 
     def _keep_room(self, planned: ReleaseSpec) -> None:
         """Keep room for what a release writes here."""
@@ -127,9 +127,9 @@ class StepExecutor:
                     "the rest of the budget is reserved for other releases", where=f"curator {self.name}"
                 ) from None
 
-    async def _charge(self, stored: CuratorRelease, server: ServerLink) -> None:
-        tables = (stored.planned_spec,) if stored.several is None else stored.several.each_table()
-        planned = stored.planned or release_of(stored.planned_spec)
+    async def _charge(self, release: CuratorRelease, server: ServerLink) -> None:
+        tables = (release.planned_spec,) if release.several is None else release.several.each_table()
+        planned = release.planned or release_of(release.planned_spec)
         own = next((table for table in tables if table.columns_of(self.name)), None)
         # The disk may have filled up since the release was planned.
         self._keep_room(planned)
@@ -147,14 +147,14 @@ class StepExecutor:
             if not planned.several:
                 self.curator.coins.commit(planned.release_id)
 
-    def _witness(self, stored: CuratorRelease, others: tuple[Progress, ...]) -> None:
+    def _witness(self, release: CuratorRelease, others: tuple[Progress, ...]) -> None:
         """Keep what the others signed of their ledgers with the charge, before anything else is done for it."""
-        if not stored.part_of:
-            keep_checkpoints(self.store.connection, self.curator.identity, stored.request.release_id, others)
+        if not release.part_of:
+            keep_checkpoints(self.store.connection, self.curator.identity, release.request.release_id, others)
 
-    def _open_tables(self, stored: CuratorRelease) -> None:
-        numbers = range(len(stored.planned_release.tables))
-        self.store.tables.open_tables(stored.request.release_id, numbers, int(time.time()))
+    def _open_tables(self, release: CuratorRelease) -> None:
+        numbers = range(len(release.planned_release.tables))
+        self.store.tables.open_tables(release.request.release_id, numbers, int(time.time()))
         self.curator.submitted.set()
 
     async def _draw(self, spec: TableSpec, commitments: Mapping[str, bytes], stage: Stage, peers: Peers) -> None:
@@ -179,13 +179,13 @@ class StepExecutor:
             self.curator.runs[release_id].is_hanging = True
             _log.warning("a toss of a charged release hangs", extra={"release": release_id, "curator": missing})
 
-    async def _encrypt(self, stored: CuratorRelease, stage: Stage, peers: Peers) -> None:
-        spec = stored.planned_spec
+    async def _encrypt(self, release: CuratorRelease, stage: Stage, peers: Peers) -> None:
+        spec = release.planned_spec
         sample = self.curator.runs[spec.release_id].sample
         if sample is None:  # an earlier process drew it
             table = self.curator.alignment.table(spec.alignment)
             sample = await self.curator.sampler.draw(spec, table, peers, stage)
-            if sample.check != stored.sample_check:
+            if sample.check != release.sample_check:
                 raise IntegrityError("drew another sample than before", where=f"curator {self.name}")
         with step("toss in pairs", release_id=spec.release_id):
             shares = await self.curator.coins.shares_of_zero(spec, peers)
@@ -238,8 +238,8 @@ class StepExecutor:
                 self.curator.runs[spec.release_id].is_published = True
         encryption.forget_ciphertext()
 
-    async def _test(self, stored: CuratorRelease, stage: Stage, peers: Peers, server: ServerLink) -> None:
-        spec, own = stored.planned_spec, stored.planned_spec.columns_of(self.name)
+    async def _test(self, release: CuratorRelease, stage: Stage, peers: Peers, server: ServerLink) -> None:
+        spec, own = release.planned_spec, release.planned_spec.columns_of(self.name)
         if own:
             # For what the server and other holders send, until it is compared, and for the places.
             parts = sum(column.byte_length(1) * (len(column.holders) - 1) for column in own)

@@ -63,17 +63,17 @@ def _readings(value: str, first_year: int) -> dict[str, date]:
     """Return the day of a date in each way that it may be written."""
     if parts := ISO.fullmatch(value):
         year, month, day = parts.groups()
-        read = {"": (year, month, day)} if day else {}
+        dates = {"": (year, month, day)} if day else {}
     elif parts := _TIMED.fullmatch(value):
         time = f"{parts[2]}%H:%M{':%S' if parts[3] else ''}{'.%f' if parts[4] else ''}"
         return {f"{one}{time}": day for one, day in _readings(parts[1], first_year).items() if one}
     elif parts := _OTHER.fullmatch(value):
         first, mark, second, third = parts.groups()
         orders = (dict(zip(order, (first, second, third), strict=True)) for order in _ORDERS)
-        read = {mark.join(f"%{one}" for one in named): _parts(named) for named in orders}
+        dates = {mark.join(f"%{one}" for one in named): _parts(named) for named in orders}
     else:
-        read = _named_month(value)
-    days = ((one, _day(*parts, first_year)) for one, parts in read.items())
+        dates = _named_month(value)
+    days = ((one, _day(*parts, first_year)) for one, parts in dates.items())
     return {one: day for one, day in days if day is not None}
 
 

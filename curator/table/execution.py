@@ -6,7 +6,7 @@ import numpy as np
 
 from veiltab.common.dataclass import dataclass
 from veiltab.common.storage.run_files import RunFiles
-from veiltab.common.storage.stored import PlainFile, Stored
+from veiltab.common.storage.stored import PlainFile, StoredFile
 from veiltab.common.tasks.engine import Engine, InProcess
 
 SMALL = 2**22
@@ -34,11 +34,11 @@ class Execution:
         """Return what performs the tasks of so many rows."""
         return InProcess() if is_small(rows) else self.engine
 
-    def stored(self, path: Path, name: str) -> Stored:
+    def for_tasks(self, path: Path, name: str) -> StoredFile:
         """Return a file of this machine as tasks see it: if they are elsewhere, a copy of this name in the run."""
         if not self.is_remote:
             return PlainFile(path=path)
-        with path.open("rb") as source, self.run.written(name) as copy:
+        with path.open("rb") as source, self.run.writing(name) as copy:
             while data := source.read(_COPIED):
                 copy.append(np.frombuffer(data, np.uint8))
         return self.run.file(name)

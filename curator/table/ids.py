@@ -50,7 +50,7 @@ class Ids:
         whole: (rows,) where it is not null.
         empty: rows with an empty part.
         separated: rows with a part that holds the separator.
-        broken: (rows,) where a part is no whole number, though a step needs one.
+        broken: (rows,) where a part is not a whole number, though a step needs one.
     """
 
     values: pa.Array

@@ -65,5 +65,5 @@ class Table:
 
 def size_text(lines: int | None, rows: int, respondents: int) -> str:
     """Return how much of a file was read, for people."""
-    read = "" if lines is None else f"{lines:,} lines, "
-    return f"{read}{rows:,} rows, {respondents:,} respondents"
+    beginning = "" if lines is None else f"{lines:,} lines, "
+    return f"{beginning}{rows:,} rows, {respondents:,} respondents"

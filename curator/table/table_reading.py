@@ -128,7 +128,7 @@ def read_table(
         names = ", ".join(one.rule.name for one in reading.columns if one.missing and one.rule.coding.missing is None)
         problem = f"a complete table leaves no row out, and {rows_have(reading.rows_dropped)} no value of {names}"
         remedy = 'Give these attributes missing = "category", or the curator no `complete`, in the study file.'
-        error = refusal(TableAddress.of(table).shown, problem, remedy)
+        error = refusal(TableAddress.of(table).label, problem, remedy)
         reading = replace(reading, errors=(*reading.errors, error))
     return reading
 
@@ -136,10 +136,10 @@ def read_table(
 def _whose(header: frozenset[str], study: Study, curator_name: str) -> str:
     """Return the curator whose columns a header has, if it has not those of this one; "" if nobody's are."""
     columns = {one.name: {rule.column for rule in study.attributes_of(one.name)} for one in study.curators}
-    wanted = {one.name: {*one.id_columns} | columns[one.name] for one in study.curators if columns[one.name]}
-    if wanted.get(curator_name, set()) <= header:
+    needs = {one.name: {*one.id_columns} | columns[one.name] for one in study.curators if columns[one.name]}
+    if needs.get(curator_name, set()) <= header:
         return ""
-    return next((name for name, own_columns in wanted.items() if own_columns <= header), "")
+    return next((name for name, own_columns in needs.items() if own_columns <= header), "")
 
 
 def read_respondents(  # noqa: PLR0913 - what reading a table consists of
@@ -170,8 +170,8 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
 
             check_own_rows(source.where, query, id_columns)
         description, header = source.description, frozenset(column.name for column in source.columns)
-        wanted, floats_as_ids = {rule.column for rule in rules}, "integer" in normalise or bool(identity)
-        columns = NamedColumns(source, id_columns, wanted, floats_as_ids=floats_as_ids)
+        names, floats_as_ids = {rule.column for rule in rules}, "integer" in normalise or bool(identity)
+        columns = NamedColumns(source, id_columns, names, floats_as_ids=floats_as_ids)
         for reader in rows.columns:
             if reader.rule.coding.are_numbers:
                 reader.numerals = columns.numerals(reader.rule.column, TableAddress.of(table).decimal)
@@ -181,7 +181,7 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
         lines, description = source.lines, source.description
     except InvalidInputError as error:
         errors.append(error)
-    return replace(rows.reading(TableAddress.of(table).shown, description, errors), header=header, lines=lines)
+    return replace(rows.reading(TableAddress.of(table).label, description, errors), header=header, lines=lines)
 
 
 class _Rows:
@@ -200,7 +200,7 @@ class _Rows:
         self._id_columns, self._normalise, self._identity = id_columns, normalise, identity
         self.columns = [ColumnReader(rule) for rule in rules]
         self._watch = watch
-        self._read = self._dropped = self._empty = self._separated = self._broken = 0
+        self._count = self._dropped = self._empty = self._separated = self._broken = 0
         self._first_broken: list[int] = []
         self._ends: list[IdRow] = []
         types = {column.rule.name: column.dtype for column in self.columns}
@@ -210,30 +210,30 @@ class _Rows:
 
     def take(self, batch: Batch) -> None:
         """Code the rows of a batch, and note the rows to keep."""
-        first_row = FIRST_ROW + self._read
+        first_row = FIRST_ROW + self._count
         if self._identity:
             ids = joined_identity(batch.texts, self._identity)
         else:
             ids = normalised_ids([batch.texts[name] for name in self._id_columns], self._normalise)
-        kept = ids.whole.copy()
-        dropped = np.zeros(batch.rows, np.bool_)
+        mask = ids.whole.copy()
+        drops = np.zeros(batch.rows, np.bool_)
         codes = [
             column.codes(batch.coded[column.rule.column], first_row, batch.exact.get(column.rule.column))
             for column in self.columns
         ]
         for code in codes:
-            kept &= code >= 0
-            dropped |= code == DROP
+            mask &= code >= 0
+            drops |= code == DROP
         for place in sorted({0, batch.rows - 1} if batch.rows else ()):
             values = [batch.texts[name][place].as_py() or "" for name in self._id_columns]
             self._ends[1:] = [IdRow(row=first_row + place, id=", ".join(values))]
-        all_kept = bool(kept.all())
+        all_kept = bool(mask.all())
         symbols = {
-            column.rule.name: (code if all_kept else code[kept]).astype(column.dtype)
+            column.rule.name: (code if all_kept else code[mask]).astype(column.dtype)
             for column, code in zip(self.columns, codes, strict=True)
         }
-        self._read += batch.rows
-        self._dropped += int(np.count_nonzero(dropped))
+        self._count += batch.rows
+        self._dropped += int(np.count_nonzero(drops))
         self._empty += ids.empty
         self._separated += ids.separated
         self._broken += int(np.count_nonzero(ids.broken))
@@ -244,18 +244,18 @@ class _Rows:
             look_at(batch.texts[name])
         if not self._identity:
             self._repeats.take(ids.values)
-        self._respondents.append(ids.values, kept, symbols)
+        self._respondents.append(ids.values, mask, symbols)
         if self._identity:  # a row that leaves after the linkage has a part in it
-            digested, symbols = ids.values, symbols | {_COMPLETE: kept.view(np.uint8)}
+            digested, symbols = ids.values, symbols | {_COMPLETE: mask.view(np.uint8)}
         else:
-            digested = ids.values if all_kept else ids.values.filter(pa.array(kept))
+            digested = ids.values if all_kept else ids.values.filter(pa.array(mask))
         self._digest.update(digested, symbols)
 
     @property
     def _number_step(self) -> str:
         """What keeps a step of numbers from taking an id."""
         if "integer" in self._normalise:
-            return 'is no whole number, though normalise has "integer"'
+            return 'is not a whole number, though normalise has "integer"'
         return "is a number with decimals or an exponent, of which normalise would make another number"
 
     def reading(self, where: str, description: str, errors: Sequence[InvalidInputError]) -> Reading:
@@ -265,11 +265,11 @@ class _Rows:
         problems = [*errors, *self._id_errors(where, [int(row) + FIRST_ROW for row in repeats[:FIRST]], len(repeats))]
         problems += [_unknown(where, column) for column in columns if column.unknown_rows]
         if not problems and not len(self._respondents):
-            problems.append(_no_rows(where, self._read))
+            problems.append(_no_rows(where, self._count))
         return Reading(
             respondents=self._respondents,
             columns=columns,
-            rows_read=self._read,
+            rows_read=self._count,
             rows_dropped=self._dropped,
             empty_ids=self._empty,
             repeated_ids=len(repeats),
@@ -320,7 +320,7 @@ def _commas(columns: Sequence[ColumnReading]) -> str:
     return f"decimal comma in {', '.join(names)}" if names else ""
 
 
-def _no_rows(where: str, read: int) -> InvalidInputError:
+def _no_rows(where: str, rows: int) -> InvalidInputError:
     """Say that nobody is left."""
-    problem = f"all {read} rows miss a value" if read else "the file has no rows"
+    problem = f"all {rows} rows miss a value" if rows else "the file has no rows"
     return InvalidInputError(problem, where=where, remedy="Give a table with at least one complete row.")

@@ -17,7 +17,7 @@ from veiltab.common.errors import TransferError
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.storage.scratch import Scratch
 from veiltab.common.storage.sealed import SealedFile
-from veiltab.common.storage.stored import Readable, Stored
+from veiltab.common.storage.stored import Readable, StoredFile
 from veiltab.curator.table.string_buffers import string_buffers
 
 Types = Mapping[str, np.dtype[np.unsignedinteger]]
@@ -65,9 +65,9 @@ class WrittenBatch:
 
     def kept_ids(self, file: Readable) -> pa.Array:
         """Return the ids of its respondents."""
-        return self.ids(file) if self.mask_start is None else self.ids(file).filter(pa.array(self.kept(file)))
+        return self.ids(file) if self.mask_start is None else self.ids(file).filter(pa.array(self.mask(file)))
 
-    def kept(self, file: Readable) -> NDArray[np.bool_]:
+    def mask(self, file: Readable) -> NDArray[np.bool_]:
         """Return which of its rows are respondents."""
         start = self.mask_start
         return np.ones(self.rows, np.bool_) if start is None else file.read(start, self.rows).view(np.bool_)
@@ -82,16 +82,16 @@ class WrittenBatch:
 
 
 class TableRows:
-    """The rows of a table, of which some are no respondents: an id or a value is missing, or is unknown.
+    """The rows of a table, of which some are not respondents: an id or a value is missing, or is unknown.
 
     Args:
         types: attribute -> type of its symbols.
-        stored: the same file for tasks; None if only this process reads it.
+        task_file: the same file for tasks; None if only this process reads it.
     """
 
-    def __init__(self, file: SealedFile, types: Types, stored: Stored | None = None) -> None:
+    def __init__(self, file: SealedFile, types: Types, task_file: StoredFile | None = None) -> None:
         self._file = file
-        self.stored = file if stored is None else stored
+        self.task_file = file if task_file is None else task_file
         """The file for tasks."""
         self.types = dict(types)
         """Attribute -> type of its symbols."""
@@ -101,16 +101,16 @@ class TableRows:
         """Number of respondents."""
         return sum(batch.respondents for batch in self._batches)
 
-    def append(self, ids: pa.Array, kept: NDArray[np.bool_], columns: Mapping[str, Symbols]) -> None:
+    def append(self, ids: pa.Array, mask: NDArray[np.bool_], columns: Mapping[str, Symbols]) -> None:
         """Take a batch.
 
         Args:
             ids: of all rows, null where a row has none.
-            kept: which rows are respondents.
+            mask: which rows are respondents.
             columns: attribute -> symbols of the respondents.
         """
         offsets, text = string_buffers(ids.fill_null("") if ids.null_count else ids)
-        respondents = int(np.count_nonzero(kept))
+        respondents = int(np.count_nonzero(mask))
         self._batches.append(
             WrittenBatch(
                 rows=len(ids),
@@ -118,7 +118,7 @@ class TableRows:
                 lengths=self._file.append(np.diff(offsets).astype("<u4")),
                 texts=self._file.append(text),
                 text_bytes=len(text),
-                mask_start=None if respondents == len(ids) else self._file.append(kept),
+                mask_start=None if respondents == len(ids) else self._file.append(mask),
                 symbols=tuple(self._file.append(columns[name]) for name in self.types),
             )
         )
@@ -135,7 +135,7 @@ class TableRows:
             OSError: the disk fails.
         """
         try:
-            with self.stored.opened() as file:
+            with self.task_file.opened() as file:
                 for batch in self._batches:
                     batch.read(file, self.types)
         except (TransferError, FileNotFoundError):
@@ -145,15 +145,15 @@ class TableRows:
         """Yield the ids of all rows, "" where there is none."""
         return (batch.ids(self._file) for batch in self._batches)
 
-    def kept(self) -> NDArray[np.bool_]:
+    def mask(self) -> NDArray[np.bool_]:
         """Return which of all rows are respondents."""
-        return np.concatenate([np.empty(0, np.bool_), *(batch.kept(self._file) for batch in self._batches)])
+        return np.concatenate([np.empty(0, np.bool_), *(batch.mask(self._file) for batch in self._batches)])
 
     def batches(self) -> Iterator[RowBatch]:
         """Yield the respondents."""
-        return (batch.read(self._file, self.types) for batch in self.written())
+        return (batch.read(self._file, self.types) for batch in self.batch_places())
 
-    def written(self) -> Iterator[WrittenBatch]:
+    def batch_places(self) -> Iterator[WrittenBatch]:
         """Yield where the batches lie that have respondents."""
         return (batch for batch in self._batches if batch.respondents)
 
@@ -189,4 +189,4 @@ def rows_on_disk(types: Types, run: RunFiles | None) -> TableRows:
         types: attribute -> type of its symbols.
         run: holds the rows, for tasks too, one table a run; None for scratch space among the temporary files.
     """
-    return TableRows(Scratch(None), types) if run is None else TableRows(run.created(_NAME), types, run.file(_NAME))
+    return TableRows(Scratch(None), types) if run is None else TableRows(run.create(_NAME), types, run.file(_NAME))

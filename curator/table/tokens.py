@@ -141,11 +141,11 @@ class _Cmac:
         words = np.ndarray((text.size - 7,), "<u8", text.data, 0, (1,))
         active = np.searchsorted(-blocks, -np.arange(blocks[0]))
         for j, count in enumerate(active.tolist()):
-            left = np.minimum(lengths[:count] - j * _BLOCK, _MORE)
+            rest = np.minimum(lengths[:count] - j * _BLOCK, _MORE)
             for half in range(2):
                 word = words[starts[:count] + (j * _BLOCK + 8 * half)]
-                word &= _MASKS[half].take(left)
-                word ^= self._tails[half].take(left)
+                word &= _MASKS[half].take(rest)
+                word ^= self._tails[half].take(rest)
                 np.bitwise_xor(states[:count, half], word, out=block[:count, half])
             self._encrypt.update_into(block[:count].data.cast("B"), states[: count + 1].data.cast("B"))
 

@@ -106,6 +106,6 @@ def _text_hint(values: list[str], coding: Coding) -> str:
 
 
 def _date_formats(values: list[str]) -> tuple[str, ...]:
-    """Return how all values may be written as dates; none if one is no date."""
+    """Return how all values may be written as dates; none if one is not a date."""
     writings = DateWritings()
     return writings.formats if values and all(writings.take(value) for value in values) else ()

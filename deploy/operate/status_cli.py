@@ -106,18 +106,18 @@ def lines(status: PartyStatus, now: float) -> list[str]:
     Args:
         now: Unix seconds.
     """
-    facts = status.observation
-    left = status.certificate_ends - now
-    good = f"good for {duration(left)}" if left >= 0 else "EXPIRED: renew it with `veiltab pki issue`"
+    view = status.observation
+    rest = status.certificate_ends - now
+    good = f"good for {duration(rest)}" if rest >= 0 else "EXPIRED: renew it with `veiltab pki issue`"
     head = (
         f"{status.party} of study {status.party.study}: up {duration(now - status.started)}, veiltab {status.version},"
         f" certificate {good}"
     )
     return [
         head,
-        *map(_budget_line, facts.budgets),
-        *_numbers(facts),
-        *(line for work in facts.work for line in _work_lines(work, now)),
+        *map(_budget_line, view.budgets),
+        *_numbers(view),
+        *(line for work in view.work for line in _work_lines(work, now)),
     ]
 
 
@@ -131,23 +131,23 @@ def _budget_line(budget: Budget) -> str:
     )
 
 
-def _numbers(facts: Observation) -> list[str]:
-    queues = ", ".join(f"{name} {depth}" for name, depth in facts.queues.items())
-    kinds = dict.fromkeys(kind for kind, _ in facts.counts)
+def _numbers(view: Observation) -> list[str]:
+    queues = ", ".join(f"{name} {depth}" for name, depth in view.queues.items())
+    kinds = dict.fromkeys(kind for kind, _ in view.counts)
     counts = {
-        kind: ", ".join(f"{n} {state}" for (of, state), n in facts.counts.items() if of == kind and n) for kind in kinds
+        kind: ", ".join(f"{n} {state}" for (of, state), n in view.counts.items() if of == kind and n) for kind in kinds
     }
     counted = [f"  {kind}s: {text}" for kind, text in counts.items() if text]
     return [*([f"  to be done: {queues}"] if queues else []), *counted]
 
 
-def _work_lines(work: Activity, now: float) -> list[str]:
-    since = f" for {duration(now - work.since)}" if work.since else ""
-    first = f"  {' '.join(filter(None, (work.kind, work.id)))}  {work.state}{since}" + (
-        f"  {work.about}" if work.about else ""
+def _work_lines(task: Activity, now: float) -> list[str]:
+    since = f" for {duration(now - task.since)}" if task.since else ""
+    first = f"  {' '.join(filter(None, (task.kind, task.id)))}  {task.state}{since}" + (
+        f"  {task.about}" if task.about else ""
     )
-    ended = work.state in {"denied", "failed", "expired"}
-    return [first] + ([f"      {'because' if ended else 'waits for'}: {work.waiting_for}"] if work.waiting_for else [])
+    ended = task.state in {"denied", "failed", "expired"}
+    return [first] + ([f"      {'because' if ended else 'waits for'}: {task.waiting_for}"] if task.waiting_for else [])
 
 
 def duration(seconds: float) -> str:
@@ -163,7 +163,7 @@ def duration(seconds: float) -> str:
 
 
 def _as_dict(status: PartyStatus) -> dict[str, object]:
-    facts = status.observation
+    view = status.observation
     return {
         "party": status.party.uri,
         "role": status.party.role.value,
@@ -171,10 +171,10 @@ def _as_dict(status: PartyStatus) -> dict[str, object]:
         "version": status.version,
         "started": _instant(status.started),
         "certificate_ends": _instant(status.certificate_ends),
-        "work": [asdict(work) | {"since": _instant(work.since) if work.since else None} for work in facts.work],
-        "counts": [{"kind": kind, "state": state, "number": number} for (kind, state), number in facts.counts.items()],
-        "queues": dict(facts.queues),
-        "budgets": [asdict(budget) for budget in facts.budgets],
+        "work": [asdict(work) | {"since": _instant(work.since) if work.since else None} for work in view.work],
+        "counts": [{"kind": kind, "state": state, "number": number} for (kind, state), number in view.counts.items()],
+        "queues": dict(view.queues),
+        "budgets": [asdict(budget) for budget in view.budgets],
     }
 
 

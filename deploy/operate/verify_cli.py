@@ -80,12 +80,12 @@ def verify(
         evidence = check_evidence(file, issuer, study, revoked)
         others = [check_evidence(path, issuer, study, revoked) for path in beside]
         compared = [line for other in others for line in check_beside(evidence, other)]
-        together = split_views((escaped(one.index.party), seen) for one in (evidence, *others) for seen in one.seen)
+        together = split_views((escaped(one.index.party), view) for one in (evidence, *others) for view in one.views)
         evidence = replace(evidence, findings=(*evidence.findings, *compared, *together))
         about, kind = f"Evidence of {escaped(evidence.index.party)}", "evidence"
         findings, plain = evidence.findings, evidence.as_dict()
     elif beside:
-        raise click.UsageError("--beside compares evidence with evidence, and this is no evidence.")
+        raise click.UsageError("--beside compares evidence with evidence, and this is not evidence.")
     elif study is None:
         raise click.UsageError("A release certificate is checked against its study file: name it by --study.")
     else:

@@ -143,13 +143,13 @@ def revoke_certificates(
     """
     authority, now = _load_authority(pki, study.id), clock()
     issued = _read_issued(pki)
-    wanted = [number for number, uri in issued if (party is not None and uri == party.uri) or number == serial]
-    if not wanted:
+    numbers = [number for number, uri in issued if (party is not None and uri == party.uri) or number == serial]
+    if not numbers:
         raise NotFoundError("this authority issued no such certificate", where=str(pki / ISSUED))
     path = pki / FILE
     before = list(x509.load_pem_x509_crl(path.read_bytes())) if path.exists() else []
     serials = {entry.serial_number for entry in before}
-    fresh = [number for number in wanted if number not in serials]
+    fresh = [number for number in numbers if number not in serials]
     data = authority.revocation_list(before, fresh, now).public_bytes(Encoding.PEM)
     for folder in (pki, *(child for child in pki.iterdir() if (child / "ca.pem").exists())):
         write_private(folder / FILE, data)

@@ -94,7 +94,7 @@ def _parsed(text: str, domain: Domain) -> tuple[Attribute, float, float]:
     try:
         mean, deviation = map(float, rest.split(","))
     except ValueError:
-        raise InvalidInputError(f"{text!r} is no spread", where="--advanced spread", remedy=_EXAMPLE) from None
+        raise InvalidInputError(f"{text!r} is not a spread", where="--advanced spread", remedy=_EXAMPLE) from None
     (attribute,) = domain.subset([name]).attributes
     numbers = numbers_of(attribute)
     if not (np.nanmin(numbers) <= mean <= np.nanmax(numbers) and 0 <= deviation < np.inf):

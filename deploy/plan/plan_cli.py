@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     ),
     click.option(
         "--question",
-        "asked",
+        "sentence",
         help='What will be asked, such as "linear wage ~ hours": propose the twins that it needs.',
     ),
     click.option("--budget", help="Epsilon of a budget, nats: say what it takes of it; by default the study's."),
@@ -86,7 +86,7 @@ def plan(
     noise_split: str,
     max_pair_epsilon: str | None,
     spreads: tuple[str, ...],
-    asked: str | None,
+    sentence: str | None,
     budget: str | None,
     budget_delta: str | None,
     tables: TableOptions,
@@ -132,7 +132,7 @@ def plan(
             delta=delta,
             sample=sample,
             noise_split=noise_split,
-            question=asked,
+            question=sentence,
         )
         return
     if cells is None and error is None:
@@ -165,7 +165,7 @@ def plan(
 
         draw_card(_card(reply.plan), card)
     charges = PlanCharges.of(question, reply, allowance)
-    errors, twins = _mean_errors(reply.plan, tables, spreads), tables.lacks([tables.attributes], asked)
+    errors, twins = _mean_errors(reply.plan, tables, spreads), tables.lacks([tables.attributes], sentence)
     emit(
         _as_dict(question, reply) | charges.as_dict() | {"means": errors, "twins": twins},
         "\n".join((f"{_text(question, reply)}{charges}", *map(str, errors), *twins)),
@@ -216,7 +216,7 @@ def _test(plan: Plan) -> ServerTest:
     cells, server = plan.mechanism.cells, plan.mechanism.server
     sizes = (2, max(2, -(-cells // 2))), (2,) * max(1, cells.bit_length() - 1)
     tests = (shown_by(server, some, planned_canaries(server, some, plan.sample)) for some in sizes)
-    return max(tests, key=lambda test: (test.canaries, -test.shown))
+    return max(tests, key=lambda test: (test.canaries, -test.share))
 
 
 def _as_dict(question: PlanQuestion, reply: PlanAnswer) -> dict[str, object]:
@@ -276,11 +276,11 @@ def _ratio(gamma: Fraction) -> str:
 def _text(question: PlanQuestion, reply: PlanAnswer) -> str:
     best, paper = reply.plan, _paper(reply.plan)
     rows = "\n".join(f"  {who}: {faces}" for who, faces in _card(best).rows())
-    wanted = f"epsilon {best.epsilon.normalize():f}" + (
+    aim = f"epsilon {best.epsilon.normalize():f}" + (
         f", delta {delta_text(best.delta)}" if best.delta is not None else ""
     )
     return (
-        f"For {wanted}: sample m = {best.sample} of n = {best.population} rows; replace a row with probability"
+        f"For {aim}: sample m = {best.sample} of n = {best.population} rows; replace a row with probability"
         f" {_probability(1 - best.mechanism.retention)} (gamma = {_ratio(best.mechanism.gamma)}, K ="
         f" {best.mechanism.cells} cells).\nThe curators replace it with probability"
         f" {_probability(Fraction(best.mechanism.curator_replacement, UNIT))} before they encrypt, the server with"

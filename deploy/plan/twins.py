@@ -30,23 +30,23 @@ def proposals(study: Study, tables: Sequence[Sequence[str]], question: str) -> t
     # A question is not read before every number has a twin.
     numbers = [one for one in domain.attributes if one.number]
     twins = [replace(one, name=f"{one.name} (twin)") for one in numbers]
-    parsed = parse_question(question, Domain(attributes=(*domain.attributes, *twins)))
-    model = [one.name for one in parse_linear(parsed.linear, domain)] if parsed.linear else []
-    squared = {parsed.variance, *parsed.correlation, *model[1:]}
+    answer = parse_question(question, Domain(attributes=(*domain.attributes, *twins)))
+    model = [one.name for one in parse_linear(answer.linear, domain)] if answer.linear else []
+    squared = {answer.variance, *answer.correlation, *model[1:]}
     alone = [one for one in numbers if not any(other.number == one.number and other is not one for other in numbers)]
-    needed = [_proposal(study, one) for one in alone if one.name in squared]
+    sentences = [_proposal(study, one) for one in alone if one.name in squared]
     spokes = _lacking(study, model)
     are_pairs = not any(set(model) <= {*table} for table in tables)
     if are_pairs and any(_lacking(study, pair) != spokes for pair in combinations(model, 2)):
-        said = f"Tables of pairs do not tell whom {joined(sorted(spokes))} may lack"
-        needed.append(f"{said}: ask for a table of {joined(model)} too.")
-    return tuple(needed)
+        reason = f"Tables of pairs do not tell whom {joined(sorted(spokes))} may lack"
+        sentences.append(f"{reason}: ask for a table of {joined(model)} too.")
+    return tuple(sentences)
 
 
 def _lacking(study: Study, names: Collection[str]) -> set[str]:
     """Return the curators who hold some attributes and may lack people."""
-    held = (rule.holders for rule in study.attributes if rule.name in names and rule.attribute.has_absent)
-    return {name for holders in held for name in holders}
+    groups = (rule.holders for rule in study.attributes if rule.name in names and rule.attribute.has_absent)
+    return {name for holders in groups for name in holders}
 
 
 def _proposal(study: Study, attribute: Attribute) -> str:

@@ -132,7 +132,7 @@ def show_workload(
     if epsilon is None and aim is None:
         raise InvalidInputError("give an epsilon, or a pair error to aim at", where="--epsilon")
     if delta is None and aim is None:
-        raise InvalidInputError("several tables need a delta", where="--delta", remedy="1e-6 is usual.")
+        raise InvalidInputError("no delta was given for several tables", where="--delta", remedy="1e-6 is usual.")
     if aim is not None and (population, epsilon, delta).count(None) != 1:
         raise InvalidInputError(
             "give an epsilon, or a pair error to aim at; with one, leave away what is asked for, and nothing else",
@@ -146,8 +146,8 @@ def show_workload(
             remedy="Add --attributes A,B, or --tables A,B A,C, or --workload pairs.",
         )
     study = options.load()
-    kept = None if epsilon is None else parse_epsilon(epsilon)
-    prospect = Prospect(rows=sample or population, epsilon=kept, delta=None if delta is None else parse_delta(delta))
+    nats = None if epsilon is None else parse_epsilon(epsilon)
+    prospect = Prospect(rows=sample or population, epsilon=nats, delta=None if delta is None else parse_delta(delta))
     names, several = asked_tables(
         study, options.attributes, options.tables, options.workload, options.repeats, prospect
     )
@@ -155,7 +155,7 @@ def show_workload(
         release_id=_NO_RELEASE,
         researcher=study.researchers[0].name,
         attributes=names,
-        epsilon=kept or LARGEST_EPSILON,
+        epsilon=nats or LARGEST_EPSILON,
         deadline=_DEADLINE,
         sampling=Sampling(study.sampling),
         pad=Pad(study.pad),
@@ -167,11 +167,11 @@ def show_workload(
         repeats=several.repeats,
     )
     sizes = {rule.name: rule.attribute.size for rule in study.attributes}
-    wish = WorkloadQuestion(
+    plan_question = WorkloadQuestion(
         tables=tuple(tuple(sizes[name] for name in table) for table in request.tables),
         repeats=request.repeats,
         population=population,
-        epsilon=kept,
+        epsilon=nats,
         delta=prospect.delta,
         pair_error=aim,
         sample=sample,
@@ -179,7 +179,7 @@ def show_workload(
     )
     reply: WorkloadAnswer | None = None
     if aim is not None:
-        reply, plan = _reached(request, study, wish, aim)
+        reply, plan = _reached(request, study, plan_question, aim)
     elif population is not None:
         plan = plan_workload(request, study, population=population)
     else:
@@ -195,9 +195,9 @@ def _reached(
     aim = AIM
     while True:
         reply = answer_workload(question, aim=aim)
-        chosen = reply.question
-        planned = replace(request, epsilon=cast("Decimal", chosen.epsilon), delta=chosen.delta)
-        plan = plan_workload(planned, study, population=cast("int", chosen.population))
+        best = reply.question
+        new = replace(request, epsilon=cast("Decimal", best.epsilon), delta=best.delta)
+        plan = plan_workload(new, study, population=cast("int", best.population))
         if not reply.feasible or plan.pair_error <= pair_error:
             return reply, plan
         # Few rows: the central limit promised too much.
@@ -230,11 +230,11 @@ def _text(plan: WorkloadPlan, aim: float | None, reply: WorkloadAnswer | None) -
     again = f", and {workload.repeats} of them a second time" if workload.repeats else ""
     triples = sum(len(table.columns) == 3 for table in workload.tables)
     of_three = f", {triples} of them of three" if triples else ""
-    what = f"{len(workload.tables)} tables of {len(workload.columns)} attributes{of_three}{again}"
+    shape = f"{len(workload.tables)} tables of {len(workload.columns)} attributes{of_three}{again}"
     twice = "" if plan.repeated_pair_error is None else f"; {plan.repeated_pair_error:.4f} if it runs twice"
     delta = delta_text(workload.delta)
     lines = [
-        f"For epsilon {workload.epsilon.normalize():f}, delta {delta}, n = {workload.population:,}: {what}.",
+        f"For epsilon {workload.epsilon.normalize():f}, delta {delta}, n = {workload.population:,}: {shape}.",
         f"Price: mu = {upward(plan.price.mu)}, which is {percent(plan.share)} of the budget of every curator.",
         f"Foreseen error of a typical pair, as a total variation distance: {plan.pair_error:.4f}{twice}.",
         "That is of each table by itself, without bias; a model fitted to all of them is usually nearer to the truth.",
@@ -257,4 +257,4 @@ def _most(reply: WorkloadAnswer) -> str:
         Quantity.DELTA: f"a delta up to {delta_text(reply.question.delta)}, the largest below 1/n",
         Quantity.POPULATION: f"up to {reply.question.population or 0:,} respondents",
     }
-    return most[reply.asked]
+    return most[reply.quantity]

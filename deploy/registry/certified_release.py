@@ -127,7 +127,7 @@ class CertifiedRelease:
 
     def mechanism(self) -> str:
         """Return what randomises a row, and how often at the least."""
-        both = _below(min(1 - one.mechanism.retention for one in self.tables))
+        rate = _below(min(1 - one.mechanism.retention for one in self.tables))
         curators = _below(Fraction(min(one.curator_replacement for one in self.tables), UNIT))
         server = _below(Fraction(min(one.server_replacement for one in self.tables), UNIT))
         sides = (
@@ -138,7 +138,7 @@ class CertifiedRelease:
         )
         return (
             "K-ary randomised response (PRAM with a gamma-diagonal matrix) on the joint cell of each sampled row: with"
-            f" probability at least {both}, a uniformly random cell replaces that of the row. {sides} Probabilities are"
+            f" probability at least {rate}, a uniformly random cell replaces that of the row. {sides} Probabilities are"
             " whole multiples of 2^-64, and no floating-point number is drawn."
         )
 
@@ -213,7 +213,7 @@ def read_certified(path: Path, study_path: Path, authority: Path, revoked: Path 
         revoked: the authority's revocation list, if nobody whom it revokes may have signed.
 
     Raises:
-        IntegrityError: this is no release certificate, or it was altered.
+        IntegrityError: this is not a release certificate, or it was altered.
         InvalidInputError: a line of it does not hold, or a file cannot be read.
     """
     study = load_study(study_path)

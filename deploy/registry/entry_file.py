@@ -60,20 +60,20 @@ def write_entry(  # noqa: PLR0913 - what the registry asks
             "nobody fills in the entry", where="--about author", remedy='Such as author="Ana Diaz".'
         )
     check_out(out)
-    one = read_certified(file, study_path, authority, revoked)
+    certified = read_certified(file, study_path, authority, revoked)
     facts = Facts(
         authors=authors,
-        name=name or one.study.title,
-        curators=curators or tuple(member.name for member in one.study.curators),
+        name=name or certified.study.title,
+        curators=curators or tuple(member.name for member in certified.study.curators),
         use=use or NOT_STATED,
         region=region or NOT_STATED,
         product=product,
         sector=sector,
-        published=f"{published or one.last_signed:%Y-%m-%d}",
+        published=f"{published or certified.last_signed:%Y-%m-%d}",
     )
-    with written_whole(out) as written:
-        written.write(registry_entry(one, facts).encode())
+    with written_whole(out) as draft:
+        draft.write(registry_entry(certified, facts).encode())
     missing = [key for key, value in (("use", use), ("region", region), ("sector", sector)) if value is None]
     later = f"\nTo complete: {', '.join(missing)}" if missing else ""
-    data = {"out": out, "release": one.release.release_id, "study": one.study.id, "to_complete": missing}
+    data = {"out": out, "release": certified.release.release_id, "study": certified.study.id, "to_complete": missing}
     emit(data, f"Draft: {out}{later}")

@@ -11,7 +11,7 @@ def file_text(path: Path) -> str:
 
     Raises:
         InvalidInputError: it cannot be read.
-        IntegrityError: it is no text, or too long.
+        IntegrityError: it is not a text, or too long.
     """
     try:
         return file_content(path).decode()

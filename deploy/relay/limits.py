@@ -45,19 +45,19 @@ class Allowance:
     def __init__(self, limits: RelayLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits
         self._clock = clock
-        self._left = float(limits.burst)
+        self._tokens = float(limits.burst)
         self._at = clock()
 
     def take(self) -> bool:
         """Take one connection; return whether it was there."""
         now = self._clock()
-        self._left = min(self._limits.burst, self._left + (now - self._at) * self._limits.minute / 60)
+        self._tokens = min(self._limits.burst, self._tokens + (now - self._at) * self._limits.minute / 60)
         self._at = now
-        if self._left < 1:
+        if self._tokens < 1:
             return False
-        self._left -= 1
+        self._tokens -= 1
         return True
 
     def give_back(self) -> None:
         """Give one back: a parked connection that somebody else's call took is not its party's doing."""
-        self._left += 1
+        self._tokens += 1

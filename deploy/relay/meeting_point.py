@@ -195,10 +195,10 @@ class MeetingPoint:
         if line == "PARK":
             await self._park(own)
         elif verb == "CALL":
-            wanted = next((one for one in self._accounts if f"{one.role.value}/{one.name}" == name), None)
-            if wanted is None:
+            party = next((one for one in self._accounts if f"{one.role.value}/{one.name}" == name), None)
+            if party is None:
                 raise _Refused("an unknown party", "the study has no such party")
-            await self._call(own, wanted)
+            await self._call(own, party)
         else:
             raise _Refused("an unknown line", "this line is not known here")
 
@@ -221,9 +221,9 @@ class MeetingPoint:
         if own.is_taken:
             await own.done.wait()
 
-    async def _call(self, own: _Connection, wanted: Party) -> None:
+    async def _call(self, own: _Connection, party: Party) -> None:
         """Find a parked connection of a party, and copy until either side closes."""
-        pair = (own.certificate.party, wanted)
+        pair = (own.certificate.party, party)
         caller, theirs = (self._accounts[party] for party in pair)
         if caller.waiting >= self._limits.waiting:
             raise _Refused("too many waiting calls", "too many calls of this party wait")
@@ -234,7 +234,7 @@ class MeetingPoint:
             async with asyncio.timeout(self._limits.wait):
                 parked = await self._claimed(pair[0], theirs)
         except TimeoutError:
-            raise _Refused("nobody parked", f"{wanted} has no connection here") from None
+            raise _Refused("nobody parked", f"{party} has no connection here") from None
         finally:
             caller.waiting -= 1
 

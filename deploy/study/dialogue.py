@@ -17,7 +17,7 @@ def check_person_is_there() -> None:
     """Refuse to ask where nobody can answer, with InvalidInputError."""
     if not sys.stdin.isatty():
         raise InvalidInputError(
-            "nobody can be asked: the standard input is no terminal",
+            "nobody can be asked: the standard input is not a terminal",
             remedy="Add --yes to take every proposal, or --json to see them.",
         )
 

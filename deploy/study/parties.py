@@ -29,22 +29,22 @@ class Parties:
     takes_all: bool
     has_relay: bool = False
 
-    def study(self, given: str | None) -> str:
+    def study(self, name: str | None) -> str:
         """Return the study's id."""
-        return given or self._answer("--study", "Id of the study", "study")
+        return name or self._answer("--study", "Id of the study", "study")
 
-    def server(self, given: str | None) -> tuple[str, str]:
+    def server(self, option: str | None) -> tuple[str, str]:
         """Return the server's name and endpoint."""
-        text = given or self._answer("--server", "Server, [NAME=]HOST:PORT", "cloud.example.org:7400")
+        text = option or self._answer("--server", "Server, [NAME=]HOST:PORT", "cloud.example.org:7400")
         return _party(text, "--server") if "=" in text else ("cloud", text)
 
-    def curators(self, given: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    def curators(self, texts: Sequence[str], names: Sequence[str]) -> dict[str, str]:
         """Return the endpoint of each curator.
 
         Raises:
             InvalidInputError: an endpoint is of somebody without a draft, or of somebody who has one already.
         """
-        endpoints = _parties(given, "--curator")
+        endpoints = _parties(texts, "--curator")
         for name in endpoints:
             if name not in names:
                 raise InvalidInputError(
@@ -58,27 +58,27 @@ class Parties:
                 endpoints[name] = self._answer(f"--curator {name}=HOST:PORT", f"Curator {name}, HOST:PORT", proposal)
         return endpoints
 
-    def hub(self, given: str | None, names: Sequence[str]) -> str:
+    def hub(self, option: str | None, names: Sequence[str]) -> str:
         """Return the hub, which a person names: there is no proposal.
 
         Raises:
             InvalidInputError: nobody names it, or it has no draft.
         """
-        if given is None and (self.takes_all or not sys.stdin.isatty()):
+        if option is None and (self.takes_all or not sys.stdin.isatty()):
             raise InvalidInputError("nobody is the hub", where="--hub", remedy=f"Name it. {HUB_MEANS}")
-        if given is None:
+        if option is None:
             note(HUB_MEANS)
             return str(click.prompt("Hub", type=click.Choice([*names]), err=True))
-        if given not in names:
+        if option not in names:
             raise InvalidInputError(
-                f"there is no draft of {given[:60]!r}", where="--hub", remedy=f"Drafts: {', '.join(names)}."
+                f"there is no draft of {option[:60]!r}", where="--hub", remedy=f"Drafts: {', '.join(names)}."
             )
-        return given
+        return option
 
-    def researchers(self, given: Sequence[str]) -> dict[str, str]:
+    def researchers(self, texts: Sequence[str]) -> dict[str, str]:
         """Return the endpoint of each researcher."""
         proposal = f"rosa={RELAYED if self.has_relay else 'rosa.example.org:7410'}"
-        return _parties(given or [self._answer("--researcher", "Researcher, NAME=HOST:PORT", proposal)], "--researcher")
+        return _parties(texts or [self._answer("--researcher", "Researcher, NAME=HOST:PORT", proposal)], "--researcher")
 
     def takes_steps(self, steps: Sequence[str], effects: Sequence[str]) -> bool:
         """Return whether ids that are written in different ways become alike by steps of normalisation.
@@ -101,7 +101,7 @@ class Parties:
             return proposal
         if not sys.stdin.isatty():
             raise InvalidInputError(
-                "this is not given, and nobody can be asked: the standard input is no terminal",
+                "this is not given, and nobody can be asked: the standard input is not a terminal",
                 where=option,
                 remedy="Give it, or add --yes to take a proposal.",
             )

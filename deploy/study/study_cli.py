@@ -116,10 +116,10 @@ def draft(
         except InvalidInputError:
             open_table(table)  # a name that is misspelt comes first
             raise
-    given, named = _missing_texts(missing), _named_fields(fields)
+    texts, by_field = _missing_texts(missing), _named_fields(fields)
 
     def propose(more: Mapping[str, Collection[str]]) -> "TableProposal":
-        together = {column: {*given.get(column, ()), *more.get(column, ())} for column in {*given, *more}}
+        together = {column: {*texts.get(column, ()), *more.get(column, ())} for column in {*texts, *more}}
         return propose_table(
             table,
             name,
@@ -131,7 +131,7 @@ def draft(
             with_identity=with_identity,
             date_order=date_order or "",
             first_year=first_year,
-            fields=named,
+            fields=by_field,
             is_as_it_is=as_is,
         )
 
@@ -144,7 +144,7 @@ def draft(
     if not proposal.attributes:
         raise InvalidInputError(
             f"no column is left to make an attribute (the table: {proposal.description})",
-            where=table.shown,
+            where=table.label,
             remedy="Add a column with categories, or see by what the columns of the file are separated.",
         )
     text = toml_text(proposal.draft())
@@ -263,10 +263,10 @@ def merge(
         alignment=alignment,
     )
     text = toml_text(merged_tables(drafts, frame))
-    made = study_from_bytes(text.encode(), str(out))
-    facts = _facts(made)
+    study = study_from_bytes(text.encode(), str(out))
+    facts = _facts(study)
     _write(out, text)
-    notes = [*_joining(made), *remarks(drafts)]
+    notes = [*_joining(study), *remarks(drafts)]
     lines = [
         f"{out} is written. Every party gets the same bytes.",
         *(f"  {name}: {value}" for name, value in facts.items()),
@@ -324,8 +324,8 @@ def check(path: Path) -> int:
     else:
         problems = study_problems(data)
         if not problems:
-            made = study_from_bytes(data, str(path))
-            facts, joining = _facts(made), _joining(made)
+            study = study_from_bytes(data, str(path))
+            facts, joining = _facts(study), _joining(study)
     verdict = "ready" if not problems else f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
     lines = [f"{path}: {verdict}", *(f"  {problem}" for problem in problems)]
     lines += [*(f"  {name}: {value}" for name, value in facts.items()), *(f"  {line}" for line in joining)]

@@ -59,11 +59,11 @@ async def fetch_round(
     spec = round_from_proto(response.round)
     if spec.round_id != round_id:
         raise IntegrityError("the server described another round", where=f"round {round_id[:32]}")
-    one = signed_from_proto(response.signed)
+    signed_text = signed_from_proto(response.signed)
     researcher = Party(study=study.id, role=Role.RESEARCHER, name=spec.researcher)
-    if one.text != spec.to_json() or signer_of(one, authority, utc_now()) != researcher:
+    if signed_text.text != spec.to_json() or signer_of(signed_text, authority, utc_now()) != researcher:
         raise IntegrityError(f"{researcher} did not sign this round", where=f"round {round_id}")
-    return spec, state_from_proto(response.state), canonical_text(one)
+    return spec, state_from_proto(response.state), canonical_text(signed_text)
 
 
 async def hand_in(

@@ -62,14 +62,14 @@ def read_tokens(path: Path) -> dict[str, list[bytes]]:
         InvalidInputError: a line without a token, or with the token of another line: two nodes cannot share one.
     """
     tokens: defaultdict[str, list[bytes]] = defaultdict(list)
-    seen: set[bytes] = set()
+    earlier: set[bytes] = set()
     for line, row in _rows(path, ("stratum", "token")):
         if not any(row.values()):
             continue
         token = token_of(row["token"], f"{path}, line {line}")
-        if token in seen:
+        if token in earlier:
             raise InvalidInputError("this token stands in an earlier line too", where=f"{path}, line {line}")
-        seen.add(token)
+        earlier.add(token)
         tokens[row["stratum"]].append(token)
     return tokens
 

@@ -37,8 +37,8 @@ _FINE = tuple(f"{step / 40:g}" for step in range(4, 41))
 
 def figures(settings: Settings, results: Results) -> tuple[Figure, ...]:
     """Return Figure 3, for all estimators, for all readings of the populations, and its communication cost."""
-    reported = rates(settings)
-    return (_estimators(results, reported), _readings(results, reported), _communication(results, reported))
+    chances = rates(settings)
+    return (_estimators(results, chances), _readings(results, chances), _communication(results, chances))
 
 
 def exact_distance(population: str, epsilon: str, rate: str, estimator: Estimator) -> float:
@@ -47,13 +47,13 @@ def exact_distance(population: str, epsilon: str, rate: str, estimator: Estimato
     return expected_distance(exact.bias, exact.variance, NODES)
 
 
-def _estimators(results: Results, reported: Sequence[str]) -> Figure:
+def _estimators(results: Results, chances: Sequence[str]) -> Figure:
     return Figure(
         name="biswas-figure-3",
         title=f"{PAPER}, Figure 3: total variation against the sampling probability, {NAMES['one']}",
         panels=(
-            *(_raw_panel(results, reported, epsilon) for epsilon in EPSILONS),
-            *(_projected_panel(results, reported, epsilon) for epsilon in EPSILONS),
+            *(_raw_panel(results, chances, epsilon) for epsilon in EPSILONS),
+            *(_projected_panel(results, chances, epsilon) for epsilon in EPSILONS),
         ),
         caption=(
             "Above, raw estimates: c is off by its bias; g, c_hat and Hajek's ratio lie together on the expected"
@@ -65,7 +65,7 @@ def _estimators(results: Results, reported: Sequence[str]) -> Figure:
     )
 
 
-def _raw_panel(results: Results, reported: Sequence[str], epsilon: str) -> Panel:
+def _raw_panel(results: Results, chances: Sequence[str], epsilon: str) -> Panel:
     expected = tuple(
         Curve(
             label=f"{label}, expected by its exact bias and variance",
@@ -80,7 +80,7 @@ def _raw_panel(results: Results, reported: Sequence[str], epsilon: str) -> Panel
         title=f"raw estimates, epsilon = {epsilon}",
         x_label=_RATE,
         y_label=_DISTANCE,
-        curves=(*_simulated(results, reported, epsilon, "raw"), *expected),
+        curves=(*_simulated(results, chances, epsilon, "raw"), *expected),
         y_log=True,
     )
 
@@ -88,18 +88,18 @@ def _raw_panel(results: Results, reported: Sequence[str], epsilon: str) -> Panel
 _EXPECTED: tuple[tuple[Estimator, str, Style], ...] = ((Estimator.C, "c", "dashed"), (Estimator.C_HAT, "c_hat", "line"))
 
 
-def _projected_panel(results: Results, reported: Sequence[str], epsilon: str) -> Panel:
+def _projected_panel(results: Results, chances: Sequence[str], epsilon: str) -> Panel:
     return Panel(
         title=f"projected on the simplex, epsilon = {epsilon}",
         x_label=_RATE,
         y_label=_DISTANCE,
-        curves=_simulated(results, reported, epsilon, "projected"),
+        curves=_simulated(results, chances, epsilon, "projected"),
     )
 
 
-def _simulated(results: Results, reported: Sequence[str], epsilon: str, kind: str) -> tuple[Curve, ...]:
+def _simulated(results: Results, chances: Sequence[str], epsilon: str, kind: str) -> tuple[Curve, ...]:
     return tuple(
-        _points(results, "one", epsilon, reported, kind, which, label=f"{which}, simulated", group=which)
+        _points(results, "one", epsilon, chances, kind, which, label=f"{which}, simulated", group=which)
         for which in COMPARED
     )
 
@@ -108,7 +108,7 @@ def _points(  # noqa: PLR0913, PLR0917 - one argument a choice
     results: Results,
     population: str,
     epsilon: str,
-    reported: Sequence[str],
+    chances: Sequence[str],
     kind: str,
     which: Estimator,
     *,
@@ -116,17 +116,17 @@ def _points(  # noqa: PLR0913, PLR0917 - one argument a choice
     group: str,
 ) -> Curve:
     """Return means and bars of the simulated distances."""
-    summaries = [results[distance_key(population, epsilon, rate)][which.value][kind] for rate in reported]
+    summaries = [results[distance_key(population, epsilon, rate)][which.value][kind] for rate in chances]
     mean, low, high = (tuple(column) for column in zip(*summaries, strict=True))
-    x = tuple(map(float, reported))
+    x = tuple(map(float, chances))
     return Curve(label=label, x=x, y=mean, low=low, high=high, style="points", group=group)
 
 
-def _readings(results: Results, reported: Sequence[str]) -> Figure:
+def _readings(results: Results, chances: Sequence[str]) -> Figure:
     return Figure(
         name="biswas-figure-3-readings",
         title=f"{PAPER}, Figure 3: total variation of c_hat, all populations",
-        panels=tuple(_reading_panel(results, reported, epsilon) for epsilon in EPSILONS),
+        panels=tuple(_reading_panel(results, chances, epsilon) for epsilon in EPSILONS),
         caption=(
             "The distance of raw estimates (lines, expected) is noise and hardly depends on the population: the lines"
             " coincide. Projected estimates (points, simulated; bars 90 percent of the rounds) of the sum do not differ"
@@ -135,7 +135,7 @@ def _readings(results: Results, reported: Sequence[str]) -> Figure:
     )
 
 
-def _reading_panel(results: Results, reported: Sequence[str], epsilon: str) -> Panel:
+def _reading_panel(results: Results, chances: Sequence[str], epsilon: str) -> Panel:
     lines = (
         Curve(
             label=f"{NAMES[population]}: raw",
@@ -151,7 +151,7 @@ def _reading_panel(results: Results, reported: Sequence[str], epsilon: str) -> P
             results,
             population,
             epsilon,
-            reported,
+            chances,
             "projected",
             Estimator.C_HAT,
             label=f"{NAMES[population]}: projected",
@@ -162,14 +162,14 @@ def _reading_panel(results: Results, reported: Sequence[str], epsilon: str) -> P
     return Panel(title=f"epsilon = {epsilon}", x_label=_RATE, y_label=_DISTANCE, curves=(*lines, *points), y_log=True)
 
 
-def _communication(results: Results, reported: Sequence[str]) -> Figure:
+def _communication(results: Results, chances: Sequence[str]) -> Figure:
     return Figure(
         name="biswas-figure-3-communication",
         title=f"{PAPER}, Figure 3: communication cost, and what it buys, {NAMES['one']}",
         panels=(
-            _reports_panel(results, reported),
+            _reports_panel(results, chances),
             _bytes_panel(),
-            _trade_off(results, reported),
+            _trade_off(results, chances),
             _tenth_panel(results),
         ),
         caption=(
@@ -183,9 +183,9 @@ def _communication(results: Results, reported: Sequence[str]) -> Figure:
     )
 
 
-def _reports_panel(results: Results, reported: Sequence[str]) -> Panel:
-    x = tuple(map(float, reported))
-    mean = tuple(results[distance_key("one", EPSILONS[0], rate)]["reports"][0] for rate in reported)
+def _reports_panel(results: Results, chances: Sequence[str]) -> Panel:
+    x = tuple(map(float, chances))
+    mean = tuple(results[distance_key("one", EPSILONS[0], rate)]["reports"][0] for rate in chances)
     return Panel(
         title="reports",
         x_label=_RATE,
@@ -215,16 +215,16 @@ def _bytes_panel() -> Panel:
     )
 
 
-def _trade_off(results: Results, reported: Sequence[str]) -> Panel:
-    sent = tuple(megabytes(rate) for rate in _FINE)
+def _trade_off(results: Results, chances: Sequence[str]) -> Panel:
+    fine = tuple(megabytes(rate) for rate in _FINE)
     curves = []
     for epsilon in EPSILONS:
         y = tuple(exact_distance("one", epsilon, rate, Estimator.C_HAT) for rate in _FINE)
-        curves.append(Curve(label=f"epsilon = {epsilon}, raw", x=sent, y=y, group=epsilon))
-        distances = [results[distance_key("one", epsilon, rate)]["c_hat"]["projected"][0] for rate in reported]
-        spent = tuple(megabytes(rate) for rate in reported)
+        curves.append(Curve(label=f"epsilon = {epsilon}, raw", x=fine, y=y, group=epsilon))
+        distances = [results[distance_key("one", epsilon, rate)]["c_hat"]["projected"][0] for rate in chances]
+        coarse = tuple(megabytes(rate) for rate in chances)
         label = f"epsilon = {epsilon}, projected"
-        curves.append(Curve(label=label, x=spent, y=tuple(distances), style="dashed", group=epsilon))
+        curves.append(Curve(label=label, x=coarse, y=tuple(distances), style="dashed", group=epsilon))
     return Panel(
         title="distance against bytes, c_hat",
         x_label="expected megabytes of a round",

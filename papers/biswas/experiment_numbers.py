@@ -72,15 +72,15 @@ def _set_up() -> list[Comparison]:
 
 def _simulated_means(results: Results) -> list[Comparison]:
     """Compare the means of simulated estimates with equations 4 and Theorems 3.1 and 3.4."""
-    held, rate = float(truth("one")[0, MODE - 1]), float(RATES[0])
+    holders, rate = float(truth("one")[0, MODE - 1]), float(RATES[0])
     rows = []
     for epsilon in EPSILONS:
         one = results[distance_key("one", epsilon, RATES[0])]
-        low = held * rate - NODES / (exp(float(epsilon)) - 1) * (1 - rate)
+        low = holders * rate - NODES / (exp(float(epsilon)) - 1) * (1 - rate)
         for which, where, printed in (
             ("c", "equation 4", low),
-            ("g", "Theorem 3.1", held),
-            ("c_hat", "Theorem 3.4", held),
+            ("g", "Theorem 3.1", holders),
+            ("c_hat", "Theorem 3.4", holders),
         ):
             mean, error = one[which]["mode"]
             rows.append(
@@ -100,13 +100,13 @@ def _distance(results: Results, epsilon: str, rate: str, kind: str, which: str =
     return float(results[distance_key("one", epsilon, rate)][which][kind][0])
 
 
-def _reported(results: Results) -> list[str]:
+def _simulated_rates(results: Results) -> list[str]:
     """Return the rates that were simulated, in increasing order."""
     return [rate for rate in (*RATES, EVERYBODY) if distance_key("one", EPSILONS[0], rate) in results]
 
 
 def _improves(results: Results) -> Comparison:
-    rates = _reported(results)
+    rates = _simulated_rates(results)
     falls = [
         _distance(results, epsilon, after, "raw", "g") < _distance(results, epsilon, before, "raw", "g")
         for epsilon in EPSILONS

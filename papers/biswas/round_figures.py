@@ -69,13 +69,13 @@ def _panel(population: str, epsilon: str, rate: str, estimates: Plain) -> Panel:
 
 
 def _truth(population: str, epsilon: str, rate: str) -> Curve:
-    held = truth(population)
-    variance = moments(Estimator.C_HAT, held, design(epsilon, rate)).variance
-    low, high = (held[0] + sign * _WITHIN * np.sqrt(variance) for sign in (-1, 1))
+    holders = truth(population)
+    variance = moments(Estimator.C_HAT, holders, design(epsilon, rate)).variance
+    low, high = (holders[0] + sign * _WITHIN * np.sqrt(variance) for sign in (-1, 1))
     return Curve(
         label="original distribution, and where 95 percent of c_hat lie",
         x=_X,
-        y=tuple(held[0].tolist()),
+        y=tuple(holders[0].tolist()),
         low=tuple(low.tolist()),
         high=tuple(high.tolist()),
     )

@@ -99,8 +99,8 @@ def distances(arguments: Plain, generator: np.random.Generator) -> Plain:
         estimate and of its projection on the simplex; mode: mean and standard error of the estimated nodes with MODE.
         Also reports: their mean number and its standard error.
     """
-    held, reports, estimates = _estimates(arguments, arguments["runs"], generator)
-    summaries = {which.value: _distance(drawn, held) for which, drawn in estimates.items()}
+    true_shares, reports, estimates = _estimates(arguments, arguments["runs"], generator)
+    summaries = {which.value: _distance(counts, true_shares) for which, counts in estimates.items()}
     chance = float(arguments["rate"])
     error = (NODES * chance * (1 - chance) / len(reports)) ** 0.5
     return {**summaries, "reports": [float(reports.mean()), error]}
@@ -132,21 +132,21 @@ def _estimates(
     arguments: Plain, runs: int, generator: np.random.Generator
 ) -> tuple[Floats, NDArray[np.int64], Mapping[Estimator, Floats]]:
     """Return true shares, reports, and each estimator's counts (runs, d)."""
-    held = truth(arguments["population"])
+    holders = truth(arguments["population"])
     spec = design(arguments["epsilon"], arguments["rate"])
-    counts, reports = draw_rounds(held, spec, randomiser(arguments["epsilon"]).mechanism, runs, generator)
-    return held[0] / NODES, reports, {which: point_estimates(which, counts, reports, spec) for which in COMPARED}
+    counts, reports = draw_rounds(holders, spec, randomiser(arguments["epsilon"]).mechanism, runs, generator)
+    return holders[0] / NODES, reports, {which: point_estimates(which, counts, reports, spec) for which in COMPARED}
 
 
-def _distance(drawn: Floats, held: Floats) -> dict[str, list[float]]:
-    shares = drawn / NODES
+def _distance(counts: Floats, true_shares: Floats) -> dict[str, list[float]]:
+    shares = counts / NODES
     projected = np.array([project_to_simplex(row) for row in shares])
-    mode = drawn[:, MODE - 1]
+    mode = counts[:, MODE - 1]
     # One run has no error estimate; an error as large as the value claims nothing.
     error = float(mode.std(ddof=1)) / len(mode) ** 0.5 if len(mode) > 1 else abs(float(mode[0]))
     return {
-        "raw": _summary(total_variation(shares, held)),
-        "projected": _summary(total_variation(projected, held)),
+        "raw": _summary(total_variation(shares, true_shares)),
+        "projected": _summary(total_variation(projected, true_shares)),
         "mode": [float(mode.mean()), error],
     }
 

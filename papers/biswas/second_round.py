@@ -38,9 +38,9 @@ Floats = NDArray[np.float64]
 @cache
 def strata() -> NDArray[np.int64]:
     """Return n_si, shape (strata, 100), read-only."""
-    held = np.array([parse_population(law).counts(nodes, VALUES) for _, nodes, law in STRATA])
-    held.setflags(write=False)
-    return held
+    holders = np.array([parse_population(law).counts(nodes, VALUES) for _, nodes, law in STRATA])
+    holders.setflags(write=False)
+    return holders
 
 
 def tasks(settings: Settings) -> list[Task]:
@@ -80,17 +80,17 @@ def adapted(arguments: Plain, generator: np.random.Generator) -> Plain:
         mean rates of the strata.
     """
     epsilon, budget = arguments["epsilon"], arguments["budget"]
-    chosen = [_rates_after(epsilon, budget, generator) for _ in range(arguments["rounds"])]
-    errors = [largest_error(epsilon, rates) for rates in chosen]
+    all_rates = [_rates_after(epsilon, budget, generator) for _ in range(arguments["rounds"])]
+    errors = [largest_error(epsilon, rates) for rates in all_rates]
     middle = int(np.argsort(errors)[len(errors) // 2])
     one_rate = (Fraction(budget, int(strata().sum())),) * len(STRATA)
     return {
         "equal": largest_error(epsilon, one_rate),
         "known": largest_error(epsilon, _best_rates(epsilon, budget)),
         "found": [float(np.mean(errors)), *(float(end) for end in np.quantile(errors, (0.05, 0.95)))],
-        "simulated": _simulated(epsilon, chosen[middle], arguments["trials"], int(generator.integers(2**63))),
+        "simulated": _simulated(epsilon, all_rates[middle], arguments["trials"], int(generator.integers(2**63))),
         "middle": errors[middle],
-        "rates": np.array(chosen, np.float64).mean(axis=0).tolist(),
+        "rates": np.array(all_rates, np.float64).mean(axis=0).tolist(),
     }
 
 
@@ -119,9 +119,9 @@ def _rates_after(epsilon: str, budget: int, generator: np.random.Generator) -> t
 
 def _best_rates(epsilon: str, budget: int) -> tuple[Fraction, ...]:
     """Return the best rates if every value were known."""
-    held, nodes = strata(), strata().sum(axis=1).astype(np.float64)
-    costs = node_costs(held / nodes[:, None], _design(epsilon, (FIRST_RATE,) * len(STRATA)))
-    rates = minimax_rates(costs, held.sum(axis=0).astype(np.float64), nodes, float(budget), float(LEAST_RATE))
+    holders, nodes = strata(), strata().sum(axis=1).astype(np.float64)
+    costs = node_costs(holders / nodes[:, None], _design(epsilon, (FIRST_RATE,) * len(STRATA)))
+    rates = minimax_rates(costs, holders.sum(axis=0).astype(np.float64), nodes, float(budget), float(LEAST_RATE))
     return tuple(Fraction(rate) for rate in rates.tolist())
 
 

@@ -80,13 +80,13 @@ def _direct_encoding() -> list[Comparison]:
 
 def _mean(estimator: Estimator, epsilon: str, rate: str) -> np.ndarray:
     """Return the expected estimates of Bin(100, .5), shape (100,) (nodes)."""
-    held = truth("one")
-    mean: np.ndarray = held[0] + moments(estimator, held, design(epsilon, rate)).bias
+    holders = truth("one")
+    mean: np.ndarray = holders[0] + moments(estimator, holders, design(epsilon, rate)).bias
     return mean
 
 
 def _bias_of_c() -> list[Comparison]:
-    held, rate = float(truth("one")[0, MODE - 1]), float(_PI)
+    holders, rate = float(truth("one")[0, MODE - 1]), float(_PI)
     rows = []
     for epsilon in EPSILONS:
         missed = NODES / (exp(float(epsilon)) - 1)
@@ -94,7 +94,7 @@ def _bias_of_c() -> list[Comparison]:
             formula(
                 f"mean of c for the value {MODE}, pi = {_PI}, epsilon = {epsilon}",
                 "equation 4",
-                held * rate - missed * (1 - rate),
+                holders * rate - missed * (1 - rate),
                 float(_mean(Estimator.C, epsilon, _PI)[MODE - 1]),
             ),
             formula(
@@ -155,8 +155,8 @@ def _approximate_variance() -> list[Comparison]:
             )
         )
         f = 0.08
-        seen = f * p + (1 - f) * q
-        printed = NODES * rate * (f * p * (1 - p) + (1 - f) * q * (1 - q) + seen**2 * (1 - rate)) / (p - q) ** 2
+        chance = f * p + (1 - f) * q
+        printed = NODES * rate * (f * p * (1 - p) + (1 - f) * q * (1 - q) + chance**2 * (1 - rate)) / (p - q) ** 2
         rows.append(
             formula(
                 f"variance of c at f = .08, pi = {_PI}, epsilon = {epsilon}",

@@ -101,8 +101,8 @@ def _points(  # noqa: PLR0913, PLR0917 - one argument a choice
     group: str | None = None,
 ) -> Curve:
     """Return the simulated points among the steps, with their errors."""
-    known = {at: results.get(variance_key(values, epsilon, *where(at))) for at in steps}
-    points = [(float(at), *one[what]) for at, one in known.items() if one is not None]
+    by_step = {at: results.get(variance_key(values, epsilon, *where(at))) for at in steps}
+    points = [(float(at), *one[what]) for at, one in by_step.items() if one is not None]
     x, y, error = (tuple(column) for column in zip(*points, strict=True))
     low, high = (tuple(m + sign * _ERRORS * e for m, e in zip(y, error, strict=True)) for sign in (-1, 1))
     return Curve(label=label, x=x, y=y, low=low, high=high, style="points", group=group or what)

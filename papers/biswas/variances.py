@@ -63,14 +63,14 @@ def simulated(arguments: Plain, generator: np.random.Generator) -> Plain:
         g, c_hat: variance over n (nodes) and its standard error; ratio: g's over c_hat's and its standard error.
         Errors are those of the mean of 20 batches.
     """
-    held = with_share(arguments["values"], Fraction(arguments["share"]))
+    holders = with_share(arguments["values"], Fraction(arguments["share"]))
     oracle, rate = randomiser(arguments["epsilon"], arguments["values"]), Fraction(arguments["rate"])
     spec = RoundDesign(populations=(NODES,), rates=(rate,), p=oracle.p, q=oracle.q)
     values = []
     for _ in range(_BATCHES):
         seed = int(generator.integers(2**63))
         trials = arguments["runs"] // _BATCHES
-        one = simulate(held, spec, trials=trials, seed=seed)
+        one = simulate(holders, spec, trials=trials, seed=seed)
         values.append([float(one[which].variance[0]) / NODES for which in (Estimator.G, Estimator.C_HAT)])
     of_g, of_c_hat = np.array(values).T
     return {
@@ -87,8 +87,8 @@ def _mean(values: np.ndarray) -> list[float]:
 
 def exact(values: int, epsilon: str, rate: str, share: str, estimator: Estimator) -> float:
     """Return the exact variance of the estimated count of a value with a share, over n (nodes)."""
-    held = with_share(values, Fraction(share))
-    return float(moments(estimator, held, design(epsilon, rate, values)).variance[0]) / NODES
+    holders = with_share(values, Fraction(share))
+    return float(moments(estimator, holders, design(epsilon, rate, values)).variance[0]) / NODES
 
 
 def claimed(values: int, epsilon: str, rate: str, share: str) -> float:

@@ -76,14 +76,14 @@ def _sensitivities(number: int, of: Medians, caption: str) -> Figure:
 
 def _ratio_panel(of: Medians, epsilon: float) -> Panel:
     ratios = [of.ratios(epsilon, size) for size in SMALL]
-    medians = " and ".join(f"{np.median(drawn):.2f}" for drawn in ratios)
+    medians = " and ".join(f"{np.median(one):.2f}" for one in ratios)
     return Panel(
         title=f"epsilon = {epsilon}: medians {medians}",
         x_label="smooth sensitivity, sample / population",
         y_label="one outline a size (width: density)",
         curves=tuple(
-            sample_violin(f"n = {size}", at, drawn)
-            for at, (size, drawn) in enumerate(zip(SMALL, ratios, strict=True), start=1)
+            sample_violin(f"n = {size}", at, one)
+            for at, (size, one) in enumerate(zip(SMALL, ratios, strict=True), start=1)
         ),
     )
 
@@ -102,8 +102,8 @@ def _noise_panel(of: Medians, epsilon: float) -> Panel:
     scales = [
         np.array([of.whole[EPSILONS.index(epsilon)] * 2 / epsilon]),
         *(
-            2 * drawn / sample_epsilon(epsilon, population=SIZE, sample=size)
-            for size, drawn in zip(SMALL, runs, strict=True)
+            2 * run / sample_epsilon(epsilon, population=SIZE, sample=size)
+            for size, run in zip(SMALL, runs, strict=True)
         ),
     ]
     labels = ["population", *(f"n = {size}" for size in SMALL)]

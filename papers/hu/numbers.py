@@ -181,14 +181,14 @@ def _figure_5() -> Iterator[Comparison]:
 def _sensitivities(lognormal: Medians, others: Others) -> Iterator[Comparison]:
     """Yield the medians of S_n/S_N, with three standard deviations between populations for tolerance."""
     for (epsilon, size), printed in PRINTED_RATIOS.items():
-        drawn = lognormal.ratios(epsilon, size)
-        half = 1.5 * sqrt(1 / len(drawn) + 1 / 1000)
-        chance = np.subtract(*np.quantile(drawn, [min(1, 0.5 + half), max(0, 0.5 - half)])) / 2
+        ratios = lognormal.ratios(epsilon, size)
+        half = 1.5 * sqrt(1 / len(ratios) + 1 / 1000)
+        chance = np.subtract(*np.quantile(ratios, [min(1, 0.5 + half), max(0, 0.5 - half)])) / 2
         yield Comparison(
             what=f"median of the smooth sensitivity's ratio, epsilon = {epsilon}, n = {size}",
             source="Section 4.3, Figure 6",
             printed=printed,
-            ours=float(np.median(drawn)),
+            ours=float(np.median(ratios)),
             tolerance=3 * others.spread(epsilon, size) + 0.005,
             note="tolerance: 3 standard deviations between populations of this law, since the paper names no seed here "
             f"(ours is Appendix B's); chance in the runs alone explains {chance:.2g}",

@@ -22,8 +22,8 @@ def uniforms(seed: int) -> Iterator[float]:
     generator = np.random.MT19937()
     generator.state = {"bit_generator": "MT19937", "state": {"key": _key(seed), "pos": WORDS}}
     while True:
-        drawn = generator.random_raw(4096).astype(np.float64) * UNIT
-        yield from np.clip(drawn, UNIT / 2, 1 - UNIT / 2).tolist()
+        numbers = generator.random_raw(4096).astype(np.float64) * UNIT
+        yield from np.clip(numbers, UNIT / 2, 1 - UNIT / 2).tolist()
 
 
 def _key(seed: int) -> NDArray[np.uint32]:

@@ -66,12 +66,12 @@ def _whole_sensitivity(of: Population, epsilon: float) -> float:
 def sample_sensitivities(arguments: Plain, generator: np.random.Generator) -> Plain:
     """Return the mean of S_n^2 at each epsilon and its standard error; each run's S_n if it is to be kept."""
     size, runs = arguments["size"], arguments["runs"]
-    drawn = draw_sensitivities(population(arguments["name"]), size, EPSILONS, runs, generator)
-    squares = drawn**2
+    values = draw_sensitivities(population(arguments["name"]), size, EPSILONS, runs, generator)
+    squares = values**2
     # One run has no error estimate; an error as large as the value claims nothing.
     error = squares.std(axis=0, ddof=1) / sqrt(runs) if runs > 1 else squares[0]
-    kept = [drawn[:, EPSILONS.index(epsilon)].tolist() for epsilon in SHOWN] if arguments["keep"] else []
-    return {"mean_square": squares.mean(axis=0).tolist(), "error": error.tolist(), "runs": kept}
+    samples = [values[:, EPSILONS.index(epsilon)].tolist() for epsilon in SHOWN] if arguments["keep"] else []
+    return {"mean_square": squares.mean(axis=0).tolist(), "error": error.tolist(), "runs": samples}
 
 
 def draw_sensitivities(
@@ -86,11 +86,11 @@ def draw_sensitivities(
         smooth_decay(sample_epsilon(epsilon, population=whole, sample=size), DELTA * whole / size)
         for epsilon in epsilons
     ]
-    drawn = []
+    rows = []
     for _ in range(runs):
         ranks = np.sort(generator.choice(whole, size, replace=False, shuffle=False))
-        drawn.append(smooth_sensitivities(of.values[ranks], low=of.low, high=of.high, decays=decays))
-    return np.array(drawn)
+        rows.append(smooth_sensitivities(of.values[ranks], low=of.low, high=of.high, decays=decays))
+    return np.array(rows)
 
 
 def another_lognormal(arguments: Plain, generator: np.random.Generator) -> Plain:
@@ -100,8 +100,8 @@ def another_lognormal(arguments: Plain, generator: np.random.Generator) -> Plain
     contested = noise_variance(whole[SHOWN.index(CONTESTED)] ** 2, CONTESTED)
     ratios = []
     for size in CONTESTED_SIZES:
-        drawn = draw_sensitivities(of, size, (CONTESTED,), runs, generator)
-        noise = noise_variance(float((drawn**2).mean()), sample_epsilon(CONTESTED, population=SIZE, sample=size))
+        values = draw_sensitivities(of, size, (CONTESTED,), runs, generator)
+        noise = noise_variance(float((values**2).mean()), sample_epsilon(CONTESTED, population=SIZE, sample=size))
         ratios.append((sampling_error(of, size) + noise) / contested)
     medians = [np.median(draw_sensitivities(of, size, SHOWN, runs, generator) / whole, axis=0) for size in SMALL]
     return {"variances": ratios, "sensitivities": [column.tolist() for column in medians]}
@@ -198,8 +198,8 @@ class Others:
 
 def others(results: Mapping[str, Plain]) -> Others:
     """Return the further lognormal populations from the results."""
-    chosen = [result for key, result in sorted(results.items()) if key.startswith("another-lognormal/")]
+    points = [result for key, result in sorted(results.items()) if key.startswith("another-lognormal/")]
     return Others(
-        variances=np.array([result["variances"] for result in chosen]),
-        sensitivities=np.array([result["sensitivities"] for result in chosen]),
+        variances=np.array([result["variances"] for result in points]),
+        sensitivities=np.array([result["sensitivities"] for result in points]),
     )

@@ -53,16 +53,16 @@ def _end(scales: Floats, runs: int) -> float:
     return float(brentq(lambda end: float(np.exp(-end / scales).mean()) - 1 / runs, 0, furthest * 1.01))
 
 
-def sample_violin(label: str, at: int, drawn: Floats) -> Curve:
+def sample_violin(label: str, at: int, sample: Floats) -> Curve:
     """Return the outline of drawn values, smoothed by a Gaussian kernel (Silverman's width), cut at the extremes."""
-    values, density = kernel_density(drawn)
+    values, density = kernel_density(sample)
     return violin(label, at, values, density)
 
 
-def kernel_density(drawn: Floats) -> tuple[Floats, Floats]:
+def kernel_density(x: Floats) -> tuple[Floats, Floats]:
     """Return ordinates from the least to the largest drawn value, and the density there."""
-    spread = min(float(drawn.std()), float(np.subtract(*np.percentile(drawn, [75, 25]))) / 1.349) or float(drawn.std())
-    width = max(0.9 * spread * len(drawn) ** -0.2, 1e-3 * abs(float(drawn.mean())), 1e-12)
-    values = np.linspace(float(drawn.min()), float(drawn.max()) + 1e-12, len(STEPS))
-    kernel = np.exp(-(((values[:, None] - drawn) / width) ** 2) / 2)
+    spread = min(float(x.std()), float(np.subtract(*np.percentile(x, [75, 25]))) / 1.349) or float(x.std())
+    width = max(0.9 * spread * len(x) ** -0.2, 1e-3 * abs(float(x.mean())), 1e-12)
+    values = np.linspace(float(x.min()), float(x.max()) + 1e-12, len(STEPS))
+    kernel = np.exp(-(((values[:, None] - x) / width) ** 2) / 2)
     return values, kernel.mean(axis=1) / (width * np.sqrt(2 * np.pi))

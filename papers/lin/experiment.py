@@ -85,12 +85,12 @@ def _against_sample_size(count: int, runs: int) -> list[Task]:
 
 def _against_cells(settings: Settings, runs: int) -> list[Task]:
     """Figure 9: at the paper's sample size."""
-    known = _tables(settings.adult)
+    adult = _tables(settings.adult)
     tasks = []
     for cells in QUICK_CARDINALITIES if settings.quick else CARDINALITIES:
         tables = {shape: synthetic(shape, cells, POPULATION) for shape in SHAPES[1:]}
-        if cells in known:
-            tables["Adult"] = known[cells]
+        if cells in adult:
+            tables["Adult"] = adult[cells]
         for shape, counts in tables.items():
             for epsilon in EPSILONS:
                 star = paper_sample(population=POPULATION, cells=cells, epsilon=Decimal(epsilon))

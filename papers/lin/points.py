@@ -38,10 +38,10 @@ def histograms(
 
     Source: Lin, Wang, Rane, Section III-A (sampling, then PRAM with the gamma-diagonal matrix).
     """
-    drawn = generator.multivariate_hypergeometric(counts, sample, size=runs, method="marginals")
-    kept = generator.binomial(drawn, float(mechanism.retention))
-    replaced = generator.multinomial(sample - kept.sum(axis=1), np.full(len(counts), 1 / len(counts)))
-    total: Counts = kept + replaced
+    rows = generator.multivariate_hypergeometric(counts, sample, size=runs, method="marginals")
+    intact = generator.binomial(rows, float(mechanism.retention))
+    noise = generator.multinomial(sample - intact.sum(axis=1), np.full(len(counts), 1 / len(counts)))
+    total: Counts = intact + noise
     return total
 
 
@@ -58,10 +58,10 @@ def error(arguments: Plain, generator: np.random.Generator) -> Plain:
     counts = np.array(arguments["counts"], np.int64)
     plan = plan_of(int(counts.sum()), len(counts), arguments["epsilon"], arguments["delta"], arguments["sample"])
     shares = counts / counts.sum()
-    drawn = histograms(
+    tables = histograms(
         counts, sample=plan.sample, mechanism=plan.mechanism, runs=arguments["runs"], generator=generator
     )
-    errors = np.array([np.linalg.norm(invert(one, plan.mechanism) - shares) for one in drawn])
+    errors = np.array([np.linalg.norm(invert(one, plan.mechanism) - shares) for one in tables])
     low, high = np.quantile(errors, [0.05, 0.95])
     return {
         "sample": plan.sample,

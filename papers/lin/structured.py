@@ -66,8 +66,8 @@ def error_of_product(a: Sequence[float], sizes: Sequence[int], rows: int) -> flo
     second = 1.0
     for one, size in zip(a, sizes, strict=True):
         q = one + size
-        rho, held, other = one / q, (one + 1) / q, 1 / q
-        moments = (1 + held * (1 - held) / rho**2) / size + (1 - 1 / size) * other * (1 - other) / rho**2
+        rho, own, other = one / q, (one + 1) / q, 1 / q
+        moments = (1 + own * (1 - own) / rho**2) / size + (1 - 1 / size) * other * (1 - other) / rho**2
         second *= moments
     return sqrt((second - 1 / prod(sizes)) / rows)
 
@@ -114,8 +114,8 @@ def _of(a: Sequence[float], sizes: Sequence[int], table: Sequence[int]) -> tuple
 
 def ratio(sizes: Sequence[int], order: int, rows: int, budget: float) -> float:
     """Return the product's error over the least of a gamma-diagonal's."""
-    found = errors(sizes, order, rows, budget)
-    return found.pop("product") / min(found.values())
+    results = errors(sizes, order, rows, budget)
+    return results.pop("product") / min(results.values())
 
 
 def circulant(decay: float, budget: float, bins: int, rows: int) -> Floats:
@@ -149,8 +149,8 @@ def error_of_sum(law: Floats, weights: Floats, rows: int) -> float:
 def best_circulant(bins: int, rows: int, budget: float, *, below: bool) -> tuple[float, float]:
     """Return the least error of a mean (from 0 to 1), or of the share in the lower half, and the gamma-diagonal's."""
     weights = (np.arange(bins) < bins // 2).astype(np.float64) if below else np.arange(bins) / (bins - 1)
-    found = [error_of_sum(circulant(decay, budget, bins, rows), weights, rows) for decay in np.arange(0, 0.5, 0.05)]
-    return min(found), found[0]
+    results = [error_of_sum(circulant(decay, budget, bins, rows), weights, rows) for decay in np.arange(0, 0.5, 0.05)]
+    return min(results), results[0]
 
 
 @lru_cache(maxsize=1)

@@ -140,13 +140,13 @@ def one_data_set(
     return plain, (float((total / m).mean()), float((squares / (m - 1)).mean()))
 
 
-def _moments(drawn: Floats, used: NDArray[np.bool_], sizes: NDArray[np.int64]) -> tuple[float, float]:
-    total, squares = _sums(drawn, used, sizes)
+def _moments(values: Floats, used: NDArray[np.bool_], sizes: NDArray[np.int64]) -> tuple[float, float]:
+    total, squares = _sums(values, used, sizes)
     return float((total / sizes).mean()), float((squares / np.maximum(sizes - 1, 1)).mean())
 
 
-def _sums(drawn: Floats, used: NDArray[np.bool_], sizes: NDArray[np.int64]) -> tuple[Floats, Floats]:
+def _sums(values: Floats, used: NDArray[np.bool_], sizes: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Return the sum of each subset, and that of its squares about its own mean."""
-    total = np.where(used, drawn, 0.0).sum(axis=1)
-    about = np.where(used, drawn - (total / sizes)[:, None], 0.0)
+    total = np.where(used, values, 0.0).sum(axis=1)
+    about = np.where(used, values - (total / sizes)[:, None], 0.0)
     return total, (about * about).sum(axis=1)

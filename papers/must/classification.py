@@ -116,10 +116,10 @@ def loss_of(scores: Floats, income: Floats) -> float:
     return float(np.mean(np.logaddexp(0.0, scores) - income * scores))
 
 
-def metrics_of(said: NDArray[np.bool_], true: NDArray[np.bool_]) -> list[float]:
+def metrics_of(guess: NDArray[np.bool_], true: NDArray[np.bool_]) -> list[float]:
     """Return METRICS; a ratio of nothing is 0."""
-    hits, alarms = float((said & true).sum()), float((said & ~true).sum())
-    misses, rejections = float((~said & true).sum()), float((~said & ~true).sum())
+    hits, alarms = float((guess & true).sum()), float((guess & ~true).sum())
+    misses, rejections = float((~guess & true).sum()), float((~guess & ~true).sum())
     sensitivity, precision = _ratio(hits, hits + misses), _ratio(hits, hits + alarms)
     return [
         (hits + rejections) / len(true),

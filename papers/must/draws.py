@@ -102,19 +102,19 @@ def _different(n: int, m: int, trials: int, generator: np.random.Generator) -> R
     while len(open_trials):
         # The first m different values of independent draws are a sample without replacement; no trial is selected by
         # its rows.
-        drawn = generator.integers(n, size=(len(open_trials), width))
-        fresh = _first_time(drawn)
+        draws = generator.integers(n, size=(len(open_trials), width))
+        fresh = _first_time(draws)
         rank = np.cumsum(fresh, axis=1)
         enough = rank[:, -1] >= m
-        rows[open_trials[enough]] = drawn[enough][(fresh & (rank <= m))[enough]].reshape(-1, m)
+        rows[open_trials[enough]] = draws[enough][(fresh & (rank <= m))[enough]].reshape(-1, m)
         open_trials = open_trials[~enough]
     return rows
 
 
-def _first_time(drawn: Rows) -> NDArray[np.bool_]:
+def _first_time(draws: Rows) -> NDArray[np.bool_]:
     """Mark the draws whose row no earlier draw of the same trial has."""
-    order = np.argsort(drawn, axis=1, kind="stable")
-    ordered = np.take_along_axis(drawn, order, axis=1)
-    fresh = np.empty(drawn.shape, np.bool_)
+    order = np.argsort(draws, axis=1, kind="stable")
+    ordered = np.take_along_axis(draws, order, axis=1)
+    fresh = np.empty(draws.shape, np.bool_)
     np.put_along_axis(fresh, order, np.diff(ordered, axis=1, prepend=-1) != 0, axis=1)
     return fresh

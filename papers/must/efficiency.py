@@ -93,7 +93,7 @@ def drawing_times(arguments: Plain, generator: np.random.Generator) -> Plain:
     drawers = {name: drawer(design.scheme(name), generator) for name in LABELS}
     rounds = [{name: _seconds(drawers[name]) for name in drawers} for _ in range(arguments["rounds"])]
     medians = {name: float(np.median([one[name] for one in rounds])) for name in drawers}
-    return {name: 100 * (taken / medians["wor"] - 1) for name, taken in medians.items()}
+    return {name: 100 * (seconds / medians["wor"] - 1) for name, seconds in medians.items()}
 
 
 def _seconds(drawer: Callable[[], np.ndarray], repeats: int = 30) -> float:

@@ -115,13 +115,13 @@ def growth(arguments: Plain, generator: np.random.Generator) -> Plain:
         each number of steps. For Poisson, where one row is added or removed, sound is exact up to the grid.
     """
     del generator
-    drawn, steps = COMPOSITION.scheme(arguments["scheme"]), arguments["steps"]
-    if isinstance(drawn, Poisson):
+    law, steps = COMPOSITION.scheme(arguments["scheme"]), arguments["steps"]
+    if isinstance(law, Poisson):
         # A row that is added or removed moves a sum half as far as one that is replaced: half the noise is as much.
-        pairs = tuple(Pair(scheme=drawn, up=up, down=up - 1.0, noise_multiplier=SIGMA / 2) for up in (1.0, 0.0))
-        rows = {"sound": [_sound(drawn, SIGMA / 2, count, 1.0) for count in steps]}
+        pairs = tuple(Pair(scheme=law, up=up, down=up - 1.0, noise_multiplier=SIGMA / 2) for up in (1.0, 0.0))
+        rows = {"sound": [_sound(law, SIGMA / 2, count, 1.0) for count in steps]}
     else:
-        scheme = Tabulated.of(drawn)
+        scheme = Tabulated.of(law)
         pairs = one_sided(scheme, SIGMA)
         rows = {
             "sound": [_sound(scheme, SIGMA, count, 1.0) for count in steps],

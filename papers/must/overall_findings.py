@@ -92,13 +92,13 @@ def _visible(  # noqa: PLR0913 - what to draw, and how
     label: str, x: Sequence[float], y: Sequence[float], style: Style, group: str, *, low: Sequence[float] = ()
 ) -> Curve:
     """Leave out what is smaller than the discretisation's own errors; `low` is the lower end of a band, if any."""
-    kept = [place for place, value in enumerate(y) if value >= _VISIBLE]
-    ordinates = tuple(float(y[place]) for place in kept)
+    places = [place for place, value in enumerate(y) if value >= _VISIBLE]
+    ordinates = tuple(float(y[place]) for place in places)
     return Curve(
         label=label,
-        x=tuple(float(x[place]) for place in kept),
+        x=tuple(float(x[place]) for place in places),
         y=ordinates,
-        low=tuple(float(low[place]) for place in kept) if low else None,
+        low=tuple(float(low[place]) for place in places) if low else None,
         high=ordinates if low else None,
         style=style,
         group=group,

@@ -54,7 +54,7 @@ def attained_by_releases(releases: Sequence[tuple[ReleaseDescription, int]], del
         delta: in (0, 1).
 
     Returns:
-        None where a release is no simple random sample: the loss of its pair is not worked out here.
+        None where a release is not a simple random sample: the loss of its pair is not worked out here.
     """
     if any(not release.scheme.is_simple_random or release.presence < 1 for release, _ in releases):
         return None

@@ -104,9 +104,9 @@ def amplify(
     # Scipy, which certify, gain and every --help do without.
     from veiltab.papers.privacy.attained import attained_by_sample
 
-    drawn = scheme_of(scheme, population=population, sample=sample, stage=stage)
+    law = scheme_of(scheme, population=population, sample=sample, stage=stage)
     if inverse:
-        epsilon = base_epsilon(drawn, epsilon)
+        epsilon = base_epsilon(law, epsilon)
     profile: GroupProfile
     match mechanism:
         case "pure":
@@ -123,8 +123,8 @@ def amplify(
             profile = Guaranteed(points=guarantees)
         case _:
             raise InvalidInputError(f"mechanism {mechanism!r} is not known", where="--mechanism")
-    result = amplified(drawn, profile, epsilon)
-    attained = attained_by_sample(drawn, profile, epsilon, result.delta)
+    result = amplified(law, profile, epsilon)
+    attained = attained_by_sample(law, profile, epsilon, result.delta)
     data = {
         "eta": result.eta,
         "epsilon": result.epsilon,
@@ -176,11 +176,11 @@ def certify(
         raise InvalidInputError("give either --epsilon or --delta beside --gamma", where="certify")
     certificate = OrderCertificate(population=population, sample=sample, cells=cells, gamma=read_fraction(gamma))
     if epsilon is not None:
-        kept = _number(epsilon, "--epsilon")
-        guarantee = (kept, certificate.delta(kept))
+        number = _number(epsilon, "--epsilon")
+        guarantee = (number, certificate.delta(number))
     else:
-        kept = _number(delta or "", "--delta")
-        guarantee = (certificate.epsilon(kept), kept)
+        number = _number(delta or "", "--delta")
+        guarantee = (certificate.epsilon(number), number)
     _emit_guarantee(certificate, noise_split, guarantee, {})
 
 
@@ -203,18 +203,18 @@ def _calibrate(
             where="--max-local-epsilon, --noise-split",
             remedy="Give one of them; `veiltab plan` takes both.",
         )
-    wanted = parse_epsilon(epsilon)
+    target = parse_epsilon(epsilon)
     population, sample, cells = sizes
     mechanism = calibrated(
         population=population,
         sample=sample,
         cells=cells,
-        epsilon=wanted,
+        epsilon=target,
         delta=parse_delta(delta),
         max_local_epsilon=None if max_local_epsilon is None else parse_epsilon(max_local_epsilon),
     )
     certificate = OrderCertificate(population=population, sample=sample, cells=cells, gamma=mechanism.gamma)
-    guarantee = (float(wanted), certificate.delta(float(wanted)))
+    guarantee = (float(target), certificate.delta(float(target)))
     _emit_guarantee(certificate, noise_split, guarantee, {"replacement_probability": mechanism.replacement / 2**64})
 
 
@@ -259,7 +259,7 @@ def compose(
     from veiltab.papers.privacy.composition import subsampled_delta
 
     if mechanism is not None:
-        drawn = scheme_of(
+        law = scheme_of(
             scheme,
             population=int(required(population, "--population")),
             sample=int(required(sample, "--sample")),
@@ -267,13 +267,13 @@ def compose(
         )
         multiplier, count = required(noise_multiplier, "--noise-multiplier"), int(required(steps, "--steps"))
         upper = subsampled_delta(
-            drawn, mechanism=mechanism, noise_multiplier=multiplier, steps=count, epsilon=required(epsilon, "--epsilon")
+            law, mechanism=mechanism, noise_multiplier=multiplier, steps=count, epsilon=required(epsilon, "--epsilon")
         )
-        moves = {Relation.SUBSTITUTION: 2, Relation.ADD_REMOVE: 1}[drawn.relation]
-        attained = attained_by_steps(drawn, mechanism=mechanism, ratio=moves / multiplier, steps=count, delta=upper)
-        steps_data = {"delta_upper": upper, "epsilon": epsilon, "attained": attained, "relation": drawn.relation.value}
-        said = f"({epsilon:g}, {bound_text(upper)}) after {count} steps ({drawn.relation.value})."
-        emit(steps_data, said + _pair_attains(attained, upper))
+        moves = {Relation.SUBSTITUTION: 2, Relation.ADD_REMOVE: 1}[law.relation]
+        attained = attained_by_steps(law, mechanism=mechanism, ratio=moves / multiplier, steps=count, delta=upper)
+        steps_data = {"delta_upper": upper, "epsilon": epsilon, "attained": attained, "relation": law.relation.value}
+        text = f"({epsilon:g}, {bound_text(upper)}) after {count} steps ({law.relation.value})."
+        emit(steps_data, text + _pair_attains(attained, upper))
         return
     if path is None:
         raise InvalidInputError("name a file of releases, or --mechanism", where="compose")
@@ -287,12 +287,12 @@ def compose(
         "pure_epsilon": total.pure_epsilon,
         **total.price.statements(),
     }
-    said = (
+    text = (
         f"({bound_text(total.epsilon)}, {bound_text(total.delta)}) together; pure epsilon"
         f" {bound_text(total.pure_epsilon)}.\n{total.price.mu}-GDP and {bound_text(total.price.rho)}-zCDP, both but"
         f" for a probability of {bound_text(total.price.slack, 3)}."
     )
-    emit(data, said + _pair_attains(together, total.delta))
+    emit(data, text + _pair_attains(together, total.delta))
 
 
 def _pair_attains(epsilon: float | None, delta: float) -> str:

@@ -60,9 +60,9 @@ def median_smooth_sensitivity(values: Floats, *, low: float, high: float, beta: 
         j = np.arange(max(left, i + 1), right + 1)
         if not len(j):
             continue
-        found = (y[j] - y[i]) * np.exp(-beta * (j - i - 1))
-        at = int(np.argmax(found))
-        best = max(best, float(found[at]))
+        spans = (y[j] - y[i]) * np.exp(-beta * (j - i - 1))
+        at = int(np.argmax(spans))
+        best = max(best, float(spans[at]))
         stack.append((first, i - 1, left, int(j[at])))
         stack.append((i + 1, last, int(j[at]), right))
     return best

@@ -21,7 +21,7 @@ from veiltab.play.compose.services import TEMPLATE, compose_text, endpoints_of
 from veiltab.play.local.command import rehearsal_options
 from veiltab.play.local.folder import new_folder
 from veiltab.play.local.processes import LocalStudy
-from veiltab.play.rehearsal.rehearsal import RehearsalOptions, drafted
+from veiltab.play.rehearsal.rehearsal import RehearsalOptions, draft_rehearsal
 from veiltab.play.studies.adult_tables import adult_study, write_tables
 
 IMAGE_USER = 10001
@@ -80,8 +80,8 @@ def prepare(
         endpoints |= {"alice": RELAYED, "bob": RELAYED}
     text = adult_study(endpoints=endpoints, epsilon=Decimal(4), delta=Decimal("1e-5")) + _NODES + _RELAY * relay
     policies = {name: _POLICY.format(name=name) for name in ("alice", "bob")}
-    made = LocalStudy.made_in(folder, text, tables=write_tables(folder), policies=policies)
-    owner = _handed_over(made, TEMPLATE.read_text("utf-8"), port, source)
+    local = LocalStudy.made_in(folder, text, tables=write_tables(folder), policies=policies)
+    owner = _handed_over(local, TEMPLATE.read_text("utf-8"), port, source)
     if relay:
         (folder / "relay.yaml").write_bytes(TEMPLATE.with_name("relay.yaml").read_bytes())
         with (folder / ".env").open("a", encoding="utf-8") as settings:
@@ -101,30 +101,30 @@ def prepare_rehearsal(
     Raises:
         InvalidInputError: the study file or a policy is not valid, or the folder is not empty.
     """
-    draft = drafted(options, lambda study: endpoints_of(study, port))
+    draft = draft_rehearsal(options, lambda study: endpoints_of(study, port))
     new_folder(options.out)
-    made = draft.written_to(options.out)
+    rehearsal = draft.written_to(options.out)
     # A policy is mounted in every case; one without a rule leaves everything to a person.
-    for curator in made.study.curators:
-        path = made.local.policies.setdefault(curator.name, options.out / f"policy-{curator.name}.toml")
+    for curator in rehearsal.study.curators:
+        path = rehearsal.local.policies.setdefault(curator.name, options.out / f"policy-{curator.name}.toml")
         path.touch()
-    tables = {name: path.name for name, path in made.local.tables.items()}
-    return _handed_over(made.local, compose_text(made.study, tables), port, source)
+    tables = {name: path.name for name, path in rehearsal.local.tables.items()}
+    return _handed_over(rehearsal.local, compose_text(rehearsal.study, tables), port, source)
 
 
-def _handed_over(made: LocalStudy, compose: str, port: int, source: Path) -> tuple[int, int]:
+def _handed_over(local: LocalStudy, compose: str, port: int, source: Path) -> tuple[int, int]:
     """Give the files of a study to the user of the containers, and write what compose reads; return user and group."""
     owner = (os.getuid() or IMAGE_USER, os.getgid() or IMAGE_USER)
-    given = [made.study_path, *made.tables.values(), *made.policies.values()]
-    for table in made.tables.values():
+    paths = [local.study_path, *local.tables.values(), *local.policies.values()]
+    for table in local.tables.values():
         table.chmod(0o600)
-    for party in (path for path in (made.folder / "pki").iterdir() if path.is_dir()):
-        given += [party, *party.iterdir()]
-    for path in given:
+    for party in (path for path in (local.folder / "pki").iterdir() if path.is_dir()):
+        paths += [party, *party.iterdir()]
+    for path in paths:
         os.chown(path, *owner)
-    (made.folder / "compose.yaml").write_text(compose, "utf-8")
+    (local.folder / "compose.yaml").write_text(compose, "utf-8")
     settings = {"VEILTAB_SOURCE": source, "VEILTAB_USER": f"{owner[0]}:{owner[1]}", "VEILTAB_PORT": port}
-    (made.folder / ".env").write_text("".join(f"{key}='{value}'\n" for key, value in settings.items()), "utf-8")
+    (local.folder / ".env").write_text("".join(f"{key}='{value}'\n" for key, value in settings.items()), "utf-8")
     return owner
 
 

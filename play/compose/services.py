@@ -54,16 +54,16 @@ def compose_text(study: Study, tables: Mapping[str, str]) -> str:
     services, _, networks = rest.partition("\n\nnetworks:\n")
     networks, _, _ = networks.partition("\n\nvolumes: ")
     alice, _, cloud, rosa, fleet = services.split("\n\n")
-    made = [_curator(alice, one.name, one.endpoint, tables[one.name]) for one in study.curators]
-    made.append(_named(cloud, "cloud", study.server.name))
-    made += [_researcher(rosa, one.name, one.endpoint, place) for place, one in enumerate(study.researchers)]
+    parts = [_curator(alice, one.name, one.endpoint, tables[one.name]) for one in study.curators]
+    parts.append(_named(cloud, "cloud", study.server.name))
+    parts += [_researcher(rosa, one.name, one.endpoint, place) for place, one in enumerate(study.researchers)]
     if study.nodes is not None:
         size = study.questions[0].attribute.size
-        made.append(fleet.replace("pki/node-fleet", f"pki/node-{study.nodes.name}").replace(":10:", f":{size}:"))
+        parts.append(fleet.replace("pki/node-fleet", f"pki/node-{study.nodes.name}").replace(":10:", f":{size}:"))
     parties = (*study.curators, study.server, *study.researchers)
     volumes = ", ".join(f"{name}: {{}}" for name in (*(party.name for party in parties), *_VOLUMES))
     about = f"# {study.title}: made of deploy/compose/compose.yaml, which says why it is so.\nname: {study.id}"
-    together = "\n\n".join(made)
+    together = "\n\n".join(parts)
     return f"{about}\n{head}\nservices:\n{together}\n\nnetworks:\n{networks}\n\nvolumes: {{{volumes}}}\n"
 
 

@@ -128,6 +128,6 @@ def _ends_at_curators(local: LocalStudy, release_id: str) -> tuple[CuratorOutcom
 
 def _at_curator(local: LocalStudy, name: str, release_id: str) -> CuratorOutcome:
     with closing(CuratorStore(local.state_folder(Role.CURATOR, name) / "curator.sqlite")) as store:
-        stored = store.releases.release(release_id)
+        release = store.releases.release(release_id)
         receipts = store.tests.receipts(release_id)
-    return CuratorOutcome(curator=name, state=stored.state, failure=stored.failure, receipts=receipts)
+    return CuratorOutcome(curator=name, state=release.state, failure=release.failure, receipts=receipts)

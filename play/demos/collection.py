@@ -81,11 +81,11 @@ class CollectionResult:
 
     def total_variation(self) -> dict[str, float]:
         """Return half the sum of |raw estimate - truth| over the values, as fractions of the nodes, by estimator."""
-        return {name: self._distance(found.fractions) for name, found in self.estimates.items()}
+        return {name: self._distance(one.fractions) for name, one in self.estimates.items()}
 
     def projected_total_variation(self) -> dict[str, float]:
         """Return the same of the projected estimates."""
-        return {name: self._distance(found.shares(found.projected)) for name, found in self.estimates.items()}
+        return {name: self._distance(one.shares(one.projected)) for name, one in self.estimates.items()}
 
     def _distance(self, fractions: NDArray[np.float64]) -> float:
         return float(total_variation(fractions, self.truth / self.truth.sum()))
@@ -110,7 +110,7 @@ def run_collection(options: CollectionOptions, say: Callable[[str], None]) -> Co
         local.wait_for(Role.SERVER, _SERVER)
         say(choice.reason)
         say(foresight(choice))
-        asked = AskedRound(
+        request = AskedRound(
             researcher=_RESEARCHER,
             question=_QUESTION,
             epsilon=options.epsilon,
@@ -119,20 +119,20 @@ def run_collection(options: CollectionOptions, say: Callable[[str], None]) -> Co
             values=options.values,
             oracle=choice.best.oracle.name,
         )
-        answered = answered_round(local, asked, say)
-    status, tally = answered.status, answered.tally
+        answer = answered_round(local, request, say)
+    status, tally = answer.status, answer.tally
     counts = truth.astype(np.float64)
     page = report_page(local.study, status, tally, truth=counts)
     report = options.out / "report.html"
     write_page(page, report)
     return CollectionResult(
-        parties=[{"role": "server", "name": _SERVER, "pid": pid}, *answered.parties],
+        parties=[{"role": "server", "name": _SERVER, "pid": pid}, *answer.parties],
         choice=choice,
         status=status,
         tally=tally,
         estimates={name: estimate(tally, name) for name in ESTIMATORS},
         truth=counts,
-        fleet=answered.fleet,
+        fleet=answer.fleet,
         seconds=time.monotonic() - began,
         report=report,
     )
@@ -151,10 +151,10 @@ def foreseen_variation(choice: Choice) -> float:
 def foresight(choice: Choice) -> str:
     """Return a sentence on the error that a round will have, with advice if its answer will say little."""
     foreseen = foreseen_variation(choice)
-    said = f"total variation foreseen for raw estimates: {foreseen:.4f}"
+    sentence = f"total variation foreseen for raw estimates: {foreseen:.4f}"
     if foreseen <= _LITTLE:
-        return said
-    return f"{said}, hardly better than a guess; take more nodes, a larger epsilon, a larger rate or fewer values"
+        return sentence
+    return f"{sentence}, hardly better than a guess; take more nodes, a larger epsilon, a larger rate or fewer values"
 
 
 def prepare(options: CollectionOptions) -> LocalStudy:

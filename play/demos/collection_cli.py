@@ -66,7 +66,7 @@ def _as_dict(result: "CollectionResult") -> dict[str, object]:
         "nodes": spec.population,
         "reported": sum(result.status.reports),
         "parties": result.parties,
-        "estimates": {name: found.counts.tolist() for name, found in result.estimates.items()},
+        "estimates": {name: one.counts.tolist() for name, one in result.estimates.items()},
         "truth": result.truth.tolist(),
         "oracle": result.choice.best.oracle.name,
         "why": result.choice.reason,
@@ -86,7 +86,7 @@ def _as_text(result: "CollectionResult") -> str:
     from veiltab.play.demos.collection import foreseen_variation
     from veiltab.researcher.collection.guarantee import bounds
 
-    spec, sent, full = result.status.round, result.fleet["bytes"], result.fleet["bytes_full_participation"]
+    spec, size, full = result.status.round, result.fleet["bytes"], result.fleet["bytes_full_participation"]
     raw, projected = result.total_variation(), result.projected_total_variation()
     lines = [
         f"{sum(result.status.reports):,} of {spec.population:,} nodes reported.",
@@ -96,7 +96,7 @@ def _as_text(result: "CollectionResult") -> str:
         *(f"  {name:<17} {raw[name]:>9.4f} {projected[name]:>9.4f}{_remark(result, name)}" for name in raw),
         f"  {'foreseen':<17} {foreseen_variation(result.choice):>9.4f}",
         "",
-        f"Reports sent: {sent:,} bytes; {full:,} if every node had reported.",
+        f"Reports sent: {size:,} bytes; {full:,} if every node had reported.",
         "",
         "Who faces which epsilon (one node's value substituted):",
         *(f"  {bound.name}: {bound.faces}" for bound in bounds(result.status)),

@@ -20,7 +20,7 @@ from veiltab.common.oblivious.linear_check import CHECK_BYTES
 from veiltab.common.oblivious.store import slots_for
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.study.toml_text import toml_text
-from veiltab.play.local.asking import client_of, released
+from veiltab.play.local.asking import client_of, obtain
 from veiltab.play.local.folder import new_folder
 from veiltab.play.local.processes import APPROVAL, LocalStudy, free_endpoints
 from veiltab.play.registers.name_law import Draws
@@ -155,7 +155,7 @@ def run_join(options: JoinOptions, say: Callable[[str], None]) -> JoinResult:
     """
     say(f"making the tables of an insurer with {options.people:,} people, and of {len(options.spokes)} hospitals")
     people = _made_people(options)
-    local = _prepared(options, people)
+    local = _prepare(options, people)
     local.options[Role.CURATOR, HUB] = ("--verbose",)  # so that its log says what it received
     with local:
         say("starting every party as a process of its own; the tables are joined before the first release")
@@ -164,26 +164,26 @@ def run_join(options: JoinOptions, say: Callable[[str], None]) -> JoinResult:
             tables = []
             for attribute, spokes in options.attributes.items():
                 say(f"{RESEARCHER} asks for region and {attribute}")
-                release = released(client, ["region", attribute], options.epsilon, options.delta, say)
+                release = obtain(client, ["region", attribute], options.epsilon, options.delta, say)
                 tables.append(
                     JoinedTable(attribute=attribute, estimate=release.estimate(), truth=_truth(people, spokes))
                 )
         seconds = {name: local.processor_seconds(Role.CURATOR, name) for name in people.ids}
         received = _received(local, options, people)
-        spokes_said = [
+        joins = [
             SpokeJoin(
                 curator=spoke,
                 rows=len(people.ids[spoke]),
-                matched=_matched(local, spoke),
+                matched=_matches(local, spoke),
                 matched_true=len(np.intersect1d(people.ids[HUB], people.ids[spoke])),
                 hub_learns=received.get(spoke, {}),
                 seconds_cpu=seconds[spoke],
             )
             for spoke in options.spokes[: len(SHARES)]
         ]
-        known = [one for one in seconds.values() if one is not None]
+        numbers = [one for one in seconds.values() if one is not None]
         return JoinResult(
-            spokes=spokes_said, tables=tables, seconds_cpu=sum(known) if len(known) == len(seconds) else None
+            spokes=joins, tables=tables, seconds_cpu=sum(numbers) if len(numbers) == len(seconds) else None
         )
 
 
@@ -192,30 +192,30 @@ def _made_people(options: JoinOptions) -> _People:
     ids, others = {HUB: np.arange(count)}, count
     for number, spoke in enumerate(options.spokes):
         if options.holders:
-            chosen = draws.order("patients", count)[: round(PATIENTS * count)][number :: options.holders]
-            alone = len(chosen) // 10
+            patients = draws.order("patients", count)[: round(PATIENTS * count)][number :: options.holders]
+            alone = len(patients) // 10
         else:
-            chosen = draws.order(f"people of {spoke}", count)[: round(SHARES[spoke] * count)]
-            alone = count - len(chosen)
-        ids[spoke] = np.concatenate([chosen, np.arange(others, others + alone)])
+            patients = draws.order(f"people of {spoke}", count)[: round(SHARES[spoke] * count)]
+            alone = count - len(patients)
+        ids[spoke] = np.concatenate([patients, np.arange(others, others + alone)])
         others += alone
     region = draws.below("region", others, 3)
     illness = np.where(draws.uniform("same", others) < 0.5, region, draws.below("illness", others, 3))
     return _People(ids=ids, region=region, illness=illness)
 
 
-def _prepared(options: JoinOptions, people: _People) -> LocalStudy:
+def _prepare(options: JoinOptions, people: _People) -> LocalStudy:
     """Write the tables, the study file, the certificates and the policies; start nothing."""
     new_folder(options.out)
     (options.out / "tables").mkdir()
-    paths = {HUB: _written(options.out, HUB, people.ids[HUB], "region", [REGIONS[one] for one in people.region])}
+    paths = {HUB: _write(options.out, HUB, people.ids[HUB], "region", [REGIONS[one] for one in people.region])}
     values = [ILLNESSES[one] for one in people.illness]
     attributes = []
     for attribute, spokes in options.attributes.items():
         several = {"holders": list(spokes), "several": "apart"} if len(spokes) > 1 else {"owner": spokes[0]}
         attributes.append({"name": attribute, **several, "categories": list(ILLNESSES)})
         for spoke in spokes:
-            paths[spoke] = _written(options.out, spoke, people.ids[spoke], attribute, values)
+            paths[spoke] = _write(options.out, spoke, people.ids[spoke], attribute, values)
     ends = free_endpoints((*paths, SERVER, RESEARCHER))
     study: dict[str, Any] = {
         "study": {"id": "join", "title": "An insurer and hospitals", "hub": HUB},
@@ -229,7 +229,7 @@ def _prepared(options: JoinOptions, people: _People) -> LocalStudy:
     return LocalStudy.made_in(options.out, toml_text(study).encode(), tables=paths, policies=policies)
 
 
-def _written(folder: Path, name: str, ids: NDArray[np.int64], attribute: str, values: list[str]) -> Path:
+def _write(folder: Path, name: str, ids: NDArray[np.int64], attribute: str, values: list[str]) -> Path:
     path = folder / "tables" / f"{name}.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
@@ -240,16 +240,16 @@ def _written(folder: Path, name: str, ids: NDArray[np.int64], attribute: str, va
 
 def _truth(people: _People, spokes: Sequence[str]) -> NDArray[np.float64]:
     """Return the shares of the cells of region and illness among the people whom the hub and one of the spokes have."""
-    both = np.intersect1d(people.ids[HUB], np.concatenate([people.ids[spoke] for spoke in spokes]))
-    return np.bincount(3 * people.region[both] + people.illness[both], minlength=9) / len(both)
+    patients = np.intersect1d(people.ids[HUB], np.concatenate([people.ids[spoke] for spoke in spokes]))
+    return np.bincount(3 * people.region[patients] + people.illness[patients], minlength=9) / len(patients)
 
 
-def _matched(local: LocalStudy, spoke: str) -> int:
+def _matches(local: LocalStudy, spoke: str) -> int:
     """Return what a spoke's own status says of its people."""
     identity = str(local.identity_folder(Role.CURATOR, spoke))
     command = [*local.launcher, "status", str(local.study_path), "--identity", identity, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - our own command
-    return next(int(one["matched"]) for one in json.loads(done.stdout)["work"] if one["kind"] == "alignment")
+    result = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - our own command
+    return next(int(one["matched"]) for one in json.loads(result.stdout)["work"] if one["kind"] == "alignment")
 
 
 def _received(local: LocalStudy, options: JoinOptions, people: _People) -> dict[str, dict[str, int]]:
@@ -263,7 +263,7 @@ def _received(local: LocalStudy, options: JoinOptions, people: _People) -> dict[
         rows = EXTRA_ROWS + slots_for(len(people.ids[spoke]))
         sizes[spoke] = {"base_answer": ANSWER_BYTES, "columns": COLUMNS * rows // 8, "answer": CHECK_BYTES}
     lines = local.log(Role.CURATOR, HUB).read_text("utf-8").splitlines()
-    received = sum(json.loads(line)["bytes"] for line in lines if '"step": "fetch join"' in line)
-    if received != sum(sum(one.values()) for one in sizes.values()):
-        raise IntegrityError(f"the hub received {received:,} bytes in joins", where="demo join")
+    total = sum(json.loads(line)["bytes"] for line in lines if '"step": "fetch join"' in line)
+    if total != sum(sum(one.values()) for one in sizes.values()):
+        raise IntegrityError(f"the hub received {total:,} bytes in joins", where="demo join")
     return sizes

@@ -188,7 +188,7 @@ def run_linked(options: LinkedOptions, say: Callable[[str], None]) -> LinkedResu
                     purpose="demonstration",
                 )
                 release.wait(_SECONDS, progress(say))
-            return _shown(say, clock, local=local, release=release, truth=truth, options=options)
+            return _finish(say, clock, local=local, release=release, truth=truth, options=options)
 
 
 def prepare(options: LinkedOptions) -> tuple[LocalStudy, LinkedTruth]:
@@ -213,7 +213,7 @@ def prepare(options: LinkedOptions) -> tuple[LocalStudy, LinkedTruth]:
     return local, LinkedTruth(domain=domain, rows=rows)
 
 
-def _shown(  # noqa: PLR0913 - one argument a part of the demonstration
+def _finish(  # noqa: PLR0913 - one argument a part of the demonstration
     say: Callable[[str], None],
     clock: Clock,
     *,
@@ -245,9 +245,9 @@ def _shown(  # noqa: PLR0913 - one argument a part of the demonstration
         certificate.write_text(release.certificate(), "utf-8")
     with clock.step("compare with the truth"):
         pairs, triples = (mean_distance(report.rows, truth.rows, truth.domain.shape, size) for size in (2, 3))
-        given, asked = conditional_pair(truth.domain.names)
-        shares = conditional_shares(release.estimate([given, asked]), [given])
-        true_shares = conditional_shares(truth.table((given, asked)), [given])
+        condition, target = conditional_pair(truth.domain.names)
+        shares = conditional_shares(release.estimate([condition, target]), [condition])
+        true_shares = conditional_shares(truth.table((condition, target)), [condition])
         numbers = analyses_of_numbers(release, truth)
     return LinkedResult(
         status=status,

@@ -97,9 +97,9 @@ def _means(result: "LinkedResult") -> list[dict[str, object]]:
     """Return a record for each mean; none if no attribute has numbers."""
     if result.numbers is None:
         return []
-    found, truth = result.numbers.means
+    ours, truth = result.numbers.means
     names = {"attribute": result.numbers.attribute, "given": result.numbers.given}
-    return [{**names, **record} for record in analysis_records(found, truth, "group")]
+    return [{**names, **record} for record in analysis_records(ours, truth, "group")]
 
 
 def _linear(result: "LinkedResult") -> dict[str, object] | None:
@@ -112,21 +112,21 @@ def _linear(result: "LinkedResult") -> dict[str, object] | None:
 def _print(result: "LinkedResult", out: Path, *, verbose: bool) -> None:
     console, workload = console_of(), result.workload
     rows = _shares(result)
-    shown = rows if verbose else rows[:ROWS_SHOWN]
+    lines = rows if verbose else rows[:ROWS_SHOWN]
     console.print(
         f"{sum(result.phases)} noisy tables about {workload.population:,} people keep epsilon {workload.epsilon} at"
         f" delta {delta_text(workload.delta)} together. One of them:\n"
     )
     title = f"{result.shares.title.capitalize()}, the shortest intervals first"
-    print_table(console, title, ("cell", "estimate", "95% interval", "projected", "truth"), shown)
-    print_more(console, len(rows) - len(shown))
+    print_table(console, title, ("cell", "estimate", "95% interval", "projected", "truth"), lines)
+    print_more(console, len(rows) - len(lines))
     console.print(
         f"Microdata: {result.pairs:.4f} from the true table of a pair on average ({result.expected.pairs:.4f} expected"
         f" without the truth), {result.triples:.4f} of three attributes (total variation).\n"
     )
-    for found, truth in (result.numbers.means, result.numbers.linear) if result.numbers else ():
-        title, headings = found.title.capitalize(), ("", "estimate", "95% interval", "truth")
-        print_table(console, title, headings, analysis_rows(found, truth))
+    for analysis, truth in (result.numbers.means, result.numbers.linear) if result.numbers else ():
+        title, headings = analysis.title.capitalize(), ("", "estimate", "95% interval", "truth")
+        print_table(console, title, headings, analysis_rows(analysis, truth))
     print_card(console, result.card, verbose=verbose)
     if verbose:
         print_costs(console, result.status.bytes, result.seconds.items())
@@ -138,14 +138,14 @@ def _print(result: "LinkedResult", out: Path, *, verbose: bool) -> None:
 def _shares(result: "LinkedResult") -> list[tuple[str, ...]]:
     """Return a line for each share, the shortest interval first; of two that sum to 1, the second."""
     shares, truth = result.shares, result.true_shares
-    asked = list(shares.labels.values())[-1]
-    shown = [row for row, category in enumerate(asked) if len(set(asked)) > 2 or category == asked[-1]]
+    categories = list(shares.labels.values())[-1]
+    places = [row for row, category in enumerate(categories) if len(set(categories)) > 2 or category == categories[-1]]
     projected = shares.estimate if shares.projected is None else shares.projected
     widths = shares.high - shares.low
     rows: list[tuple[str, ...]] = []
     # What cannot be said has no width, and stands last.
-    for row in sorted(shown, key=lambda row: (isnan(widths[row]), widths[row])):
-        said = shares.notes[row] or f"{shares.low[row]:.4f} to {shares.high[row]:.4f}"
+    for row in sorted(places, key=lambda row: (isnan(widths[row]), widths[row])):
+        text = shares.notes[row] or f"{shares.low[row]:.4f} to {shares.high[row]:.4f}"
         values = ["-" if shares.notes[row] else f"{value[row]:.4f}" for value in (shares.estimate, projected)]
-        rows.append((shares.names[row], values[0], said, values[1], f"{truth.estimate[row]:.4f}"))
+        rows.append((shares.names[row], values[0], text, values[1], f"{truth.estimate[row]:.4f}"))
     return rows

@@ -44,12 +44,12 @@ class OwnTables:
 
     def truth(self) -> NDArray[np.int64]:
         """Return the counts of the cells of the hub's people, in C order of the attributes of the study."""
-        joined, *others = (_read(path) for path in self.paths.values())
+        whole, *others = (_read(path) for path in self.paths.values())
         for table in others:
-            joined = joined.join(table, self.id_column)
-        cells, index = 1, np.zeros(joined.num_rows, np.int64)
+            whole = whole.join(table, self.id_column)
+        cells, index = 1, np.zeros(whole.num_rows, np.int64)
         for name, values in self.categories.items():
-            symbols = pc.fill_null(pc.index_in(joined[name], pa.array(values)), len(values))
+            symbols = pc.fill_null(pc.index_in(whole[name], pa.array(values)), len(values))
             size = len(values) + (self.owners[name] in self.lacking)
             cells, index = cells * size, index * size + symbols.to_numpy().astype(np.int64)
         counts: NDArray[np.int64] = np.bincount(index, minlength=cells).astype(np.int64)
@@ -66,12 +66,12 @@ def own_tables(files: Sequence[Path]) -> OwnTables:
     if not 2 <= len(files) <= len(NAMES):
         raise InvalidInputError(f"{len(files)} tables were given, not 2 to {len(NAMES)}", where="--table")
     tables = {name: _read(path) for name, path in zip(NAMES, files, strict=False)}
-    shared = set.intersection(*(set(table.column_names) for table in tables.values()))
-    if len(shared) != 1:
+    common = set.intersection(*(set(table.column_names) for table in tables.values()))
+    if len(common) != 1:
         raise InvalidInputError(
-            "the tables must share exactly one column, the id", where="--table", remedy=f"They share: {sorted(shared)}."
+            "the tables must share exactly one column, the id", where="--table", remedy=f"They share: {sorted(common)}."
         )
-    (id_column,) = shared
+    (id_column,) = common
     categories: dict[str, tuple[str, ...]] = {}
     owners: dict[str, str] = {}
     for name, table in tables.items():

@@ -121,7 +121,7 @@ class DemoResult:
 
     parties: list[dict[str, Any]] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
-    seen: dict[str, str] = field(default_factory=dict)
+    views: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     report: Path = Path()
     certificate: Path = Path()
@@ -149,7 +149,7 @@ def run_table_demo(options: DemoOptions, say: Callable[[str], None]) -> DemoResu
         result.outcomes.append(_release(local, RESEARCHER, truth, options, say))
         if options.partial:
             result.outcomes.append(_release(local, PARTIAL_RESEARCHER, truth, options, say))
-        result.seen = _what_each_saw(local, result.outcomes[0])
+        result.views = _what_each_saw(local, result.outcomes[0])
         result.certificate = options.out / "release.certificate"
         with client_of(local, RESEARCHER) as client:
             certificate = client.release(result.outcomes[0].spec.release_id).certificate()
@@ -225,21 +225,21 @@ def ask(client: Client, names: tuple[str, ...], options: DemoOptions, *, partial
 def _what_each_saw(local: LocalStudy, outcome: Outcome) -> dict[str, str]:
     """Return what each party sees of the release's first rows, as text."""
     spec = outcome.spec
-    seen = {}
+    views = {}
     for curator in local.study.curators:
         names = [column.attribute for column in spec.columns_of(curator.name)]
         head = _first_rows(local.tables[curator.name])
-        seen[f"curator {curator.name}"] = f"its own table ({', '.join(names)}), such as {' | '.join(head)}"
+        views[f"curator {curator.name}"] = f"its own table ({', '.join(names)}), such as {' | '.join(head)}"
     published = local.state_folder(Role.SERVER, local.study.server.name) / "releases" / spec.release_id / "published"
     columns = [np.fromfile(published / c.attribute, symbol_dtype(c.size), count=8).tolist() for c in spec.columns]
     ciphertext = "; ".join(f"{c.attribute} {symbols}" for c, symbols in zip(spec.columns, columns, strict=True))
-    seen[f"server {local.study.server.name}"] = f"{spec.published_rows} rows of padded symbols: {ciphertext} ..."
+    views[f"server {local.study.server.name}"] = f"{spec.published_rows} rows of padded symbols: {ciphertext} ..."
     with client_of(local, outcome.researcher) as client:
         rows = client.release(spec.release_id).rows().head(3)
     noisy = " | ".join(", ".join(map(str, row)) for row in rows.itertuples(index=False))
     share = float(spec.mechanism.retention)
-    seen[f"researcher {outcome.researcher}"] = f"noisy rows, {share:.0%} of them true and nobody knows which: {noisy}"
-    return seen
+    views[f"researcher {outcome.researcher}"] = f"noisy rows, {share:.0%} of them true and nobody knows which: {noisy}"
+    return views
 
 
 def _first_rows(path: Path) -> list[str]:

@@ -170,7 +170,7 @@ def _as_dict(result: "DemoResult") -> dict[str, object]:
         "parties": result.parties,
         **first,
         "seconds": {**result.seconds, **result.outcomes[0].status.seconds},
-        "seen": result.seen,
+        "seen": result.views,
         "report": result.report,
         "certificate": result.certificate,
         "others": [_outcome_dict(outcome) for outcome in result.outcomes[1:]],
@@ -203,7 +203,7 @@ def _outcome_dict(outcome: "Outcome") -> dict[str, object]:
 def _print(result: "DemoResult", out: Path, *, verbose: bool) -> None:
     console = console_of()
     if verbose:
-        print_table(console, "What each party saw", ("party", "what it saw"), list(result.seen.items()))
+        print_table(console, "What each party saw", ("party", "what it saw"), list(result.views.items()))
     for outcome in result.outcomes:
         _print_outcome(console, outcome, verbose=verbose)
     if verbose:
@@ -219,11 +219,11 @@ def _print_outcome(console: "Console", outcome: "Outcome", *, verbose: bool) -> 
 
     spec, estimate = outcome.spec, outcome.estimate
     rows = cell_rows(estimate, outcome.fractions)
-    shown = rows if verbose or len(rows) <= _PAPER_CELLS else [rows[cell] for cell in largest(estimate.raw, ROWS_SHOWN)]
+    lines = rows if verbose or len(rows) <= _PAPER_CELLS else [rows[cell] for cell in largest(estimate.raw, ROWS_SHOWN)]
     about = "" if estimate.design.people == estimate.population else "about "
     title = f"{outcome.researcher}: {', '.join(estimate.domain.names)}, of {about}{estimate.design.people:,.0f} people"
-    print_table(console, title, (*CELL_HEADINGS, "truth"), shown)
-    print_more(console, len(rows) - len(shown))
+    print_table(console, title, (*CELL_HEADINGS, "truth"), lines)
+    print_more(console, len(rows) - len(lines))
     console.print(
         f"Error of the joint distribution: {outcome.l2_error:.5f}"
         f" (expected root mean square: {outcome.expected_root_mse:.5f})\n"

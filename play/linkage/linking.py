@@ -16,7 +16,7 @@ from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.study.toml_text import toml_text
-from veiltab.play.local.asking import client_of, released
+from veiltab.play.local.asking import client_of, obtain
 from veiltab.play.local.folder import new_folder
 from veiltab.play.local.processes import APPROVAL, LocalStudy, free_endpoints
 from veiltab.play.registers.name_law import Draws
@@ -143,7 +143,7 @@ def run_link(options: LinkOptions, say: Callable[[str], None]) -> LinkResult:
         say("starting every party as a process of its own; the registers are linked before the first release")
         local.start_all()
         with client_of(local, RESEARCHER) as client:
-            release = released(client, ["region", "illness"], options.epsilon, options.delta, say)
+            release = obtain(client, ["region", "illness"], options.epsilon, options.delta, say)
             say(f"asking {SPOKE} what it knows of its links")
             report = linkage_report(local, SPOKE)
             say("linking the same tables once more in this process, where the truth is known")
@@ -178,11 +178,11 @@ def clerk_s_sample(
 ) -> tuple[int, int]:
     """Return how many links a clerk compares with the patients' own papers, and how many of these are wrong."""
     pairs = list(links.items())
-    chosen = [pairs[place] for place in Draws(f"clerk {options.seed}").order("links", len(pairs))[:_TESTED].tolist()]
+    sample = [pairs[place] for place in Draws(f"clerk {options.seed}").order("links", len(pairs))[:_TESTED].tolist()]
     wrong = sum(
-        registers.hub_people[hub] != registers.spoke_people[row] or values.is_misfiled[row] for hub, row in chosen
+        registers.hub_people[hub] != registers.spoke_people[row] or values.is_misfiled[row] for hub, row in sample
     )
-    return len(chosen), int(wrong)
+    return len(sample), int(wrong)
 
 
 def prepare(options: LinkOptions, registers: Registers) -> tuple[LocalStudy, Values]:
@@ -206,8 +206,8 @@ def prepare(options: LinkOptions, registers: Registers) -> tuple[LocalStudy, Val
         region=region[registers.hub_people], illness=filed, true_illness=true_illness, is_misfiled=is_misfiled
     )
     paths = {
-        HUB: _written(options.out / "tables", HUB, registers.hub, "region", [REGIONS[one] for one in values.region]),
-        SPOKE: _written(
+        HUB: _write(options.out / "tables", HUB, registers.hub, "region", [REGIONS[one] for one in values.region]),
+        SPOKE: _write(
             options.out / "tables", SPOKE, registers.spoke, "illness", [ILLNESSES[one] for one in values.illness]
         ),
     }
@@ -243,10 +243,10 @@ def linkage_report(local: LocalStudy, curator: str) -> dict[str, Any]:
     """Return what a curator knows of its links, by its own command."""
     state = str(local.state_folder(Role.CURATOR, curator))
     command = [*local.launcher, "curator", "linkage", str(local.study_path), "--state", state]
-    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)  # noqa: S603 - our own command
-    if done.returncode:
+    result = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)  # noqa: S603 - our own command
+    if result.returncode:
         raise UnavailableError(f"{curator} did not show its links", where="veiltab curator linkage")
-    return dict(json.loads(done.stdout))
+    return dict(json.loads(result.stdout))
 
 
 def known_links(local: LocalStudy, registers: Registers) -> dict[int, int]:
@@ -266,7 +266,7 @@ def known_links(local: LocalStudy, registers: Registers) -> dict[int, int]:
     return resolve(first_candidates(passes, len(spoke)))
 
 
-def _written(folder: Path, name: str, rows: Sequence[Row], attribute: str, values: Sequence[str]) -> Path:
+def _write(folder: Path, name: str, rows: Sequence[Row], attribute: str, values: Sequence[str]) -> Path:
     path = folder / f"{name}.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)

@@ -119,9 +119,9 @@ def _print(result: "LinkResult", out: Path, *, verbose: bool) -> None:
     print_table(console, "Keys, each after those above it", ("key", "linked", "left"), passes)
     quality = []
     for name, true in (("precision", result.precision), ("recall", result.recall)):
-        found = report[f"{name}_estimated"]
-        said = "-" if found is None else f"{found['value']:.4f} (sd {found['sd']:.4f})"
-        quality.append((name, said, f"{true:.4f}"))
+        estimate = report[f"{name}_estimated"]
+        text = "-" if estimate is None else f"{estimate['value']:.4f} (sd {estimate['sd']:.4f})"
+        quality.append((name, text, f"{true:.4f}"))
     print_table(console, "Links, as the clinic estimates them", ("", "estimated", "truth"), quality)
     console.print(
         f"{result.common:,} people stand in both registers; {result.links:,} links, {result.wrong:,} of them wrong,"

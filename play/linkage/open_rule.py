@@ -39,9 +39,9 @@ def first_candidates(
     """
     proposals: list[Proposal | None] = [None] * spoke_rows
     for number, hub_keys, spoke_keys in passes:
-        left = [row for row, proposal in enumerate(proposals) if proposal is None]
-        found = candidates(hub_keys, (spoke_keys[row] for row in left))
-        for row, hub_row in zip(left, found, strict=True):
+        rows = [row for row, proposal in enumerate(proposals) if proposal is None]
+        matches = candidates(hub_keys, (spoke_keys[row] for row in rows))
+        for row, hub_row in zip(rows, matches, strict=True):
             if hub_row is not None:
                 proposals[row] = Proposal(number, hub_row)
     return proposals
@@ -66,8 +66,8 @@ def resolve(proposals: Sequence[tuple[int, int] | None]) -> dict[int, int]:
 
 
 def _only(rows: Mapping[bytes, int], keys: Keys) -> int | None:
-    found = {rows[key] for key in keys if key in rows}
-    if len(found) != 1:
+    matches = {rows[key] for key in keys if key in rows}
+    if len(matches) != 1:
         return None
-    (row,) = found
+    (row,) = matches
     return None if row < 0 else row

@@ -18,7 +18,7 @@ def client_of(local: LocalStudy, researcher: str) -> Client:
     return Client(local.study_path, identity=identity, name=researcher)
 
 
-def released(
+def obtain(
     client: Client, attributes: list[str], epsilon: Decimal, delta: Decimal, say: Callable[[str], None]
 ) -> Release:
     """Ask for a table, and wait until it is there, half an hour at most.

@@ -50,19 +50,19 @@ def rehearsal_options(command: Command) -> Command:
     return command
 
 
-def _policies(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, Path]:
+def _policies(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> dict[str, Path]:
     """Read NAME=FILE, once for each curator."""
-    named: dict[str, Path] = {}
-    for text in given:
+    policies: dict[str, Path] = {}
+    for text in texts:
         name, equals, path = text.partition("=")
         if not equals:
             raise InvalidInputError(
                 f"{text!r} does not say whose policy it is", where="--policy", remedy="Write it like alice=policy.toml."
             )
-        if name in named:
+        if name in policies:
             raise InvalidInputError(f"{name} has two policies", where="--policy", remedy="Give one file a curator.")
-        named[name] = Path(path)
-    return named
+        policies[name] = Path(path)
+    return policies
 
 
 def end_parties_on_sigterm() -> None:

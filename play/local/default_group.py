@@ -25,9 +25,9 @@ class DefaultGroup(click.Group):
         return super().parse_args(ctx, args)
 
     def _check_options(self, ctx: click.Context, args: list[str]) -> None:
-        known = {name: {opt for one in command.params for opt in one.opts} for name, command in self.commands.items()}
+        flags = {name: {opt for one in command.params for opt in one.opts} for name, command in self.commands.items()}
         for option in (word.split("=")[0] for word in args if word.startswith("--")):
-            elsewhere = [name for name, options in known.items() if option in options]
+            elsewhere = [name for name, options in flags.items() if option in options]
             if elsewhere and self._default not in elsewhere:
                 place = f"veiltab {self.name} {elsewhere[0]} {option} ..."
                 raise click.UsageError(f"{option} is an option of another {self._kind}: {place}", ctx)

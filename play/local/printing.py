@@ -52,37 +52,37 @@ def print_card(console: "Console", card: "EpsilonCard", *, verbose: bool) -> Non
     print_table(console, "Epsilon card", ("adversary", "faces"), rows)
 
 
-def print_costs(console: "Console", sent: Mapping[str, int], steps: Iterable[tuple[str, float]]) -> None:
+def print_costs(console: "Console", sizes: Mapping[str, int], steps: Iterable[tuple[str, float]]) -> None:
     """Print the bytes over each link and the seconds of each step."""
-    links = [(link, f"{count:,}") for link, count in sorted(sent.items())]
+    links = [(link, f"{count:,}") for link, count in sorted(sizes.items())]
     print_table(console, "Bytes of columns and keys", ("link", "bytes"), links)
-    print_table(console, "Seconds", ("step", "seconds"), [(step, f"{taken:.3f}") for step, taken in steps])
+    print_table(console, "Seconds", ("step", "seconds"), [(step, f"{seconds:.3f}") for step, seconds in steps])
 
 
-def print_more(console: "Console", hidden: int) -> None:
+def print_more(console: "Console", count: int) -> None:
     """Say where the rows are that a short table leaves out."""
-    if hidden:
-        console.print(f"{hidden} more rows, seconds and bytes: --verbose. All of it as data: --json.\n")
+    if count:
+        console.print(f"{count} more rows, seconds and bytes: --verbose. All of it as data: --json.\n")
 
 
 def check_line(certificate: "Path", out: "Path") -> str:
     """Say how a certificate is checked."""
-    given = f"--study {out / 'study.toml'} --authority {out / 'pki' / 'ca.pem'}"
-    return f"Check it: veiltab verify {certificate} {given}"
+    options = f"--study {out / 'study.toml'} --authority {out / 'pki' / 'ca.pem'}"
+    return f"Check it: veiltab verify {certificate} {options}"
 
 
-def analysis_rows(found: "Analysis", truth: "Analysis") -> list[tuple[str, ...]]:
+def analysis_rows(ours: "Analysis", truth: "Analysis") -> list[tuple[str, ...]]:
     """Return each row of an analysis as it is printed, with the true value at the end."""
-    rows = zip(found.names, found.notes, found.estimate, found.low, found.high, truth.estimate, strict=True)
+    rows = zip(ours.names, ours.notes, ours.estimate, ours.low, ours.high, truth.estimate, strict=True)
     return [
         (name, "-" if note else f"{value:.3f}", note or f"{low:.3f} to {high:.3f}", f"{true:.3f}")
         for name, note, value, low, high, true in rows
     ]
 
 
-def analysis_records(found: "Analysis", truth: "Analysis", name: str) -> list[dict[str, object]]:
+def analysis_records(ours: "Analysis", truth: "Analysis", name: str) -> list[dict[str, object]]:
     """Return each row of an analysis with the true value, ready for JSON; what the row is about is called `name`."""
-    rows = zip(found.names, found.records(), truth.estimate.tolist(), strict=True)
+    rows = zip(ours.names, ours.records(), truth.estimate.tolist(), strict=True)
     return [
         {name: text, **{key: record[key] for key in ("estimate", "low", "high")}, "truth": true}
         for text, record, true in rows

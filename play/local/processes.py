@@ -284,10 +284,10 @@ class LocalStudy:
 def _refusal(out: str, err: str, command: Sequence[str], code: int) -> VeiltabError:
     where = f"veiltab {' '.join(command)}"
     try:
-        described = json.loads(out)["error"]
+        error = json.loads(out)["error"]
     except (ValueError, KeyError):
-        said = err.strip().splitlines()[-1:] or ["it said nothing"]
+        lines = err.strip().splitlines()[-1:] or ["it said nothing"]
         # Options that it does not know are refused before it can answer in JSON.
         kind = InvalidInputError if code == InvalidInputError.exit_code else VeiltabError
-        return kind(said[0].removeprefix("Error: ")[-300:].rstrip("."), where=where)
-    return error_class(described["reason"])(described["problem"], where=described["where"], remedy=described["remedy"])
+        return kind(lines[0].removeprefix("Error: ")[-300:].rstrip("."), where=where)
+    return error_class(error["reason"])(error["problem"], where=error["where"], remedy=error["remedy"])

@@ -49,7 +49,7 @@ class AnsweredRound:
     parties: tuple[dict[str, Any], ...]
 
 
-def answered_round(local: LocalStudy, asked: AskedRound, say: Callable[[str], None]) -> AnsweredRound:
+def answered_round(local: LocalStudy, request: AskedRound, say: Callable[[str], None]) -> AnsweredRound:
     """Run a round of a study whose server runs.
 
     Args:
@@ -62,28 +62,28 @@ def answered_round(local: LocalStudy, asked: AskedRound, say: Callable[[str], No
     nodes = local.study.nodes
     if nodes is None:
         raise InvalidInputError("the study has no nodes", where=f"study {local.study.id}")
-    opened, opening = local.run_as_researcher(
-        asked.researcher,
+    reply, opening = local.run_as_researcher(
+        request.researcher,
         "collect",
         "open",
         "--question",
-        asked.question,
+        request.question,
         "--epsilon",
-        f"{asked.epsilon:f}",
+        f"{request.epsilon:f}",
         "--rate",
-        str(asked.rate),
+        str(request.rate),
         "--population",
-        str(asked.nodes),
+        str(request.nodes),
         "--oracle",
-        asked.oracle,
+        request.oracle,
     )
-    round_id, total = str(opened["round"]), asked.nodes * max(1, len(nodes.strata))
-    size = local.study.question(asked.question).attribute.size
-    say(f"round {round_id}: {size} values, {opened['oracle']} at epsilon {asked.epsilon}")
+    round_id, total = str(reply["round"]), request.nodes * max(1, len(nodes.strata))
+    size = local.study.question(request.question).attribute.size
+    say(f"round {round_id}: {size} values, {reply['oracle']} at epsilon {request.epsilon}")
     tokens = local.folder / "tokens.csv"
-    number = ("--nodes", str(asked.nodes))
-    local.run_as_researcher(asked.researcher, "collect", "enrol", "--round", round_id, *number, "--out", str(tokens))
-    say(f"{total} nodes toss their coins and randomise; about {asked.rate * total:.0f} report")
+    number = ("--nodes", str(request.nodes))
+    local.run_as_researcher(request.researcher, "collect", "enrol", "--round", round_id, *number, "--out", str(tokens))
+    say(f"{total} nodes toss their coins and randomise; about {request.rate * total:.0f} report")
     fleet, answering = local.run(
         "node",
         "fleet",
@@ -97,18 +97,18 @@ def answered_round(local: LocalStudy, asked: AskedRound, say: Callable[[str], No
         "--tokens",
         str(tokens),
         "--distribution",
-        asked.values,
+        request.values,
     )
-    local.run_as_researcher(asked.researcher, "collect", "close", "--round", round_id)
-    identity = local.identity_folder(Role.RESEARCHER, asked.researcher)
-    with Rounds(local.study_path, identity=identity, name=asked.researcher) as rounds:
+    local.run_as_researcher(request.researcher, "collect", "close", "--round", round_id)
+    identity = local.identity_folder(Role.RESEARCHER, request.researcher)
+    with Rounds(local.study_path, identity=identity, name=request.researcher) as rounds:
         status, tally = rounds.result(round_id)
     return AnsweredRound(
         status=status,
         tally=tally,
         fleet=fleet,
         parties=(
-            {"role": "researcher", "name": asked.researcher, "pid": opening},
+            {"role": "researcher", "name": request.researcher, "pid": opening},
             {"role": "node", "name": nodes.name, "pid": answering},
         ),
     )

@@ -85,17 +85,17 @@ def given_names(sex: str) -> NameLaw:
 
 def _law(label: str, count: int, power: float, shift: int) -> NameLaw:
     weights = (np.arange(1, count + 1) + shift) ** -power
-    names = _made(label, count)
+    names = _make_names(label, count)
     return NameLaw(np.array(names), np.cumsum(weights) / weights.sum())
 
 
-def _made(label: str, count: int) -> list[str]:
+def _make_names(label: str, count: int) -> list[str]:
     """Return different names of one to three syllables."""
     kind = 0 if label == "family" else 1
     onsets, vowels, syllables = _ONSETS[kind], _VOWELS[kind], _SYLLABLES[kind]
     numbers = iter(Draws("names").words(label, 40 * count).tolist())
-    found: dict[str, None] = {}
-    while len(found) < count:
+    names: dict[str, None] = {}
+    while len(names) < count:
         length = syllables[next(numbers) % len(syllables)]
         name = "".join(
             onsets[next(numbers) % len(onsets)]
@@ -104,5 +104,5 @@ def _made(label: str, count: int) -> list[str]:
             for _ in range(length)
         )
         if 3 <= len(name) <= _LONGEST:
-            found[name] = None
-    return list(found)
+            names[name] = None
+    return list(names)

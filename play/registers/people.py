@@ -93,8 +93,8 @@ def made_registers(rows: int, seed: str, errors: ErrorRates | None = None, overl
     hub, spoke = order[:rows], np.concatenate([order[:common], order[rows:]])
     spoke = spoke[draws.order("rows of the spoke", rows)]
     return Registers(
-        hub=_copied(people, hub, rates, Draws(f"hub {seed}")),
-        spoke=_copied(people, spoke, rates, Draws(f"spoke {seed}")),
+        hub=_copy(people, hub, rates, Draws(f"hub {seed}")),
+        spoke=_copy(people, spoke, rates, Draws(f"spoke {seed}")),
         hub_people=hub,
         spoke_people=spoke,
         twins=twins,
@@ -140,7 +140,7 @@ def _postcodes(draws: Draws, label: str, count: int) -> NDArray[np.int64]:
     return np.minimum(places, _POSTCODES - 1)
 
 
-def _copied(people: Sequence[Row], who: NDArray[np.int64], rates: ErrorRates, draws: Draws) -> list[Row]:
+def _copy(people: Sequence[Row], who: NDArray[np.int64], rates: ErrorRates, draws: Draws) -> list[Row]:
     """Write people down with errors."""
     count = len(who)
     happens = {one.name: draws.uniform(one.name, count) < getattr(rates, one.name) for one in fields(rates)}

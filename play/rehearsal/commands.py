@@ -23,20 +23,20 @@ def _of_releases(rehearsal: Rehearsal) -> Iterator[tuple[str, list[str]]]:
     researcher = study.researchers[0].name
     as_researcher = _connection(rehearsal, Role.RESEARCHER, researcher)
     report = str(local.folder / f"{LABEL}.html")
-    asked = (*rehearsal.usual_request(), "--purpose", "to try it", "--label", LABEL, "--wait")
-    yield f"researcher {researcher}", [_line("researcher", "request", *as_researcher, *asked)]
+    options = (*rehearsal.usual_request(), "--purpose", "to try it", "--label", LABEL, "--wait")
+    yield f"researcher {researcher}", [_line("researcher", "request", *as_researcher, *options)]
     for curator in study.curators:
         state = str(local.state_folder(Role.CURATOR, curator.name))
         own = (str(local.study_path), "--state", state)
         person = ("--person", "Ana Diaz")
-        approved, denied = (("--reason", reason) for reason in ("as agreed", "not agreed"))
+        approve, deny = (("--reason", reason) for reason in ("as agreed", "not agreed"))
         identity = ("--identity", str(local.identity_folder(Role.CURATOR, curator.name)))
         yield (
             f"curator {curator.name}",
             [
                 _line("curator", "requests", *own),
-                _line("curator", "approve", *own, *person, *approved, "--release") + " ID",
-                _line("curator", "deny", *own, *person, *denied, "--release") + " ID",
+                _line("curator", "approve", *own, *person, *approve, "--release") + " ID",
+                _line("curator", "deny", *own, *person, *deny, "--release") + " ID",
                 _line("curator", "ledger", *own),
                 _line("curator", "console", *own, *person, *identity),
             ],
@@ -59,27 +59,27 @@ def _of_rounds(rehearsal: Rehearsal) -> Iterator[tuple[str, list[str]]]:
     study, local = rehearsal.study, rehearsal.local
     if study.nodes is None:
         return
-    asked, tokens = rehearsal.usual_round(), str(local.folder / "tokens.csv")
-    as_researcher = _connection(rehearsal, Role.RESEARCHER, asked.researcher)
-    opened = ("--question", asked.question, "--epsilon", f"{asked.epsilon:f}", "--rate", f"{asked.rate}")
-    number = str(asked.nodes)
+    request, tokens = rehearsal.usual_round(), str(local.folder / "tokens.csv")
+    as_researcher = _connection(rehearsal, Role.RESEARCHER, request.researcher)
+    options = ("--question", request.question, "--epsilon", f"{request.epsilon:f}", "--rate", f"{request.rate}")
+    number = str(request.nodes)
     node = (
         "--identity",
         str(local.identity_folder(Role.NODE, study.nodes.name)),
         "--state",
         str(local.folder / "fleet"),
     )
-    dummies = ("--tokens", tokens, "--distribution", asked.values)
+    dummies = ("--tokens", tokens, "--distribution", request.values)
     yield (
-        f"researcher {asked.researcher}: a round",
+        f"researcher {request.researcher}: a round",
         [
-            _line("collect", "open", *as_researcher, *opened, "--population", number),
+            _line("collect", "open", *as_researcher, *options, "--population", number),
             _line("collect", "enrol", *as_researcher, "--nodes", number, "--out", tokens, "--round") + " ID",
         ],
     )
     yield "dummy nodes", [_line("node", "fleet", str(local.study_path), *node, *dummies, "--round") + " ID"]
     yield (
-        f"researcher {asked.researcher}: its result",
+        f"researcher {request.researcher}: its result",
         [_line("collect", name, *as_researcher, "--round") + " ID" for name in ("close", "estimate")],
     )
 

@@ -74,8 +74,8 @@ class Rehearsal:
         study = self.study
         names: list[str] = []
         for curator in study.curators:
-            tried = [*names, *(rule.name for rule in study.attributes_of(curator.name)[:1])]
-            names = tried if study.domain(tried).cells <= study.maximum_cells else names
+            more = [*names, *(rule.name for rule in study.attributes_of(curator.name)[:1])]
+            names = more if study.domain(more).cells <= study.maximum_cells else names
         epsilon = _rounded(study.budget_epsilon / 4)
         words = ("--attributes", ",".join(names), "--epsilon", f"{epsilon:f}")
         if study.budget_delta is None:
@@ -120,7 +120,7 @@ class RehearsalDraft:
         return Rehearsal(local=local, people=self.people, tables=self.tables)
 
 
-def drafted(options: RehearsalOptions, endpoints: Callable[[Study], Mapping[str, str]]) -> RehearsalDraft:
+def draft_rehearsal(options: RehearsalOptions, endpoints: Callable[[Study], Mapping[str, str]]) -> RehearsalDraft:
     """Return what a rehearsal consists of; write nothing.
 
     Args:
@@ -145,7 +145,7 @@ def prepare(options: RehearsalOptions) -> Rehearsal:
     Raises:
         InvalidInputError: the study file or a policy is not valid, or the folder is not empty.
     """
-    draft = drafted(options, _endpoints_here)
+    draft = draft_rehearsal(options, _endpoints_here)
     new_folder(options.out)
     return draft.written_to(options.out)
 

@@ -38,14 +38,14 @@ _MOST_TABLES = 3
 @study_argument
 @rehearsal_options
 @click.option("--once", is_flag=True, help="Make one request, or one round of nodes, print its result and end.")
-@click.option("--request", "asked", help="The same with these options of `veiltab researcher request`, in quotes.")
+@click.option("--request", "request", help="The same with these options of `veiltab researcher request`, in quotes.")
 @out_option("veiltab-rehearsal")
 def rehearse(
     study_path: Path,
     population: int | None,
     policies: dict[str, Path],
     once: bool,
-    asked: str | None,
+    request: str | None,
     out: Path,
 ) -> None:
     """Run a whole study here with dummy tables: every party a process, over real TLS, before any data is touched.
@@ -57,17 +57,17 @@ def rehearse(
     from veiltab.play.rehearsal.rehearsal import RehearsalOptions, prepare
     from veiltab.play.rehearsal.trial import rehearsed_release, rehearsed_round
 
-    words = _words(asked)
+    words = _words(request)
     note("writing dummy tables and certificates")
     rehearsal = prepare(RehearsalOptions(study=study_path, out=out, people=population, policies=policies))
-    if asked is not None:
+    if request is not None:
         rehearsal.curators_tables()
     end_parties_on_sigterm()
     with rehearsal.local as local:
         note("starting every party as a process of its own, under mutual TLS")
         pids = local.start_all()
         parties = [{"role": role.value, "name": name, "pid": pid} for (role, name), pid in pids.items()]
-        if not once and asked is None:
+        if not once and request is None:
             try:
                 # Anyone who reads the invitation may interrupt at once.
                 emit(_as_dict(rehearsal) | {"parties": parties}, _invitation(rehearsal))
@@ -76,33 +76,33 @@ def rehearse(
                 note(f"The rehearsal has ended. Its files stay in {rehearsal.local.folder}/")
             return
         release = made_round = None
-        if asked is not None or rehearsal.study.curators:
+        if request is not None or rehearsal.study.curators:
             release = rehearsed_release(rehearsal, words or rehearsal.usual_request(), note)
-        if asked is None and rehearsal.study.nodes is not None:
+        if request is None and rehearsal.study.nodes is not None:
             made_round = rehearsed_round(rehearsal, note)
     if wants_json():
-        found = {"release": release and _release_dict(release), "round": made_round and _round_dict(made_round)}
-        emit(_as_dict(rehearsal) | {"parties": parties} | found, "")
+        facts = {"release": release and _release_dict(release), "round": made_round and _round_dict(made_round)}
+        emit(_as_dict(rehearsal) | {"parties": parties} | facts, "")
     else:
         _print(rehearsal, release, made_round)
 
 
-def _words(asked: str | None) -> tuple[str, ...]:
+def _words(request: str | None) -> tuple[str, ...]:
     try:
-        return tuple(shlex.split(asked or ""))
+        return tuple(shlex.split(request or ""))
     except ValueError as error:
-        raise InvalidInputError(f"these are no options ({error})", where="--request") from None
+        raise InvalidInputError(f"these are not options ({error})", where="--request") from None
 
 
 def _say_who_ends(rehearsal: "Rehearsal") -> NoReturn:
     """Say which parties end by themselves, until Ctrl-C."""
-    known: dict[object, str] = {}
+    before: dict[object, str] = {}
     while True:
         ended = rehearsal.local.ended()
         for (role, name), words in ended.items():
-            if (role, name) not in known:
+            if (role, name) not in before:
                 note(f"{role.value} {name} has ended: {words}")
-        known = dict(ended)
+        before = dict(ended)
         time.sleep(0.5)
 
 
@@ -143,13 +143,13 @@ def _release_dict(release: "RehearsedRelease") -> dict[str, object]:
     }
 
 
-def _round_dict(made: "RehearsedRound") -> dict[str, object]:
+def _round_dict(result: "RehearsedRound") -> dict[str, object]:
     return {
-        "id": made.answered.status.round.round_id,
-        "question": made.asked.question,
-        "estimate": made.estimate.counts.tolist(),
-        "truth": made.truth.tolist(),
-        "distance": made.distance,
+        "id": result.answer.status.round.round_id,
+        "question": result.request.question,
+        "estimate": result.estimate.counts.tolist(),
+        "truth": result.truth.tolist(),
+        "distance": result.distance,
     }
 
 
@@ -164,10 +164,10 @@ def _invitation(rehearsal: "Rehearsal") -> str:
 
 
 def _headline(rehearsal: "Rehearsal") -> str:
-    held = "" if rehearsal.tables is None else f", {rehearsal.people:,} people in the table of every curator"
+    people = "" if rehearsal.tables is None else f", {rehearsal.people:,} people in the table of every curator"
     return (
         f"{rehearsal.study.title} ({rehearsal.study.id})\n"
-        f"All data are dummies{held}: nothing here is a result of the study.\n"
+        f"All data are dummies{people}: nothing here is a result of the study.\n"
         f"Study file, certificates, dummy tables, states and logs: {rehearsal.local.folder}/"
     )
 
@@ -184,7 +184,7 @@ def _print(rehearsal: "Rehearsal", release: "RehearsedRelease | None", made_roun
                 made_round.estimate.labels, made_round.estimate.counts, made_round.truth, strict=True
             )
         ]
-        title = f"{made_round.asked.question}: {made_round.answered.status.round.population:,} dummy nodes"
+        title = f"{made_round.request.question}: {made_round.answer.status.round.population:,} dummy nodes"
         print_table(console, title, ("value", "estimate", "dummy truth"), rows)
         console.print(f"Total variation between estimate and dummy truth: {made_round.distance:.4f}")
 

@@ -79,8 +79,8 @@ class RehearsedRound:
         truth: how many do.
     """
 
-    asked: AskedRound
-    answered: AnsweredRound
+    request: AskedRound
+    answer: AnsweredRound
     estimate: Frequencies
     truth: NDArray[np.int64]
 
@@ -100,18 +100,17 @@ def rehearsed_release(rehearsal: Rehearsal, words: Sequence[str], say: Callable[
     Raises:
         VeiltabError: a party refused, the policy denies it, or it is not ready in time.
     """
-    held = rehearsal.curators_tables()
+    dummies = rehearsal.curators_tables()
     local, researcher = rehearsal.local, rehearsal.study.researchers[0].name
     say(f"{researcher} asks: {' '.join(words)}")
-    asked = [word for word in words if word != "--wait"]
-    answer, _ = local.run_as_researcher(researcher, "researcher", "request", *asked)
+    options = [word for word in words if word != "--wait"]
+    answer, _ = local.run_as_researcher(researcher, "researcher", "request", *options)
     approvals = _Approvals(rehearsal, say)
     with client_of(local, researcher) as client:
         release = client.release(answer["release"]["id"])
         status = release.wait(_SECONDS, approvals.look)
         tables = tuple(
-            TableBesideTruth(estimate=found, truth=held.truth(found.domain.names))
-            for found in _estimates(release, status)
+            TableBesideTruth(estimate=one, truth=dummies.truth(one.domain.names)) for one in _estimates(release, status)
         )
     return RehearsedRelease(status=status, tables=tables, approved=tuple(approvals.curators))
 
@@ -160,12 +159,12 @@ def rehearsed_round(rehearsal: Rehearsal, say: Callable[[str], None]) -> Rehears
     Raises:
         VeiltabError: a party refused.
     """
-    asked = rehearsal.usual_round()
-    answered = answered_round(rehearsal.local, asked, say)
-    nodes, size = answered.status.round.population, answered.status.round.size
+    request = rehearsal.usual_round()
+    answer = answered_round(rehearsal.local, request, say)
+    nodes, size = answer.status.round.population, answer.status.round.size
     return RehearsedRound(
-        asked=asked,
-        answered=answered,
-        estimate=estimate(answered.tally),
-        truth=parse_population(asked.values).counts(nodes, size),
+        request=request,
+        answer=answer,
+        estimate=estimate(answer.tally),
+        truth=parse_population(request.values).counts(nodes, size),
     )

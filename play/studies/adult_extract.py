@@ -1,7 +1,7 @@
 """`python -m veiltab.play.studies.adult_extract RAW OUT`: the rows of the linked census, from UCI's two files.
 
 RAW holds `adult.data` and `adult.test`. Every number becomes the lower edge of its bin in linked.toml, texts stay as
-they are; the survey weight, which is no attribute of a person, is left out. Rows keep the order of the files.
+they are; the survey weight, which is not an attribute of a person, is left out. Rows keep the order of the files.
 """
 
 import csv

@@ -95,15 +95,15 @@ def dummy_tables(study: Study, people: int) -> DummyTables:
         InvalidInputError: too few or too many people for the study, or a column that is both an id and an attribute.
     """
     if not 1 <= people <= MOST_PEOPLE:
-        raise InvalidInputError(f"there are 1 to {MOST_PEOPLE:,} dummy people", where="--population")
+        raise InvalidInputError(f"{people:,} dummy people are not 1 to {MOST_PEOPLE:,}", where="--population")
     trait = _uniform(study, "trait", people + _alone(people) * len(study.curators))
     values: dict[tuple[str, str], list[str]] = {}
     for number, rules in enumerate(_rules_of_columns(study)):
         made_values = _column(study, rules, trait, reverse=number % 3 == 2)
         values |= {(holder, rule.column): made_values for rule in rules for holder in rule.holders}
-    made = DummyTables(study=study, people=people, values=values, symbols=_symbols(study, people, values))
-    _check_enough(made)
-    return made
+    tables = DummyTables(study=study, people=people, values=values, symbols=_symbols(study, people, values))
+    _check_enough(tables)
+    return tables
 
 
 def _symbols(study: Study, people: int, values: Mapping[tuple[str, str], Sequence[str]]) -> NDArray[np.int64]:
@@ -208,9 +208,9 @@ def _column(study: Study, rules: Sequence[AttributeRule], trait: NDArray[np.floa
     weights = np.array(
         [1.5 - abs(place - middle) / (middle + 1) - 0.3 * place / len(groups) for place in range(len(groups))]
     )
-    chosen = np.searchsorted(np.cumsum(weights / weights.sum())[:-1], level, side="right")
+    picks = np.searchsorted(np.cumsum(weights / weights.sum())[:-1], level, side="right")
     within = _uniform(study, f"{what} within", people)
-    values = [groups[place][int(share * len(groups[place]))] for place, share in zip(chosen, within, strict=True)]
+    values = [groups[place][int(share * len(groups[place]))] for place, share in zip(picks, within, strict=True)]
     absent = [raw for raw in codings[0].missing_values if all(coding.code(raw) != UNKNOWN for coding in codings)]
     leaves_out = any(coding.missing is None for coding in codings)
     if absent and not (leaves_out and study.curator(rules[0].owner).complete):
@@ -252,12 +252,12 @@ def _uniform(study: Study, what: str, count: int) -> NDArray[np.float64]:
     return (np.frombuffer(stream, "<u8") >> np.uint64(11)).astype(np.float64) * np.float64(2.0**-53)
 
 
-def _check_enough(made: DummyTables) -> None:
-    counted, needed = len(made.respondents), made.study.minimum_population
+def _check_enough(tables: DummyTables) -> None:
+    counted, needed = len(tables.respondents), tables.study.minimum_population
     if counted < needed:
         raise InvalidInputError(
-            f"of {made.people:,} dummy people {counted:,} have all values at {made.study.hub}, and a release counts at"
-            f" least {needed:,}",
+            f"of {tables.people:,} dummy people {counted:,} have all values at {tables.study.hub}, and a release counts"
+            f" at least {needed:,}",
             where="--population",
             remedy=f"Give {needed + needed // 4 + 10} or more.",
         )

@@ -59,8 +59,8 @@ def write_registers(
 
 def among_present(domain: Domain, counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the counts of the cells of a domain in which nobody is absent, in C order."""
-    kept = tuple(slice(attribute.size - attribute.has_absent) for attribute in domain.attributes)
-    return counts.reshape(domain.shape)[kept].reshape(-1)
+    slices = tuple(slice(attribute.size - attribute.has_absent) for attribute in domain.attributes)
+    return counts.reshape(domain.shape)[slices].reshape(-1)
 
 
 def _person_id(number: int) -> str:

@@ -92,7 +92,7 @@ def contrasts(
     """
     if not given:
         raise InvalidInputError(
-            f"a {kind.value.replace('-', ' ')} compares groups, and none is named",
+            f"no groups were named for the {kind.value.replace('-', ' ')}",
             where="given",
             remedy="Name the attribute that makes the groups.",
         )

@@ -118,8 +118,8 @@ def design_matrix(formula: Formula, domain: Domain) -> tuple[NDArray[np.float64]
             for attribute, level in zip(members, levels, strict=True):
                 column *= codes[attribute.name] == level
             columns.append(column)
-            chosen = [f"{a.name}={a.categories[level]}" for a, level in zip(members, levels, strict=True)]
-            names.append(" \N{MULTIPLICATION SIGN} ".join(chosen) or "(intercept)")
+            parts = [f"{a.name}={a.categories[level]}" for a, level in zip(members, levels, strict=True)]
+            names.append(" \N{MULTIPLICATION SIGN} ".join(parts) or "(intercept)")
     return np.array(columns).T, names
 
 

@@ -99,11 +99,11 @@ class Reader:
             if not self.takes("|"):
                 return tuple(parts)
 
-    def refusal(self, wanted: str, remedy: str = "") -> InvalidInputError:
+    def refusal(self, choices: str, remedy: str = "") -> InvalidInputError:
         """Return the refusal of a text in which something else comes next."""
         rest = self.next_name or self.rest[:40]
         return InvalidInputError(
-            f"expected {wanted}, but {f'{rest!r} comes next' if rest else 'the text ends'}",
+            f"expected {choices}, but {f'{rest!r} comes next' if rest else 'the text ends'}",
             where=self._where,
             remedy=remedy,
         )

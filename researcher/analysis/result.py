@@ -81,8 +81,8 @@ class Analysis(Quantities):
             import pandas as pd  # noqa: PLC0415 - not where the extra is missing
 
         numbers: dict[str, Any] = {**self._numbers, "note": self.notes}
-        taken = [*numbers, "study_digest"]
-        columns = {free_name(name, taken, self.labels): _as_numbers(texts) for name, texts in self.labels.items()}
+        others = [*numbers, "study_digest"]
+        columns = {free_name(name, others, self.labels): _as_numbers(texts) for name, texts in self.labels.items()}
         frame = pd.DataFrame(columns | numbers)
         frame.attrs |= {
             "title": self.title,
@@ -93,7 +93,7 @@ class Analysis(Quantities):
         return frame
 
     def records(self) -> list[dict[str, Any]]:
-        """Return one plain dictionary a row, ready for JSON: what is no finite number is None."""
+        """Return one plain dictionary a row, ready for JSON: what is not a finite number is None."""
         rows = zip(
             zip(*self.labels.values(), strict=True), zip(*self._numbers.values(), strict=True), self.notes, strict=True
         )
@@ -155,8 +155,8 @@ class Analysis(Quantities):
         numbers, digits = self._numbers, self._digits
         if not self.leaves_range:
             numbers.pop("projected", None)
-        written = [[self._written(float(x), digits) for x in column] for column in numbers.values()]
-        rows = list(zip(*self.labels.values(), *written, self.notes, strict=True))
+        cells = [[self._text(float(x), digits) for x in column] for column in numbers.values()]
+        rows = list(zip(*self.labels.values(), *cells, self.notes, strict=True))
         headings = (*self.labels, *numbers, "note")
         if not any(self.notes):
             return headings[:-1], [row[:-1] for row in rows]
@@ -187,7 +187,7 @@ class Analysis(Quantities):
                 assert_never(self.unit)
         return int(np.clip(1 - np.floor(np.log10(scale * typical)), 1, 8))
 
-    def _written(self, value: float, digits: int) -> str:
+    def _text(self, value: float, digits: int) -> str:
         if np.isnan(value):
             return "-"
         if np.isinf(value):

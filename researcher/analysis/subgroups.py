@@ -124,28 +124,28 @@ def _analysis(
 
 def _members(table: Table, subgroups: Sequence[Subgroup]) -> tuple[Table, Table, NDArray[np.bool_], float]:
     """Return the marginal over the attributes that are named, the table that counts them, its cells of each, and n."""
-    named = {name for subgroup in subgroups for name in subgroup}
-    unknown = sorted(named - set(table.domain.names))
-    if unknown or not named:
+    names = {name for subgroup in subgroups for name in subgroup}
+    unknown = sorted(names - set(table.domain.names))
+    if unknown or not names:
         raise InvalidInputError(
             f"no attribute {unknown[0]!r}" if unknown else "no subgroup is named",
             where="subgroup",
             remedy=f"Attributes: {', '.join(table.domain.names)}.",
         )
-    part = table.marginal([name for name in table.domain.names if name in named])
+    part = table.marginal([name for name in table.domain.names if name in names])
     members = np.ones((len(subgroups), prod(part.domain.shape)), np.bool_)
     codes = np.unravel_index(np.arange(part.domain.cells), part.domain.shape)
     for row, subgroup in zip(members, subgroups, strict=True):
         for attribute, code in zip(part.domain.attributes, codes, strict=True):
-            wanted = subgroup.get(attribute.name, attribute.categories)
-            strange = [category for category in wanted if category not in attribute.categories]
-            if strange or isinstance(wanted, str) or not wanted:
+            categories = subgroup.get(attribute.name, attribute.categories)
+            strange = [category for category in categories if category not in attribute.categories]
+            if strange or isinstance(categories, str) or not categories:
                 raise InvalidInputError(
                     f"{attribute.name} is given as a list of its categories",
                     where="subgroup",
                     remedy=f"Categories: {', '.join(attribute.categories)}.",
                 )
-            np.logical_and(row, np.isin(code, [attribute.categories.index(one) for one in wanted]), out=row)
+            np.logical_and(row, np.isin(code, [attribute.categories.index(one) for one in categories]), out=row)
     return part, *counted(part, members)
 
 

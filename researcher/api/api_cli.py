@@ -105,8 +105,8 @@ def add(
 
     if release_name is None and origin is None:
         with closing(Tokens(state)) as tokens:
-            kept, text = tokens.add(label, frozenset(map(Scope, scopes)), days)
-        emit(_facts(kept, kept.created) | {"token": text}, f"{text}\n{_line(kept, kept.created)}")
+            token, text = tokens.add(label, frozenset(map(Scope, scopes)), days)
+        emit(_facts(token, token.created) | {"token": text}, f"{text}\n{_line(token, token.created)}")
         return
     if study_path is None or identity_folder is None or release_name is None or origin is None or scopes != ("read",):
         raise InvalidInputError(
@@ -119,10 +119,10 @@ def add(
         release = client.release(release_name)
         attributes = release.domain().names  # a release without a result is refused
     with closing(Tokens(state)) as tokens:
-        kept, text = tokens.add(label, frozenset({Scope.READ}), days, release.id)
+        token, text = tokens.add(label, frozenset({Scope.READ}), days, release.id)
     address = report_link(origin, release.id, text)
-    facts = _facts(kept, kept.created) | {"attributes": attributes, "link": address}
-    emit(facts, f"{address}\n{_line(kept, kept.created)}")
+    facts = _facts(token, token.created) | {"attributes": attributes, "link": address}
+    emit(facts, f"{address}\n{_line(token, token.created)}")
 
 
 @token.command("list", epilog="Example: veiltab researcher token list --state state-http")
@@ -146,8 +146,8 @@ def revoke(state: Path, label: str) -> None:
     from veiltab.researcher.api.tokens import Tokens
 
     with closing(Tokens.kept_in(state)) as tokens:
-        kept = tokens.revoke(label)
-    emit(_facts(kept, kept.created), _line(kept, kept.created))
+        token = tokens.revoke(label)
+    emit(_facts(token, token.created), _line(token, token.created))
 
 
 def _facts(one: "Token", now: float) -> dict[str, object]:

@@ -80,7 +80,7 @@ class Api(Application):
     async def answer(self, request: Request, resources: ExitStack) -> Response:
         """Answer a request, with the ETag of what it is answered; 304 without a body if the caller has it already."""
         resources.enter_context(self._places)
-        answer = await self._asked(request, resources)
+        answer = await self._handle(request, resources)
         if answer.status_code != 200 or isinstance(answer, StreamingResponse):
             return answer
         tags = {one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")}
@@ -104,7 +104,7 @@ class Api(Application):
         }
         return answered(json.dumps(problem), PROBLEM, refusal.status)
 
-    async def _asked(self, request: Request, resources: ExitStack) -> Response:
+    async def _handle(self, request: Request, resources: ExitStack) -> Response:
         path, method = request.scope["path"], "GET" if request.method == "HEAD" else request.method
         if method == "GET" and PAGE_PATH.fullmatch(path):  # a link in a page elsewhere may lead here
             return link_page()
@@ -121,18 +121,18 @@ class Api(Application):
         if problem:
             raise DeniedError(problem, where="Authorization", remedy="Ask for another token.")
         resources.enter_context(self._shares[caller.id])
-        given = await _given(resource, request)
-        _check_accepted(request, MEDIA_TYPES[given["format"].value] if "format" in given else resource.media_types[0])
+        values = await _arguments(resource, request)
+        _check_accepted(request, MEDIA_TYPES[values["format"].value] if "format" in values else resource.media_types[0])
         level = logging.INFO if resource.scope is Scope.READ else logging.WARNING  # it spends, or takes rows or counts
         _log.log(level, "token %s: %s", caller.label, resource.name)
-        work = partial(resource.handle, *names, **given)
+        work = partial(resource.handle, *names, **values)
         if resource.scope is Scope.MICRODATA:
             resources.enter_context(self._files)
         if resource.is_computed:
             return await unless_left(request, self._computed(self._turns[caller.id], work))
-        if given.get("wait") and self._waiting.is_full:
+        if values.get("wait") and self._waiting.is_full:
             work = partial(work, wait=0)
-        elif given.get("wait"):
+        elif values.get("wait"):
             resources.enter_context(self._waiting)
         return await run_in_threadpool(work)
 
@@ -174,7 +174,7 @@ def _check_accepted(request: Request, media_type: str) -> None:
         raise RefusedError(406, f"this is answered as {kind}, which Accept leaves out", "Send it, or another format.")
 
 
-async def _given(resource: Resource, request: Request) -> dict[str, Any]:
+async def _arguments(resource: Resource, request: Request) -> dict[str, Any]:
     """Read the query, or the body."""
     query = parse_form(request.scope["query_string"]).values
     if query and resource.method != "GET":
@@ -184,5 +184,5 @@ async def _given(resource: Resource, request: Request) -> dict[str, Any]:
         return read(resource.parameters, query, Parameter.from_texts)
     body = parse_json(await body_of(request))
     if not isinstance(body, dict):
-        raise InvalidInputError("the body is no JSON object", where="body")
+        raise InvalidInputError("the body is not a JSON object", where="body")
     return read(resource.parameters, body, Parameter.from_json)

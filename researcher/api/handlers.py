@@ -164,10 +164,10 @@ class Handlers:
             absent: people of the hub who are absent from another curator's table: left out, or shown as a category.
             format: of the answer.
         """
-        one = self._release(release)
-        self._check_cells(one, attributes)
+        source = self._release(release)
+        self._check_cells(source, attributes)
         level = _confidence(confidence)
-        table = one.table(attributes, confidence=level, linkage_error=linkage_error, absent=absent)
+        table = source.table(attributes, confidence=level, linkage_error=linkage_error, absent=absent)
         if not isinstance(table, TableEstimate):
             raise InvalidInputError(
                 "no table of the release has these attributes, and what a model says of them has no intervals",
@@ -175,8 +175,8 @@ class Handlers:
                 remedy="Ask for an analysis of them, or for fewer attributes.",
             )
         if format is TableFormat.JSON:
-            return json_answer(table_dict(self._client.study, one.status(), table, one.respondents()))
-        return answered(table_file(table, format, one.id), MEDIA_TYPES[format.value])
+            return json_answer(table_dict(self._client.study, source.status(), table, source.respondents()))
+        return answered(table_file(table, format, source.id), MEDIA_TYPES[format.value])
 
     @resource_at(f"{_ONE}/analysis", "Analysis")
     def get_analysis(
@@ -195,14 +195,14 @@ class Handlers:
             linkage_error: wrong links to undo: their share, 0.02:0.005 with its standard deviation, 0.02:0 up to it.
             absent: people of the hub who are absent from another curator's table: left out, or shown as a category.
         """
-        one = self._release(release)
-        parsed = parse_question(question, one.domain(absent=absent))
+        source = self._release(release)
+        parsed = parse_question(question, source.domain(absent=absent))
         if not parsed.is_of_all_tables:
-            self._check_cells(one, parsed.attributes)
+            self._check_cells(source, parsed.attributes)
         level = _confidence(confidence)
-        result = one.ask(question, confidence=level, linkage_error=linkage_error, absent=absent)
+        result = source.ask(question, confidence=level, linkage_error=linkage_error, absent=absent)
         return json_answer(
-            {"release": status_dict(one.status())["release"], **analysis_dict(self._client.study, result)}
+            {"release": status_dict(source.status())["release"], **analysis_dict(self._client.study, result)}
         )
 
     @resource_at(f"{_ONE}/codebook", "Codebook")
@@ -213,20 +213,20 @@ class Handlers:
     @resource_at(f"{_ONE}/report", "", "text/html")
     def get_report(self, release: str) -> Response:
         """Send a page with pictures, the card and every number; it is made once, as a release does not change."""
-        one = self._release(release)
-        page = self._reports.pop(one.id, "") or self._page_of(one)
-        self._reports[one.id] = page
+        source = self._release(release)
+        page = self._reports.pop(source.id, "") or self._page_of(source)
+        self._reports[source.id] = page
         for earlier in list(self._reports)[:-MOST_REPORTS]:
             self._reports.pop(earlier, None)
         return answered(page, "text/html")
 
-    def _page_of(self, one: Release) -> str:
+    def _page_of(self, release: Release) -> str:
         from veiltab.researcher.report.microdata_page import render  # noqa: PLC0415 - not for results in text
 
-        status = one.status()
+        status = release.status()
         if status.tables:
-            return render(microdata_report(self._client.study, one.synthesise(seed="report"), card_of(status)))
-        return report_page(self._client.study, status, one.estimate())
+            return render(microdata_report(self._client.study, release.synthesise(seed="report"), card_of(status)))
+        return report_page(self._client.study, status, release.estimate())
 
     @resource_at(
         f"{_ONE}/microdata",
@@ -236,32 +236,32 @@ class Handlers:
         takes=parameters_of(Release.synthesise, ("progress",)),
     )
     def get_microdata(self, release: str, format: RowFormat = RowFormat.CSV, **wished: Any) -> Response:  # noqa: A002, ANN401 - arguments of synthesise
-        """Send rows drawn from a model, which are no people.
+        """Send rows drawn from a model, which are not people.
 
         Args:
             format: of the file.
         """
         wished.setdefault("seed", secrets.token_hex(8))
-        known = self._release(release)
-        rows = wished.get("rows") or known.status().description().population
+        source = self._release(release)
+        rows = wished.get("rows") or source.status().description().population
         copies, replicates = max(wished.get("copies", 0), 1), wished.get("replicates", 0)
         if rows * copies > MOST_MICRODATA or rows * replicates > MOST_WEIGHTS:
             raise InvalidInputError(
-                f"at most {MOST_MICRODATA:,} rows and {MOST_WEIGHTS:,} weights are sent",
+                f"more than {MOST_MICRODATA:,} rows or {MOST_WEIGHTS:,} weights were asked for",
                 where="rows",
                 remedy="Ask for fewer, or use `veiltab researcher synthesise`.",
             )
-        made = known.synthesise(**wished)
+        microdata = source.synthesise(**wished)
         folder = TemporaryFolder()
         path = folder.path / f"rows.{format.value}"
-        if made.provenance.copies:
-            _write_copies(made, path)
+        if microdata.provenance.copies:
+            _write_copies(microdata, path)
         else:
-            made.write(path)
-        facts = {"Content-Type": MEDIA_TYPES[format.value], "Content-Length": str(path.stat().st_size)}
-        facts |= {"Veiltab-Seed": quote(made.provenance.seed, safe="")}
-        facts |= {"Veiltab-Warning": " ".join(made.provenance.sentences)[:MOST_WARNING]}
-        return StreamingResponse(_pieces(path, folder), headers=facts)
+            microdata.write(path)
+        headers = {"Content-Type": MEDIA_TYPES[format.value], "Content-Length": str(path.stat().st_size)}
+        headers |= {"Veiltab-Seed": quote(microdata.provenance.seed, safe="")}
+        headers |= {"Veiltab-Warning": " ".join(microdata.provenance.sentences)[:MOST_WARNING]}
+        return StreamingResponse(_pieces(path, folder), headers=headers)
 
     @resource_at(f"{_ONE}/certificate", "", "text/plain", scope=Scope.CERTIFICATE)
     def get_certificate(self, release: str) -> Response:
@@ -272,10 +272,10 @@ class Handlers:
         """Return a release, which keeps its model once that is fitted."""
         release = self._client.release(name)
         with self._turn:
-            kept = self._releases.setdefault(release.id, release)
+            entry = self._releases.setdefault(release.id, release)
             while len(self._releases) > _KEPT:
                 self._releases.pop(next(iter(self._releases)))
-        return kept
+        return entry
 
     def _check_cells(self, release: Release, attributes: Sequence[str]) -> None:
         """Refuse a table that is too large to be sent; of no attributes it is the only one of the release."""
@@ -297,12 +297,12 @@ def _pieces(path: Path, folder: TemporaryFolder) -> Iterator[bytes]:
         folder.delete()
 
 
-def _write_copies(made: "Microdata", path: Path) -> None:
+def _write_copies(microdata: "Microdata", path: Path) -> None:
     """Write all copies to one file, the number of each row's copy in a column of its own."""
     import pandas as pd  # noqa: PLC0415 - not for tables
 
-    number = free_name("copy", made.domain.names, ())
-    copies = [made.frame(copy).assign(**{number: copy}) for copy in range(1, made.provenance.copies + 1)]
+    number = free_name("copy", microdata.domain.names, ())
+    copies = [microdata.frame(copy).assign(**{number: copy}) for copy in range(1, microdata.provenance.copies + 1)]
     together = pd.concat(copies, ignore_index=True)
     if path.suffix == ".parquet":
         together.to_parquet(path, index=False)

@@ -100,30 +100,30 @@ def description(resources: Sequence[Resource]) -> dict[str, Any]:
     }
 
 
-def _operation(one: Resource) -> dict[str, Any]:
-    reference = {"schema": {"$ref": f"#/components/schemas/{one.schema}"}}
-    content = {kind: reference if kind == "application/json" else {} for kind in one.media_types}
-    done = {"202" if one.method == "POST" else "200": {"description": "Done.", "content": content}}
+def _operation(resource: Resource) -> dict[str, Any]:
+    reference = {"schema": {"$ref": f"#/components/schemas/{resource.schema}"}}
+    content = {kind: reference if kind == "application/json" else {} for kind in resource.media_types}
+    done = {"202" if resource.method == "POST" else "200": {"description": "Done.", "content": content}}
     operation: dict[str, Any] = {
-        "operationId": one.name,
-        "summary": one.summary,
-        "description": f"A token needs the scope {one.scope.value}." if one.scope is not Scope.READ else "",
-        "parameters": [_RELEASE_NAME] if "{release}" in one.path else [],
+        "operationId": resource.name,
+        "summary": resource.summary,
+        "description": f"A token needs the scope {resource.scope.value}." if resource.scope is not Scope.READ else "",
+        "parameters": [_RELEASE_NAME] if "{release}" in resource.path else [],
         "responses": done | dict.fromkeys(_REFUSALS, _REFUSED),
     }
-    if one.method == "POST":
+    if resource.method == "POST":
         body = {
             "type": "object",
-            "required": [parameter.name for parameter in one.parameters if parameter.is_required],
-            "properties": {each.name: each.schema | {"description": each.description} for each in one.parameters},
+            "required": [parameter.name for parameter in resource.parameters if parameter.is_required],
+            "properties": {each.name: each.schema | {"description": each.description} for each in resource.parameters},
             "additionalProperties": False,
         }
         return operation | {"requestBody": {"required": True, "content": {"application/json": {"schema": body}}}}
     operation["responses"]["304"] = {"description": "Nothing has changed since the ETag that was sent."}
-    operation["parameters"] += [_in_query(parameter) for parameter in one.parameters]
+    operation["parameters"] += [_in_query(parameter) for parameter in resource.parameters]
     return operation
 
 
-def _in_query(one: Parameter) -> dict[str, Any]:
-    facts = {"name": one.name, "in": "query", "required": one.is_required}
-    return facts | {"description": one.description, "schema": one.schema}
+def _in_query(parameter: Parameter) -> dict[str, Any]:
+    facts = {"name": parameter.name, "in": "query", "required": parameter.is_required}
+    return facts | {"description": parameter.description, "schema": parameter.schema}

@@ -73,7 +73,7 @@ def resource_at(
     """
 
     def add(handle: Handler) -> Handler:
-        one = Resource(
+        resource = Resource(
             name=re.sub("_(.)", lambda match: match[1].upper(), handle.__name__),
             method="POST" if scope is Scope.REQUEST else "GET",
             path=path,
@@ -85,7 +85,7 @@ def resource_at(
             summary=(inspect.getdoc(handle) or "").partition("\n")[0],
             parameters=(*parameters_of(handle, ("release",)), *takes),
         )
-        RESOURCES.append(one)
+        RESOURCES.append(resource)
         return handle
 
     return add

@@ -33,7 +33,7 @@ def serve_api(client: Client, identity_folder: Path, state: Path, options: HttpO
     keep_files_private()
     log_to_stderr()
     own = identity_folder / f"{client.party.name}.pem"
-    known = load_certificate(own.read_bytes()).public_bytes(Encoding.DER)
+    own_der = load_certificate(own.read_bytes()).public_bytes(Encoding.DER)
     certificate, key = options.files(identity_folder, client.party.name)
     tls = server_tls(certificate, key)
     tls.verify_mode = ssl.CERT_OPTIONAL
@@ -41,5 +41,5 @@ def serve_api(client: Client, identity_folder: Path, state: Path, options: HttpO
     with OwnedFolder(state, f"{client.party.uri} over HTTP") as folder, closing(Tokens(folder.path)) as tokens:
         listener = bound(options.address, option="--listen")
         note(f"answers over HTTPS at {address_of(listener)}; /openapi.json describes what")
-        api = Api(Handlers(client).resources, tokens, lambda der: der == known)
+        api = Api(Handlers(client).resources, tokens, lambda der: der == own_der)
         asyncio.run(serve(api, listener, tls))

@@ -126,12 +126,12 @@ class Tokens:
         """
         if not _LABEL.fullmatch(label):
             raise InvalidInputError(
-                "a label has 1 to 40 of a-z, 0-9 and -, and begins and ends with a letter or digit", where="--label"
+                "the label is not 1 to 40 of a-z, 0-9 and -, with a letter or digit at both ends", where="--label"
             )
         if not scopes:
-            raise InvalidInputError("a token was asked for that is good for nothing", where="--scope")
+            raise InvalidInputError("no scope was given", where="--scope")
         if not 0 < days <= MOST_DAYS:
-            raise InvalidInputError(f"a token lasts more than 0 and at most {MOST_DAYS:g} days", where="--days")
+            raise InvalidInputError(f"{days:g} days are not above 0 and at most {MOST_DAYS:g}", where="--days")
         now = int(self._clock())
         number = secrets.token_hex(4)
         token, expires = f"vt-{number}-{secrets.token_urlsafe(32)}", now + int(days * 86_400)
@@ -144,8 +144,8 @@ class Tokens:
             raise ConflictError(
                 "there is a token of this label", where="--label", remedy="Take another label."
             ) from None
-        kept = Token(id=number, label=label, scopes=scopes, release=release, created=now, expires=expires, revoked=None)
-        return kept, token
+        new = Token(id=number, label=label, scopes=scopes, release=release, created=now, expires=expires, revoked=None)
+        return new, token
 
     def all(self) -> tuple[Token, ...]:
         """Return what is kept of each token, oldest first."""
@@ -176,11 +176,11 @@ class Tokens:
         row = match and self._database.execute("SELECT * FROM tokens WHERE id = ?", (match[1],)).fetchone()
         if row is None or not hmac.compare_digest(row["sha256"], _digest(token)):
             raise DeniedError("this token is not known here", where="Authorization", remedy=_REMEDY)
-        kept = _token(row)
-        state = kept.state(self._clock())
+        record = _token(row)
+        state = record.state(self._clock())
         if state != "good":
             raise DeniedError(f"the token is {state}", where="Authorization", remedy=_REMEDY)
-        return kept
+        return record
 
     def close(self) -> None:
         """Close the file."""

@@ -91,8 +91,8 @@ class Parameter:
         schema = _schema(self.kind)
         choices = f"a text of {', '.join(schema['enum'])}" if "enum" in schema else "a text"
         words = {"array": f"a list of at most {MOST_ITEMS} texts", "string": choices, "integer": "a whole number"}
-        what = "a number, as a text" if self.kind is Decimal else words.get(schema["type"], f"a {schema['type']}")
-        return InvalidInputError(f"this is not {what}", where=self.name)
+        kind = "a number, as a text" if self.kind is Decimal else words.get(schema["type"], f"a {schema['type']}")
+        return InvalidInputError(f"this is not {kind}", where=self.name)
 
 
 def parameters_of(record: Callable[..., object], leave_out: Sequence[str] = ()) -> tuple[Parameter, ...]:
@@ -117,28 +117,28 @@ def parameters_of(record: Callable[..., object], leave_out: Sequence[str] = ()) 
 
 
 def read(
-    parameters: Sequence[Parameter], given: Mapping[str, Any], reader: Callable[[Parameter, Any], Any]
+    parameters: Sequence[Parameter], values: Mapping[str, Any], reader: Callable[[Parameter, Any], Any]
 ) -> dict[str, Any]:
     """Return name -> value of the parameters that were given.
 
     Args:
         parameters: what may be given.
-        given: name -> as it came.
+        values: name -> as it came.
         reader: reads it, by `from_texts` or `from_json`.
 
     Raises:
         InvalidInputError: an unknown name, one that is missing, or a value of another kind.
     """
     by_name = {one.name: one for one in parameters}
-    unknown = [name for name in given if name not in by_name]
+    unknown = [name for name in values if name not in by_name]
     if unknown:
         raise InvalidInputError(
             f"{unknown[0][:60]!r} is not asked for here", where="request", remedy=f"Known: {', '.join(by_name)}."
         )
-    missing = [one.name for one in parameters if one.is_required and one.name not in given]
+    missing = [one.name for one in parameters if one.is_required and one.name not in values]
     if missing:
         raise InvalidInputError("this is missing", where=missing[0])
-    return {name: reader(by_name[name], value) for name, value in given.items()}
+    return {name: reader(by_name[name], value) for name, value in values.items()}
 
 
 def _kind(hint: Any) -> Any:  # noqa: ANN401 - a type

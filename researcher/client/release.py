@@ -128,11 +128,11 @@ class Release(Askable):
         ready = self._ready_status().ready_tables
         if attributes is None:
             return ready
-        wanted = self._client.study.domain(attributes).names
-        having = tuple(one for one in ready if one.attributes == wanted)
+        names = self._client.study.domain(attributes).names
+        having = tuple(one for one in ready if one.attributes == names)
         if not having:
             raise NotFoundError(
-                f"no table of the release has exactly {', '.join(wanted)}",
+                f"no table of the release has exactly {', '.join(names)}",
                 where=f"release {self.id}",
                 remedy="`veiltab researcher status --json` lists its tables.",
             )

@@ -47,11 +47,11 @@ class ReleasedTables:
         self, tables: Sequence[TableStatus] | None = None, linkage_error: Linkage = None
     ) -> tuple[TableResult, ...]:
         """Return tables as they were measured, all that are ready unless some are given."""
-        wanted = self.status.ready_tables if tables is None else tables
-        histograms = [self.status.counts or self.client.histogram(table.release_id) for table in wanted]
+        tables = self.status.ready_tables if tables is None else tables
+        histograms = [self.status.counts or self.client.histogram(table.release_id) for table in tables]
         results = tuple(
             table_result(table.number, table.attributes, self.status.spec_of(table), histogram)
-            for table, histogram in zip(wanted, histograms, strict=True)
+            for table, histogram in zip(tables, histograms, strict=True)
         )
         if linkage_error is None:
             return results
@@ -161,21 +161,21 @@ class ReleasedTables:
             study_digest=self.status.study_digest,
         )
 
-    def _having(self, wanted: Sequence[str]) -> tuple[TableStatus, ...]:
+    def _having(self, attributes: Sequence[str]) -> tuple[TableStatus, ...]:
         """Return the tables that are ready and have some attributes."""
         status = self.status
-        released = status.measured_attributes
-        missing = [name for name in wanted if name not in released]
+        present = status.measured_attributes
+        missing = [name for name in attributes if name not in present]
         if missing:
             raise InvalidInputError(
                 f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not in the release",
                 where=f"release {status.release_id}",
-                remedy=f"It has {', '.join(released)}.",
+                remedy=f"It has {', '.join(present)}.",
             )
-        having = tuple(one for one in status.ready_tables if set(one.attributes).issuperset(wanted))
+        having = tuple(one for one in status.ready_tables if set(one.attributes).issuperset(attributes))
         if not having:
             raise InvalidInputError(
-                f"no table of the release has all of {', '.join(wanted)}",
+                f"no table of the release has all of {', '.join(attributes)}",
                 where=f"release {status.release_id}",
                 remedy="Ask for a table of them, or estimate it from the model of the release.",
             )

@@ -56,14 +56,14 @@ def choose_centrally(  # noqa: PLR0913 - one argument a quantity
 def _largest(name: str, size: int, cap: Decimal, central: Decimal, keeps: Callable[[Oracle], float]) -> Oracle:
     """Return the oracle of a kind with the largest epsilon up to the cap that keeps the guarantee."""
 
-    def made(logarithm: float) -> Oracle:
+    def oracle_at(logarithm: float) -> Oracle:
         epsilon = Decimal(exp(logarithm)).quantize(_STEP, rounding=ROUND_FLOOR)
         return oracle_for(name, size, min(cap, max(epsilon, least)))
 
     # What is central for every node alone is central for all.
     least = min(cap, central)
     top = log(float(cap)) + 1e-9
-    oracle = made(largest_allowed(log(float(least)), log(float(least)) + 1, top, lambda x: keeps(made(x))))
+    oracle = oracle_at(largest_allowed(log(float(least)), log(float(least)) + 1, top, lambda x: keeps(oracle_at(x))))
     if keeps(oracle) > 0:
         raise InvalidInputError(
             f"oracle {name} keeps no central epsilon of {central}",

@@ -79,13 +79,13 @@ def open_round(
     name = question or rounds.only_question
     rates = by_stratum(rate, strata, rate_of, "--rate")
     populations = by_stratum(population, strata, int, "--population")
-    chosen, kept, why = _oracle(rounds, name, epsilon, rates, populations, oracle, central_epsilon)
+    law, nats, why = _oracle(rounds, name, epsilon, rates, populations, oracle, central_epsilon)
     spec = rounds.open(
         name,
-        epsilon=kept,
+        epsilon=nats,
         rates={stratum: str(value) for stratum, value in rates.items()},
         populations=populations,
-        oracle=chosen,
+        oracle=law,
         lifetime_seconds=round(lifetime_hours * 3600),
     )
     note(why)
@@ -148,17 +148,17 @@ def enrol(rounds: "Rounds", round_id: str, nodes: str, out: Path) -> None:
 
     numbers = by_stratum(nodes, rounds.strata, int, "--nodes")
     if any(number < 1 for number in numbers.values()):
-        raise InvalidInputError("at least one token is made for a stratum", where="--nodes")
+        raise InvalidInputError("a stratum was given fewer than 1 node", where="--nodes")
     if not out.exists():
         _check_room(rounds.status(round_id), numbers)
     tokens = kept_tokens(out, round_id, numbers)
     for stratum, batch in tokens.items():
         rounds.enrol(round_id, stratum, batch)
     status = rounds.status(round_id)
-    made = sum(numbers.values())
+    count = sum(numbers.values())
     emit(
-        {"round": round_id, "made": made, "enrolled": by_stratum_name(status, status.enrolled), "out": out},
-        f"{made} tokens: {out}. Keep it like a key, and hand each node one line.",
+        {"round": round_id, "made": count, "enrolled": by_stratum_name(status, status.enrolled), "out": out},
+        f"{count} tokens: {out}. Keep it like a key, and hand each node one line.",
     )
 
 

@@ -73,10 +73,10 @@ def least_active(reports: int, rate: Fraction, probability: Decimal) -> int:
         return reports
     low, high = reports, ceil(reports / rate)
     # The tail has ten correct digits; the margin of one part in a million covers its error.
-    wanted = float(probability) * (1 + 1e-6)
+    target = float(probability) * (1 + 1e-6)
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if binomial_tail(reports, middle, float(rate)) >= wanted else (middle + 1, high)
+        low, high = (low, middle) if binomial_tail(reports, middle, float(rate)) >= target else (middle + 1, high)
     return low
 
 

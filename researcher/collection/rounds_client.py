@@ -144,9 +144,9 @@ class Rounds:
 
     def _strata(self, rates: Mapping[str, str], populations: Mapping[str, int]) -> tuple[Stratum, ...]:
         names, listing = self.strata, ", ".join(self.strata)
-        for what, given in (("rate", rates), ("population", populations)):
-            missing = [name for name in names if name not in given]
-            unknown = [name for name in given if name not in names]
+        for what, values in (("rate", rates), ("population", populations)):
+            missing = [name for name in names if name not in values]
+            unknown = [name for name in values if name not in names]
             if unknown:
                 raise InvalidInputError(f"no stratum {unknown[0][:60]!r}", where=what, remedy=f"Strata: {listing}.")
             if missing:
@@ -280,4 +280,4 @@ def _rate(text: str, stratum: str) -> Decimal:
     try:
         return Decimal(text)
     except InvalidOperation:
-        raise InvalidInputError("the rate is no number", where=f"stratum {stratum}") from None
+        raise InvalidInputError("the rate is not a number", where=f"stratum {stratum}") from None

@@ -180,13 +180,13 @@ def undominated(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     law. It falls with S, by Jensen's inequality (the mean of S + 1 is the expectation of the mean of S of them), and
     rises with w. So does that of Theorem B, term by term.
     """
-    kept: list[tuple[int, int]] = []
+    front: list[tuple[int, int]] = []
     largest = Fraction(0)
     for n, s in sorted(pairs, key=lambda pair: (pair[1], pair[0])):
         if Fraction(s, n) > largest:
-            kept.append((n, s))
+            front.append((n, s))
             largest = Fraction(s, n)
-    return kept
+    return front
 
 
 def gaussian_standard_error(epsilon: Decimal, delta: Decimal) -> float:

@@ -22,20 +22,20 @@ def by_stratum(text: str, strata: Sequence[str], read: Callable[[str], T], optio
     """
     if "=" not in text:
         return dict.fromkeys(strata, _read(text, read, option))
-    given: dict[str, T] = {}
+    values: dict[str, T] = {}
     for part in text.split(","):
         name, _, value = (piece.strip() for piece in part.partition("="))
-        if name not in strata or name in given:
+        if name not in strata or name in values:
             raise InvalidInputError(
-                f"{name[:60]!r} is no stratum, or is named twice", where=option, remedy=f"Strata: {', '.join(strata)}."
+                f"{name[:60]!r} is not a stratum, or comes twice", where=option, remedy=f"Strata: {', '.join(strata)}."
             )
-        given[name] = _read(value, read, option)
-    missing = [name for name in strata if name not in given]
+        values[name] = _read(value, read, option)
+    missing = [name for name in strata if name not in values]
     if missing:
         raise InvalidInputError(
             f"stratum {missing[0]} has none", where=option, remedy="Write name=value for every stratum."
         )
-    return given
+    return values
 
 
 def rate_of(text: str) -> Decimal:
@@ -61,4 +61,4 @@ def _read(text: str, read: Callable[[str], T], option: str) -> T:
     try:
         return read(text.strip())
     except (ValueError, ArithmeticError):
-        raise InvalidInputError(f"{text.strip()[:40]!r} is no number of this kind", where=option) from None
+        raise InvalidInputError(f"{text.strip()[:40]!r} is not a number of this kind", where=option) from None

@@ -53,7 +53,7 @@ def synthesise(
     out: Path,
     page: Path | None,
 ) -> None:
-    """Write microdata: rows drawn from a model of all tables of a release, which are no people.
+    """Write microdata: rows drawn from a model of all tables of a release, which are not people.
 
     The rows are the best estimate. Columns of weights say how far they may be from the truth: R's survey, Stata and SAS
     read them by the line that the file brings, and veiltab.with_replicates in Python. Where the rows come from stands

@@ -111,7 +111,7 @@ def _emit_table(
 ) -> None:
     status = release.status()
     respondents = release.respondents()
-    written = write_files(estimate, out, picture)
+    files = write_files(estimate, out, picture)
     data = {**table_dict(study, status, estimate, respondents), "out": out, "picture": picture}
     table = None if status.spec is None else status.spec.only_table
     card = [] if table is None else card_lines(table)
@@ -122,7 +122,7 @@ def _emit_table(
         respondents,
         *card,
         f"Study: {study.title}. Its file: {estimate.study_digest}.",
-        *written,
+        *files,
     ]
     emit(data, "\n".join(lines))
 
@@ -140,13 +140,13 @@ def _emit_analysis(
     out: Path | None,
     picture: Path | None,
 ) -> None:
-    written = write_files(analysis, out, picture)
+    files = write_files(analysis, out, picture)
     status = release.status()
     whole = {"respondents": release.respondents(), "out": out, "picture": picture}
     data = {"release": status_dict(status)["release"], **analysis_dict(study, analysis), **whole}
     links = "" if study.identity is None else WRONG_LINKS
     about, source = f"Study: {study.title}.", "" if table is None else _source_sentence(table, status)
-    parts = (analysis.text(), source, links, about, *written)
+    parts = (analysis.text(), source, links, about, *files)
     emit(data, "\n".join(part for part in parts if part))
 
 
@@ -183,9 +183,9 @@ def _emit_waves(
             where = f"{name}, {error.where}" if error.where else name
             raise InvalidInputError(error.problem, where=where, remedy=error.remedy) from error
     analysis = series(answers, as_changes=as_changes)
-    written = write_files(analysis, out, picture)
+    files = write_files(analysis, out, picture)
     data = {"releases": list(answers), **analysis_dict(client.study, analysis), "out": out, "picture": picture}
-    emit(data, "\n".join((analysis.text(), f"Study: {client.study.title}.", *written)))
+    emit(data, "\n".join((analysis.text(), f"Study: {client.study.title}.", *files)))
 
 
 def _other_table(

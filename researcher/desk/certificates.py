@@ -42,7 +42,7 @@ class Certificates:
         self._stated.pop(release_id, None)
 
     async def of(
-        self, stored: ResearcherRelease, study: Callable[[ResearcherRelease], Study], parties: PartyLinks | None
+        self, release: ResearcherRelease, study: Callable[[ResearcherRelease], Study], parties: PartyLinks | None
     ) -> Path:
         """Return the file of a release's certificate; its parties are asked for their signatures the first time.
 
@@ -56,25 +56,25 @@ class Certificates:
             IntegrityError: what a party states does not fit the release.
             VeiltabError: a party did not sign.
         """
-        release_id = stored.request.release_id
+        release_id = release.request.release_id
         path = self._store.files.certificate(release_id)
         if path.exists():
             return path
-        if stored.part_of:
+        if release.part_of:
             raise InvalidInputError(
                 "this is one table of several, and the certificate is that of all of them",
                 where=f"release {release_id}",
-                remedy=f"Ask for the certificate of {stored.part_of}.",
+                remedy=f"Ask for the certificate of {release.part_of}.",
             )
-        if stored.state is not ReleaseState.READY or stored.planned is None:
-            raise not_ready(stored.state, stored.failure, where=f"release {release_id}")
+        if release.state is not ReleaseState.READY or release.planned is None:
+            raise not_ready(release.state, release.failure, where=f"release {release_id}")
         if parties is None:
             own = f"researcher {self._identity.party.name}"
             raise NotReadyError("the service has just begun", where=own, remedy="Ask again.")
         making = self._making.get(release_id)
         if making is None:
-            made = self._certify(stored.planned, study(stored), parties, path)
-            making = self._making[release_id] = asyncio.create_task(made)
+            coroutine = self._certify(release.planned, study(release), parties, path)
+            making = self._making[release_id] = asyncio.create_task(coroutine)
             making.add_done_callback(partial(self._end, release_id))
         # It is made once for all who ask meanwhile, and to its end though they leave.
         await asyncio.shield(making)

@@ -147,15 +147,15 @@ class ResearcherDriver:
         finally:
             await parties.close()
 
-    async def certificate(self, stored: ResearcherRelease) -> Path:
+    async def certificate(self, release: ResearcherRelease) -> Path:
         """Return the file of a release's certificate; as `Certificates.of`."""
-        return await self._certificates.of(stored, self._study_of, self._parties)
+        return await self._certificates.of(release, self._study_of, self._parties)
 
-    def _study_of(self, stored: ResearcherRelease) -> Study:
+    def _study_of(self, release: ResearcherRelease) -> Study:
         """Return the study file under which a release was asked for."""
-        if stored.study_digest == self.study.digest:
+        if release.study_digest == self.study.digest:
             return self.study
-        return load_study(self.store.files.study_file(stored.study_digest))
+        return load_study(self.store.files.study_file(release.study_digest))
 
     def _unfinished(self) -> tuple[str, ...]:
         with failures_logged(_log, "the releases under way cannot be read"):
@@ -187,13 +187,13 @@ class ResearcherDriver:
     ) -> ReleaseState:
         """Repeat the steps of a release, or of a table, until it is over; return the state in which it ended."""
         try:
-            while not (stored := self.store.release(release_id)).state.finished:
+            while not (release := self.store.release(release_id)).state.finished:
                 try:
-                    await advance(stored)
+                    await advance(release)
                 except VeiltabError as error:
                     if not _may_heal(error):
                         self._end(release_id, _end_after(error), str(error))
-                    elif time.time() > stored.request.deadline:
+                    elif time.time() > release.request.deadline:
                         reason = "the deadline passed; " + self._waiting(release_id)
                         self._end(release_id, ReleaseState.EXPIRED, reason)
                     else:
@@ -201,7 +201,7 @@ class ResearcherDriver:
         finally:
             self._polling.stop_asking(release_id)
         self.changes.notify(release_id)
-        return stored.state
+        return release.state
 
     def _end(self, release_id: str, state: ReleaseState, failure: str) -> None:
         """Record how a release ended; when time runs out, the first results of several tables stand: they were paid."""
@@ -215,13 +215,13 @@ class ResearcherDriver:
         reasons = [reason for _, reason in self.statuses.get(release_id, {}).values() if reason]
         return "; ".join(reasons)
 
-    async def _advance(self, stored: ResearcherRelease, parties: PartyLinks) -> None:
-        self._check_study(stored)
-        answers = await self._polling.ask_curators(stored, parties)
-        if stored.request.tables:
-            await self._workloads.advance(stored, answers, parties)
+    async def _advance(self, release: ResearcherRelease, parties: PartyLinks) -> None:
+        self._check_study(release)
+        answers = await self._polling.ask_curators(release, parties)
+        if release.request.tables:
+            await self._workloads.advance(release, answers, parties)
             return
-        await self._receive(stored, answers, partial(agreed_spec, stored.request, self.study), parties)
+        await self._receive(release, answers, partial(agreed_spec, release.request, self.study), parties)
 
     @cached_property
     def _workloads(self) -> "Workloads":
@@ -232,24 +232,24 @@ class ResearcherDriver:
     async def _drive_table(self, table: TableSpec, parties: PartyLinks) -> None:
         """Bring a table of a release of several to its end."""
 
-        async def advance(stored: ResearcherRelease) -> None:
-            answers = await self._polling.ask_curators(stored, parties)
-            await self._receive(stored, answers, partial(agreed_table, table, self.study), parties)
+        async def advance(release: ResearcherRelease) -> None:
+            answers = await self._polling.ask_curators(release, parties)
+            await self._receive(release, answers, partial(agreed_table, table, self.study), parties)
 
         await self._bring_to_end(table.release_id, advance)
         self.store.files.delete_columns(table.release_id)
         self._polling.forget(table.release_id)
 
     async def _receive(
-        self, stored: ResearcherRelease, answers: CuratorAnswers, agreed: Agreement, parties: PartyLinks
+        self, release: ResearcherRelease, answers: CuratorAnswers, agreed: Agreement, parties: PartyLinks
     ) -> None:
         """Receive what the server published of a release, or of a table, once every party states the same of it."""
-        published = await self._polling.ask_server(stored, answers, parties)
+        published = await self._polling.ask_server(release, answers, parties)
         spec = agreed(published.spec, planned_specs(answers))
         self.store.set_spec(spec)
-        if stored.is_certified:
+        if release.is_certified:
             self._certificates.keep_statements(self.study, spec.release_id, published, answers)
-        self._keep_room(stored, spec)
+        self._keep_room(release, spec)
         try:
             with self._stages.stage(spec.release_id) as stage:
                 fetch = Fetch(
@@ -264,23 +264,23 @@ class ResearcherDriver:
         finally:
             self.store.files.reservations.give_back(spec.release_id)
 
-    def _keep_room(self, stored: ResearcherRelease, spec: TableSpec) -> None:
+    def _keep_room(self, release: ResearcherRelease, spec: TableSpec) -> None:
         """Let a release wait for whose columns the disk has too little room; nothing of it is fetched till then."""
         statuses = self._polling.of(spec.release_id)
         try:
             self.store.files.reservations.keep(spec.release_id, self.store.files.bytes_to_come(spec))
         except UnavailableError as error:
-            statuses[self._own] = (stored.state, str(error))
+            statuses[self._own] = (release.state, str(error))
             raise
         statuses.pop(self._own, None)
 
-    def _check_study(self, stored: ResearcherRelease) -> None:
+    def _check_study(self, release: ResearcherRelease) -> None:
         """Let a release wait that was asked for under another study file; going on would label its cells wrongly."""
         try:
-            check_asked_under(stored, self.study, self.store, self._own)
+            check_asked_under(release, self.study, self.store, self._own)
         except NotReadyError as error:
             text = f"{error.problem}. {error.remedy}"
-            self._polling.of(stored.request.release_id)[self._own] = (stored.state, text)
+            self._polling.of(release.request.release_id)[self._own] = (release.state, text)
             raise
 
 

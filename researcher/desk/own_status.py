@@ -11,22 +11,22 @@ def observe(driver: ResearcherDriver) -> Observation:
     states = driver.store.counts()
     counts = {state: states.get(state.value, 0) for state in ReleaseState}
     return Observation(
-        work=tuple(_work(stored, driver) for stored in driver.store.latest(SHOWN)),
+        work=tuple(_work(release, driver) for release in driver.store.latest(SHOWN)),
         counts={("release", state.value): number for state, number in counts.items()},
         queues={"releases": sum(number for state, number in counts.items() if not state.finished)},
     )
 
 
-def _work(stored: ResearcherRelease, driver: ResearcherDriver) -> Activity:
-    request = stored.request
-    label = f"{stored.label}: " if stored.label else ""
+def _work(release: ResearcherRelease, driver: ResearcherDriver) -> Activity:
+    request = release.request
+    label = f"{release.label}: " if release.label else ""
     return Activity(
         kind="release",
         id=request.release_id,
         about=f"{label}{', '.join(request.attributes)} at epsilon {request.epsilon}",
-        state=stored.state.value,
-        waiting_for=stored.failure or ("" if stored.state.finished else _waiting(driver, request.release_id)),
-        since=stored.since,
+        state=release.state.value,
+        waiting_for=release.failure or ("" if release.state.finished else _waiting(driver, request.release_id)),
+        since=release.since,
     )
 
 

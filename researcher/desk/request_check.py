@@ -46,7 +46,7 @@ def check_fits_budget(request: ReleaseRequest, study: Study) -> None:
     )
 
 
-def check_asked_under(stored: ResearcherRelease, study: Study, store: ResearcherStore, own: str) -> None:
+def check_asked_under(release: ResearcherRelease, study: Study, store: ResearcherStore, own: str) -> None:
     """Refuse to go on with a release under another study file than it was asked for.
 
     Args:
@@ -57,14 +57,14 @@ def check_asked_under(stored: ResearcherRelease, study: Study, store: Researcher
     Raises:
         NotReadyError: says how the two differ.
     """
-    if stored.study_digest == study.digest:
+    if release.study_digest == study.digest:
         return
     from veiltab.common.study.differences import study_differences  # noqa: PLC0415 - not where both have one study
 
-    kept = store.files.study_file(stored.study_digest)
+    path = store.files.study_file(release.study_digest)
     raise NotReadyError(
         "the release was asked for under another study file; the one here"
-        f" {study_differences(study, load_study(kept))}",
+        f" {study_differences(study, load_study(path))}",
         where=own,
-        remedy=f"Start the service with studies/{kept.name} of its state folder.",
+        remedy=f"Start the service with studies/{path.name} of its state folder.",
     )

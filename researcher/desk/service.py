@@ -43,8 +43,8 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
     ) -> researcher_pb2.StartReleaseResponse:
         del context
         wish = request_from_proto(request.request, self._driver.name)
-        stored, continued = self._driver.start(wish, text_from_proto(request.label, "label"), request.study_digest)
-        return researcher_pb2.StartReleaseResponse(release_id=stored.request.release_id, continued=continued)
+        release, continued = self._driver.start(wish, text_from_proto(request.label, "label"), request.study_digest)
+        return researcher_pb2.StartReleaseResponse(release_id=release.request.release_id, continued=continued)
 
     async def ListReleases(
         self, request: researcher_pb2.ListReleasesRequest, context: Context
@@ -57,57 +57,57 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
         self, request: researcher_pb2.GetResultRequest, context: Context
     ) -> researcher_pb2.GetResultResponse:
         store = self._driver.store
-        stored = store.release(request.release)
-        self._record(context, Subject.STATUS, stored)
-        release_id = stored.request.release_id
-        if request.wait_milliseconds and not stored.state.finished:
+        release = store.release(request.release)
+        self._record(context, Subject.STATUS, release)
+        release_id = release.request.release_id
+        if request.wait_milliseconds and not release.state.finished:
             await self._driver.changes.until(
                 lambda: store.release(release_id).state.finished,
                 [release_id],
                 caller(context),
                 offered_seconds(request.wait_milliseconds),
             )
-            stored = store.release(release_id)
+            release = store.release(release_id)
         is_own = caller(context).role is Role.RESEARCHER
         counts = b""
-        if request.with_counts and stored.state is ReleaseState.READY and not stored.request.tables:
-            counts = self._short_counts(stored, context)
+        if request.with_counts and release.state is ReleaseState.READY and not release.request.tables:
+            counts = self._short_counts(release, context)
         tables = store.tables(release_id)
-        planned = stored.planned if stored.spec is not None or stored.state is ReleaseState.READY else None
+        planned = release.planned if release.spec is not None or release.state is ReleaseState.READY else None
         return researcher_pb2.GetResultResponse(
-            summary=_summary(stored),
+            summary=_summary(release),
             parties=[
                 researcher_pb2.PartyStatus(party=party, state=state_to_proto(state), waiting_for=waiting)
                 for party, (state, waiting) in self._driver.statuses_of(release_id).items()
             ],
-            failure=stored.failure,
+            failure=release.failure,
             spec=None if planned is None else release_to_proto(planned),
-            granted=stored.granted,
-            seconds=_together(stored.seconds, *(one.seconds for one in tables)),
-            bytes=_together(stored.bytes, *(one.bytes for one in tables)),
-            receipts=[receipt_to_proto(one, with_counts=is_own) for one in stored.receipts],
+            granted=release.granted,
+            seconds=_together(release.seconds, *(one.seconds for one in tables)),
+            bytes=_together(release.bytes, *(one.bytes for one in tables)),
+            receipts=[receipt_to_proto(one, with_counts=is_own) for one in release.receipts],
             tables=map(_table_to_proto, tables),
-            left_out=stored.left_out,
+            left_out=release.left_out,
             counts=counts,
         )
 
-    def _short_counts(self, stored: ResearcherRelease, context: Context) -> bytes:
+    def _short_counts(self, release: ResearcherRelease, context: Context) -> bytes:
         """Return the counts of a release of one table that is ready; nothing if they exceed a chunk."""
-        path = self._driver.store.files.histogram(stored.request.release_id)
+        path = self._driver.store.files.histogram(release.request.release_id)
         if path.stat().st_size > CHUNK:
             return b""
-        self._record(context, Subject.COUNTS, stored)
+        self._record(context, Subject.COUNTS, release)
         return path.read_bytes()
 
     async def FetchHistogram(
         self, request: researcher_pb2.FetchHistogramRequest, context: Context
     ) -> AsyncIterator[researcher_pb2.FetchHistogramResponse]:
-        stored = self._driver.store.release(request.release_id)
-        if stored.state is not ReleaseState.READY:
-            raise not_ready(stored.state, stored.failure, where=f"release {request.release_id}")
-        _check_is_one_table(stored)
-        self._record(context, Subject.COUNTS, stored)
-        path = self._driver.store.files.histogram(stored.request.release_id)
+        release = self._driver.store.release(request.release_id)
+        if release.state is not ReleaseState.READY:
+            raise not_ready(release.state, release.failure, where=f"release {request.release_id}")
+        _check_is_one_table(release)
+        self._record(context, Subject.COUNTS, release)
+        path = self._driver.store.files.histogram(release.request.release_id)
         async for total, chunk in _streamed(path, request.offset):
             yield researcher_pb2.FetchHistogramResponse(total=total, chunk=chunk)
 
@@ -148,11 +148,11 @@ def _streamed(path: Path, offset: int) -> AsyncIterator[tuple[int, Chunk | None]
     return streamed(file_chunks(path, offset), path.stat().st_size, offset)
 
 
-def _check_is_one_table(stored: ResearcherRelease) -> None:
+def _check_is_one_table(release: ResearcherRelease) -> None:
     """Refuse what is asked of a release of several tables and exists of each of them alone."""
-    if stored.request.tables:
+    if release.request.tables:
         raise InvalidInputError(
-            "this is a release of several tables", where=f"release {stored.request.release_id}", remedy="Name a table."
+            "this is a release of several tables", where=f"release {release.request.release_id}", remedy="Name a table."
         )
 
 
@@ -175,15 +175,15 @@ def _table_to_proto(table: StoredTable) -> researcher_pb2.TableStatus:
     )
 
 
-def _summary(stored: ResearcherRelease) -> researcher_pb2.ReleaseSummary:
+def _summary(release: ResearcherRelease) -> researcher_pb2.ReleaseSummary:
     return researcher_pb2.ReleaseSummary(
-        release_id=stored.request.release_id,
-        label=stored.label or None,
-        state=state_to_proto(stored.state),
-        attributes=stored.request.attributes,
-        epsilon=str(stored.request.epsilon),
-        created=stored.created,
-        study_digest=stored.study_digest,
-        purpose=stored.request.purpose or None,
-        delta=None if stored.request.delta is None else str(stored.request.delta),
+        release_id=release.request.release_id,
+        label=release.label or None,
+        state=state_to_proto(release.state),
+        attributes=release.request.attributes,
+        epsilon=str(release.request.epsilon),
+        created=release.created,
+        study_digest=release.study_digest,
+        purpose=release.request.purpose or None,
+        delta=None if release.request.delta is None else str(release.request.delta),
     )

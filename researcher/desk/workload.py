@@ -62,7 +62,7 @@ class Workloads:
         is_whole = bool(first) and all(state is ReleaseState.READY for state in first)
         return is_whole and not self._failures(release_id)
 
-    async def advance(self, stored: ResearcherRelease, answers: CuratorAnswers, parties: PartyLinks) -> None:
+    async def advance(self, release: ResearcherRelease, answers: CuratorAnswers, parties: PartyLinks) -> None:
         """Bring a release of several tables to its end.
 
         Args:
@@ -74,13 +74,13 @@ class Workloads:
             ExpiredReleaseError: a curator's clock says that it is too late to choose.
             FailedReleaseError: the curators contradict one another, or the server fails over all tables together.
         """
-        planned = stored.planned or self._agreed(stored, answers)
+        planned = release.planned or self._agreed(release, answers)
         if not await self._run(planned, range(len(planned.tables)), parties):
             return
         await asyncio.to_thread(self._check_together, planned.release_id)
         if planned.repeats and time.time() <= planned.deadline:
             await self._choose(planned, parties)
-            if not await self._run(planned, self._chosen(planned), parties):
+            if not await self._run(planned, self._repeats(planned), parties):
                 return
             await asyncio.to_thread(self._check_together, planned.release_id)
         self._store.finish(planned.release_id, ReleaseState.READY)
@@ -104,10 +104,10 @@ class Workloads:
         receipts = [one for name in ready for one in self._store.release(name).receipts if not one.tester]
         return [one for one in pooled_counts(receipts) if not one.passed]
 
-    def _agreed(self, stored: ResearcherRelease, answers: CuratorAnswers) -> ReleaseSpec:
+    def _agreed(self, release: ResearcherRelease, answers: CuratorAnswers) -> ReleaseSpec:
         """Record what every curator planned, and its tables, once all of them have charged it."""
         each = {name: release_from_proto(one.spec) for name, one in answers.items() if one.HasField("spec")}
-        planned = agreed_tables(stored.request, self._study, each)
+        planned = agreed_tables(release.request, self._study, each)
         if self._store.release(planned.release_id).state not in _CHARGED:
             raise NotReadyError("not every curator has charged the release yet", where=f"release {planned.release_id}")
         self._store.record_tables(planned)
@@ -146,16 +146,16 @@ class Workloads:
             failure = f"table {', '.join(ended.attributes)}: {ended.failure}"
             self._store.finish(planned.release_id, ended.state, failure)
 
-    def _chosen(self, planned: ReleaseSpec) -> list[int]:
+    def _repeats(self, planned: ReleaseSpec) -> list[int]:
         return [one.number for one in self._store.tables(planned.release_id) if one.is_repeat]
 
     async def _choose(self, planned: ReleaseSpec, parties: PartyLinks) -> None:
         """Choose what runs a second time, once and for all, and name it to every curator."""
         if not self._store.has_chosen(planned.release_id):
             with step("choose tables", release_id=planned.release_id):
-                chosen = await asyncio.to_thread(self._choice, planned)
-            self._store.record_choice(planned, chosen)
-        numbers = [number - len(planned.tables) for number in self._chosen(planned)]
+                choice = await asyncio.to_thread(self._choice, planned)
+            self._store.record_choice(planned, choice)
+        numbers = [number - len(planned.tables) for number in self._repeats(planned)]
         for curator in parties.curators:
             await parties.choose_tables(curator, planned.release_id, numbers)
 
@@ -164,14 +164,14 @@ class Workloads:
         results = [self._result(planned, one) for one in self._store.tables(planned.release_id)]
         from veiltab.researcher.model.choosing import chosen_tables  # noqa: PLC0415 - not for releases of one table
 
-        chosen = chosen_tables(
+        choice = chosen_tables(
             self._study.domain({name for one in results for name in one.names}),
             [one.measurement for one in results],
             rows=planned.population,
             count=planned.repeats,
         )
         numbers = {one.names: one.number for one in results}
-        return sorted(numbers[names] for names in chosen)
+        return sorted(numbers[names] for names in choice)
 
     def _result(self, planned: ReleaseSpec, table: StoredTable) -> TableResult:
         histogram = self._store.files.histogram(table.release_id).read_bytes()

@@ -325,5 +325,5 @@ def _fields(  # noqa: PLR0913 - one call draws one map
     if len(columns) <= sheet.letters // 5:
         for (row, column), share in np.ndenumerate(part):
             ink = "white" if share > 0.7 * top else "black"
-            said = f"{round(100 * share, 1) + 0.0:.1f}%"
-            axes.text(column + 0.5, row + 0.5, said, ha="center", va="center", color=ink, fontsize=10)
+            text = f"{round(100 * share, 1) + 0.0:.1f}%"
+            axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", color=ink, fontsize=10)

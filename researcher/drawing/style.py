@@ -193,11 +193,11 @@ def figure(picture: Callable[[Sheet], str], caption: str) -> str:
         caption: plain text.
     """
     text = escape(caption)
-    drawn = "\n".join(
+    pictures = "\n".join(
         f'<div class="{name}" role="img" aria-label="{text}">\n{_with_own_ids(picture(sheet), name)}\n</div>'
         for name, sheet in (("wide", WIDE), ("narrow", NARROW))
     )
-    return f"<figure>\n{drawn}\n<figcaption>{text}</figcaption>\n</figure>"
+    return f"<figure>\n{pictures}\n<figcaption>{text}</figcaption>\n</figure>"
 
 
 def _inline(svg: str) -> str:

@@ -179,10 +179,10 @@ def _association(
     differences: NDArray[np.float64], p: NDArray[np.float64], q: NDArray[np.float64], design: Design
 ) -> float:
     """Return Cramer's V from sum d^2/(p q) less what the noise alone is expected to add to it."""
-    held = np.outer(p > 0, q > 0)
-    expected = np.where(held, np.outer(p, q), 1.0)
+    present = np.outer(p > 0, q > 0)
+    expected = np.where(present, np.outer(p, q), 1.0)
     noise = _null_variances(p, q, design)
-    inertia = float(((differences**2 - noise) / expected)[held].sum())
+    inertia = float(((differences**2 - noise) / expected)[present].sum())
     return sqrt(max(inertia, 0.0) / (min(differences.shape) - 1))
 
 

@@ -108,12 +108,12 @@ class PresentEstimate(TableEstimate):
     @cached_property
     def raw(self) -> Floats:
         """Q_hat, shape (K,): unbiased to first order, sums to 1, possibly negative (probabilities)."""
-        return self._kept(self.observed.raw) / self.present
+        return self._sums(self.observed.raw) / self.present
 
     @cached_property
     def present(self) -> float:
         """W_hat, the share of the n rows that are of people who are present."""
-        return float(self._kept(self.observed.raw).sum())
+        return float(self._sums(self.observed.raw).sum())
 
     @cached_property
     def rows(self) -> tuple[Floats, ...]:
@@ -132,7 +132,7 @@ class PresentEstimate(TableEstimate):
     def released_counts(self) -> NDArray[np.int64] | None:
         """Noisy rows in each cell as they were released."""
         counts = self.observed.released_counts
-        return None if counts is None else self._kept(counts.astype(np.float64)).astype(np.int64)
+        return None if counts is None else self._sums(counts.astype(np.float64)).astype(np.int64)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -165,10 +165,10 @@ class PresentEstimate(TableEstimate):
         """The cell of each cell of the observed table; K where somebody is absent."""
         return cells_among_present(self.observed.domain, self.domain.names)
 
-    def _kept(self, values: Floats) -> Floats:
+    def _sums(self, values: Floats) -> Floats:
         """Return the sums of values of the observed cells in each cell."""
-        kept: Floats = np.bincount(self._cells, values, self.domain.cells + 1)[:-1].astype(np.float64)
-        return kept
+        sums: Floats = np.bincount(self._cells, values, self.domain.cells + 1)[:-1].astype(np.float64)
+        return sums
 
 
 def cells_among_present(domain: Domain, names: Sequence[str]) -> NDArray[np.intp]:

@@ -172,11 +172,11 @@ def pooled(estimates: Sequence[Estimate], names: Sequence[str] | None = None) ->
     if len(set(map(id, estimates))) != len(estimates):
         raise InvalidInputError("the same release is pooled with itself", remedy="Give each release once.")
     first = estimates[0]
-    wanted = first.domain.names if names is None else names
-    check_names(wanted)
+    names = first.domain.names if names is None else names
+    check_names(names)
     for other in estimates[1:]:
         _check_together(first, other)
-    parts = tuple(estimate.marginal(wanted) for estimate in estimates)
+    parts = tuple(estimate.marginal(names) for estimate in estimates)
     domain = parts[0].domain
     if any(part.domain != domain for part in parts):
         raise InvalidInputError("pooled releases must have the same categories")

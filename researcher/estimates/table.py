@@ -29,10 +29,10 @@ SUFFIXES = (".csv", ".parquet", ".json")
 """Kinds of file that `write` knows."""
 
 
-def free_name(name: str, taken: Collection[str], names: Collection[str]) -> str:
+def free_name(name: str, others: Collection[str], names: Collection[str]) -> str:
     """Return the name of a label's column, with underscores if a statistic or another label has it."""
     free = name
-    while free in taken or (free != name and free in names):
+    while free in others or (free != name and free in names):
         free += "_"
     return free
 
@@ -111,9 +111,9 @@ def to_frame(estimate: ShownTable) -> pd.DataFrame:
     numbers = statistics(estimate)
     symbols = np.unravel_index(np.arange(estimate.domain.cells), estimate.domain.shape)
     columns: dict[str, Any] = {}
-    taken = {*numbers, "study_digest"}
+    others = {*numbers, "study_digest"}
     for attribute, codes in zip(estimate.domain.attributes, symbols, strict=True):
-        name = free_name(attribute.name, taken, estimate.domain.names)
+        name = free_name(attribute.name, others, estimate.domain.names)
         columns[name] = labelled(codes, attribute)
     frame = pd.DataFrame(columns | numbers)
     frame.attrs |= {"study_digest": estimate.study_digest, "codebook": estimate.domain.codebook}

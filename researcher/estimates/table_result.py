@@ -52,7 +52,7 @@ class TableResult:
         """What is done to the table as it was measured, a sentence each."""
         return ()
 
-    def seen(self, fractions: NDArray[np.float64], _key: bytes) -> NDArray[np.float64]:
+    def with_links(self, fractions: NDArray[np.float64], _key: bytes) -> NDArray[np.float64]:
         """Return what a table of respondents is before noise, where it is played: itself, unless links are wrong."""
         return fractions
 

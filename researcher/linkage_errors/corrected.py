@@ -96,9 +96,9 @@ class CorrectedEstimate(DerivedEstimate):
         part = self.observed.marginal(names)
         if any(leg.error.by for leg in self.legs):
             return replace(self, domain=part.domain, design=part.design)
-        kept = (replace(leg, names=tuple(name for name in part.domain.names if name in leg.names)) for leg in self.legs)
+        legs = (replace(leg, names=tuple(name for name in part.domain.names if name in leg.names)) for leg in self.legs)
         return replace(
-            self, domain=part.domain, design=part.design, observed=part, legs=tuple(leg for leg in kept if leg.names)
+            self, domain=part.domain, design=part.design, observed=part, legs=tuple(leg for leg in legs if leg.names)
         )
 
     @cached_property
@@ -139,13 +139,13 @@ class CorrectedEstimate(DerivedEstimate):
         along = self.expanded(contrasts) @ (self._correction.slopes.T * deviations)
         covariance: Floats = self.observed.contrast_covariance(moved) + along @ along.T
         # Whoever a wrong link brings, like or unlike, was drawn.
-        drawn = [(leg.axes(whole), leg.shares(whole)[0]) for leg in self.legs]
+        mixes = [(leg.axes(whole), leg.shares(whole)[0]) for leg in self.legs]
         table = (
             self.projected
             if self.domain == whole
             else replace(self, domain=whole, design=self.observed.design).projected
         )
-        covariance += relinking_covariance(moved, table, whole.shape, drawn, self.design.people)
+        covariance += relinking_covariance(moved, table, whole.shape, mixes, self.design.people)
         return covariance
 
     @cached_property

@@ -60,7 +60,7 @@ class Correction:
 
     def __init__(self, observed: Floats, shape: Shape, legs: Sequence[Mixing]) -> None:
         self._legs, self._linked = tuple(legs), observed.reshape(shape)
-        self._seen, true = self._undone(self._legs)
+        self._tables, true = self._undone(self._legs)
         self.table: Floats = true.reshape(-1)
         self.slopes: Floats = self._slopes()
         """dP/dl of each share, one leg after the other, shape (shares, K)."""
@@ -76,24 +76,24 @@ class Correction:
         """
         result = contrasts.reshape(-1, *self._linked.shape)
         every = tuple(range(1, result.ndim))
-        for (axes, share), seen in zip(reversed(self._legs), reversed(self._seen), strict=True):
+        for (axes, share), table in zip(reversed(self._legs), reversed(self._tables), strict=True):
             ours, right = tuple(axis + 1 for axis in axes), 1 / (1 - share)
-            own, rest = _margins(seen, axes, right)
+            own, rest = _margins(table, axes, right)
             result = result * right
             by_own = (result * share * rest).sum(axis=tuple(axis for axis in every if axis not in ours), keepdims=True)
             by_rest = (result * share * own).sum(axis=ours, keepdims=True)
             by_own = by_own - (by_own * own).sum(axis=every, keepdims=True)
-            result = result - by_rest - by_own * right / (seen * right).sum()
+            result = result - by_rest - by_own * right / (table * right).sum()
         return result.reshape(len(contrasts), -1)
 
     def _undone(self, legs: Sequence[Mixing]) -> tuple[list[Floats], Floats]:
         """Return the table before each leg is undone, and after all."""
-        seen, table = list[Floats](), self._linked
+        before, table = list[Floats](), self._linked
         for axes, share in legs:
-            seen.append(table)
+            before.append(table)
             own, rest = _margins(table, axes, 1 / (1 - share))
             table = (table - share * own * rest) / (1 - share)
-        return seen, table
+        return before, table
 
     def _slopes(self) -> Floats:
         slopes = list[Floats]()

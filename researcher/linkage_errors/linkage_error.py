@@ -250,7 +250,7 @@ def read_report(path: Path) -> LinkError | dict[str, LinkError]:
     try:
         data = json.loads(_read(path))
     except (ValueError, RecursionError) as error:
-        raise InvalidInputError("this is no JSON", where=str(path)) from error
+        raise InvalidInputError("this is not JSON", where=str(path)) from error
     if not isinstance(data, dict) or not data:
         raise _no_report(str(path))
     if "lambda" in data or "rows" in data:
@@ -281,7 +281,7 @@ def _read(path: Path) -> str:
             f"it cannot be read ({error.strerror or type(error).__name__})", where=str(path)
         ) from error
     except ValueError as error:
-        raise InvalidInputError("this is no JSON", where=str(path)) from error
+        raise InvalidInputError("this is not JSON", where=str(path)) from error
 
 
 def _record(data: object, where: str, *, is_row: bool = False) -> LinkError:
@@ -316,7 +316,7 @@ def _share(data: dict[str, Any], name: str, where: str) -> float:
 
 def _no_report(where: str) -> InvalidInputError:
     return InvalidInputError(
-        "this is no report of links",
+        "this is not a report of links",
         where=where,
         remedy='It has the numbers "lambda", "lambda_chance" and "sd", or a record of them for each curator, as'
         ' `veiltab curator linkage --for-researcher FILE` writes it; or {"by": ATTRIBUTE, "rows": {CATEGORY:'
@@ -330,5 +330,5 @@ def _number(text: str) -> float:
     except InvalidOperation:
         number = Decimal("NaN")
     if not number.is_finite() or not text.isascii() or "_" in text:
-        raise InvalidInputError(f"{text[:40]!r} is no share of wrong links", where=_WHERE, remedy=_EXAMPLE)
+        raise InvalidInputError(f"{text[:40]!r} is not a share of wrong links", where=_WHERE, remedy=_EXAMPLE)
     return float(number)

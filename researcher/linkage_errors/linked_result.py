@@ -73,7 +73,7 @@ class LinkedResult(TableResult):
         """What is corrected."""
         return correction_text(self.legs)
 
-    def seen(self, fractions: Floats, key: bytes) -> Floats:
+    def with_links(self, fractions: Floats, key: bytes) -> Floats:
         """Return what links make of a table, their share drawn about the one that is undone with its own error.
 
         Args:

@@ -70,7 +70,7 @@ class DrawnNumbers:
         self._places = np.tile(_places(self._points).ravel(), GROUPS)
         self._digits = 2 - floor(log10(np.diff(self._points).min()))
 
-    def drawn(self, rows: Rows, uniforms: Floats) -> Floats:
+    def draw(self, rows: Rows, uniforms: Floats) -> Floats:
         """Return a number for each row, shape (rows,), to a hundredth of the shortest step or finer.
 
         Args:
@@ -80,9 +80,9 @@ class DrawnNumbers:
         Returns:
             float64; NaN where the row says that it is missing.
         """
-        drawn = np.interp(self._kinds(rows) + np.minimum(uniforms, 1 - _LEAST), self._chances, self._places)
-        drawn = drawn.round(self._digits).clip(self._points[0], self._points[-1])
-        numbers: Floats = np.where(rows[:, self._axis] < len(self._points), drawn, np.nan)
+        values = np.interp(self._kinds(rows) + np.minimum(uniforms, 1 - _LEAST), self._chances, self._places)
+        values = values.round(self._digits).clip(self._points[0], self._points[-1])
+        numbers: Floats = np.where(rows[:, self._axis] < len(self._points), values, np.nan)
         return numbers
 
     def points_of(self, rows: Rows) -> Floats:
@@ -113,14 +113,14 @@ class DrawnNumbers:
 def _effects(numbers: Floats, rows: Rows, shape: tuple[int, ...], own: int) -> dict[int, Floats]:
     """Return what each category of each other column adds to a number, by least squares, column after column."""
     effects = {axis: np.zeros(size) for axis, size in enumerate(shape) if axis != own}
-    left = numbers - numbers.mean() if len(numbers) else numbers
+    rest = numbers - numbers.mean() if len(numbers) else numbers
     for _ in range(SWEEPS):
         for axis, old in effects.items():
             column = rows[:, axis]
             counts = np.bincount(column, minlength=len(old))
-            change = np.bincount(column, left, len(old)) / np.maximum(counts, 1)
+            change = np.bincount(column, rest, len(old)) / np.maximum(counts, 1)
             effects[axis] = old + change
-            left = left - change[column]
+            rest = rest - change[column]
     return effects
 
 
@@ -137,12 +137,12 @@ def part_law(shares: Floats) -> Floats:
     Args:
         shares: p of each point, shape (points,), at least two.
     """
-    wanted = np.maximum(shares, _LEAST)
-    wanted /= wanted.sum()
-    halves = wanted / 2
+    target = np.maximum(shares, _LEAST)
+    target /= target.sum()
+    halves = target / 2
     halves[[0, -1]] *= 2
     law: Floats = np.repeat((halves[:-1] + halves[1:])[:, None] / PARTS, PARTS, axis=1)
     for _ in range(ROUNDS):
-        ratios = wanted / (np.append(law @ (1 - _UP), 0.0) + np.append(0.0, law @ _UP))
+        ratios = target / (np.append(law @ (1 - _UP), 0.0) + np.append(0.0, law @ _UP))
         law = law * (ratios[:-1, None] * (1 - _UP) + ratios[1:, None] * _UP)
     return law

@@ -66,15 +66,15 @@ class DrawnTogether:
             values, vectors = np.linalg.eigh(correlations)
             root = vectors * np.sqrt(np.maximum(values, 0.0))
             self._root = root / np.linalg.norm(root, axis=1, keepdims=True)
-            self.losses = self._lost(domain, some, self.drawn(some, uniforms))
+            self.losses = self._lost(domain, some, self.draw(some, uniforms))
 
-    def drawn(self, rows: Rows, uniforms: Uniforms) -> Mapping[int, Floats]:
+    def draw(self, rows: Rows, uniforms: Uniforms) -> Mapping[int, Floats]:
         """Return axis -> a number for each row, shape (rows,), NaN where one is missing."""
         normals = uniforms.normals(len(rows) * len(self._columns)).reshape(len(rows), -1) @ self._root.T
         return {axis: self._at(axis, rows, z) for (axis, z) in zip(self._columns, normals.T, strict=True)}
 
     def _at(self, axis: int, rows: Rows, normals: Floats) -> Floats:
-        return self._columns[axis].drawn(rows, np.interp(normals, _NORMAL, _UNIFORM))
+        return self._columns[axis].draw(rows, np.interp(normals, _NORMAL, _UNIFORM))
 
     def _correlation(self, rows: Rows, one: int, other: int, normals: Floats) -> float:
         """Return with which correlation two columns get the covariance of their points."""
@@ -82,18 +82,18 @@ class DrawnTogether:
         numbers = self._at(one, rows, first)
         mixed = (self._at(other, rows, r * first + sqrt(1 - r**2) * second) for r in _LEVELS.tolist())
         covariances = np.maximum.accumulate([_covariance(numbers, many) for many in mixed])
-        wanted = _covariance(*(self._columns[axis].points_of(rows) for axis in (one, other)))
-        return float(np.interp(wanted, covariances, _LEVELS))
+        target = _covariance(*(self._columns[axis].points_of(rows) for axis in (one, other)))
+        return float(np.interp(target, covariances, _LEVELS))
 
-    def _lost(self, domain: Domain, rows: Rows, drawn: Mapping[int, Floats]) -> tuple[str, ...]:
+    def _lost(self, domain: Domain, rows: Rows, draws: Mapping[int, Floats]) -> tuple[str, ...]:
         sentences, points = [], {axis: column.points_of(rows) for axis, column in self._columns.items()}
-        spread = {axis: float(np.nan_to_num(np.nanstd(numbers))) for axis, numbers in drawn.items()}
-        for axis, numbers in drawn.items():
+        spread = {axis: float(np.nan_to_num(np.nanstd(numbers))) for axis, numbers in draws.items()}
+        for axis, numbers in draws.items():
             most = _covariance(points[axis], points[axis])
             unknown = self._columns[axis].rounding(numbers)
             number = domain.attributes[axis].number
             # Of roundings of the same numbers, the covariance is the variance of these.
-            twin = next((one for one in drawn if one != axis and domain.attributes[one].number == number), None)
+            twin = next((one for one in draws if one != axis and domain.attributes[one].number == number), None)
             if twin is not None:
                 shared = _covariance(points[axis], points[twin])
                 if abs(shared - spread[axis] ** 2) > MOST_LOST * abs(shared):
@@ -109,12 +109,12 @@ class DrawnTogether:
                     f" tell, so its variance, correlations with it and slopes on it are {NOT_COVERED}. Shorter steps,"
                     " or a second attribute of its column, tell them."
                 )
-        for one, other in combinations(drawn, 2):
-            wanted, present = (_covariance(columns[one], columns[other]) for columns in (points, drawn))
-            if abs(wanted - present) > MOST_LOST * (abs(wanted) + spread[one] * spread[other] / 2):
+        for one, other in combinations(draws, 2):
+            target, present = (_covariance(columns[one], columns[other]) for columns in (points, draws))
+            if abs(target - present) > MOST_LOST * (abs(target) + spread[one] * spread[other] / 2):
                 sentences.append(
                     f"The covariance of {domain.names[one]} and {domain.names[other]} is {present:.3g} in the file, and"
-                    f" {wanted:.3g} in the tables: their slopes and correlation are off. Estimate them from the tables."
+                    f" {target:.3g} in the tables: their slopes and correlation are off. Estimate them from the tables."
                 )
         return tuple(sentences)
 

@@ -83,7 +83,7 @@ def expected_error(tables: Sequence[TableResult], model: Model, rows: Rows, key:
         distance = misses = squares = 0.0
         for axes in group:
             marginal = model.marginal([domain.names[axis] for axis in axes])
-            errors = [fractions_of(drawn, domain.shape, axes) - marginal for _, drawn in played]
+            errors = [fractions_of(sample, domain.shape, axes) - marginal for _, sample in played]
             distance += float(np.abs(errors).sum()) / 2 / plays
             if axes not in measured:
                 continue

@@ -90,19 +90,19 @@ def graph_picture(
     return draw((sheet.width, side + 0.6 if radial else 6.2), paint)
 
 
-def pairs_picture(names: Sequence[str], measured: Floats, drawn: Floats, sheet: Sheet = WIDE) -> str:
+def pairs_picture(names: Sequence[str], measured: Floats, in_file: Floats, sheet: Sheet = WIDE) -> str:
     """Draw the distance of each pair from independence: measured above the diagonal, in the file below it.
 
     Args:
         measured: shape (attributes, attributes), symmetric; NaN where a pair was not measured.
-        drawn: likewise, of the file.
+        in_file: likewise, of the file.
         sheet: what it is drawn on.
 
     Returns:
         An <svg> element.
     """
     count = len(names)
-    values = np.where(np.triu(np.ones((count, count), np.bool_), 1), measured, drawn)
+    values = np.where(np.triu(np.ones((count, count), np.bool_), 1), measured, in_file)
     np.fill_diagonal(values, np.nan)
     side = min(0.5, (sheet.width - (2.0 if sheet is WIDE else 1.4)) / count)
     labels = [shorten(name, 24) for name in names]

@@ -91,7 +91,7 @@ class Provenance:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What a person must know of the rows: that they are no people, and what they lose."""
+        """What a person must know of the rows: that they are not people, and what they lose."""
         return (WARNING, *filter(None, (self.remark, self.links, *self.coarse)))
 
     def facts(self, domain: Domain, copy: int | None = None) -> dict[str, Any]:

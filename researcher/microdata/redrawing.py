@@ -32,7 +32,7 @@ def drawn_anew(domain: Domain, tables: Sequence[TableResult], model: Model, key:
         replace(
             table,
             counts=redrawn(
-                table.seen(model.marginal(table.names), key),
+                table.with_links(model.marginal(table.names), key),
                 domain.subset(table.names),
                 table.design,
                 derive(key, f"table {number}"),

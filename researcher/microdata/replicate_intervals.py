@@ -93,9 +93,9 @@ def with_replicates(
     without = [_numbers(function, frame, base * (groups != group)) for group in range(GROUPS)]
     if any(len(one) != len(estimate) for one in (*replicates, *without)):
         raise InvalidInputError("the function gives a different count of numbers for different weights")
-    played = np.mean((np.array(replicates) - estimate.to_numpy()) ** 2, axis=0)
-    drawn = (GROUPS - 1) * np.var(without, axis=0)
-    se = np.sqrt(played + drawn)
+    noise = np.mean((np.array(replicates) - estimate.to_numpy()) ** 2, axis=0)
+    sampling = (GROUPS - 1) * np.var(without, axis=0)
+    se = np.sqrt(noise + sampling)
     half = student_quantile((1 + confidence) / 2, len(others)) * se
     squares = [float(np.mean(frame[name].to_numpy(np.float64) ** 2)) for name in others]
     return WithReplicates(
@@ -123,19 +123,19 @@ def _numbers(
 def _not_covered(function: Callable[["pd.DataFrame", Floats], Any], frame: "pd.DataFrame", weights: Floats) -> str:
     """Say which attributes a function takes, if no measured table has all of them, and what is lost of its numbers."""
     tables = [set(names) for names in frame.attrs.get("tables", ())]
-    whole, taken = _numbers(function, frame, weights), set[str]()
+    whole, inputs = _numbers(function, frame, weights), set[str]()
     for name in set().union(*tables) & set(frame.columns):
         try:
             values = _numbers(function, frame.drop(columns=name), weights)
         except Exception:  # noqa: BLE001 - a function of an attribute may fail in any way without it
-            taken.add(name)
+            inputs.add(name)
         else:
-            taken |= set() if values.equals(whole) else {name}
-    begins = tuple(f"The standard deviation of {name} is" for name in taken)
+            inputs |= set() if values.equals(whole) else {name}
+    begins = tuple(f"The standard deviation of {name} is" for name in inputs)
     lost = " ".join(sentence for sentence in frame.attrs.get("coarse", ()) if sentence.startswith(begins))
-    if not tables or any(taken <= table for table in tables):
+    if not tables or any(inputs <= table for table in tables):
         return lost
-    together = ", ".join(name for name in frame.columns if name in taken)
+    together = ", ".join(name for name in frame.columns if name in inputs)
     return (
         f"No table was measured that has {together} together: a share of all of them, or a model of more than pairs of"
         f" them, is {NOT_COVERED}. Ask for such a table. {lost}"

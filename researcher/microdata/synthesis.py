@@ -103,7 +103,7 @@ class Microdata:
     def _with_numbers(self, rows: Rows, what: str) -> Chunk:
         """Return rows, and the numbers of each column of numbers, drawn for them."""
         key = derive(_secret(self.provenance.seed), f"numbers {what}")
-        return rows, self.numbers.drawn(rows, Uniforms(key))
+        return rows, self.numbers.draw(rows, Uniforms(key))
 
     def file_chunks(self, copy: int | None = None) -> Iterator[Chunk]:
         """Yield the rows of the file, or of a copy, and their numbers; the same at every call."""
@@ -307,8 +307,8 @@ def synthesise(  # noqa: PLR0913 - one argument a choice
 
 def _tables_of(domain: Domain, tables: Sequence[TableResult], release_id: str) -> tuple[TableResult, ...]:
     """Return the tables whose attributes are all in the domain, or refuse an attribute that none of them has."""
-    chosen = tuple(one for one in tables if set(one.names) <= set(domain.names))
-    measured = {name for one in chosen for name in one.names}
+    parts = tuple(one for one in tables if set(one.names) <= set(domain.names))
+    measured = {name for one in parts for name in one.names}
     missing = [name for name in domain.names if name not in measured]
     if missing:
         raise InvalidInputError(
@@ -316,7 +316,7 @@ def _tables_of(domain: Domain, tables: Sequence[TableResult], release_id: str) -
             where=f"release {release_id}",
             remedy="Name the other attributes, or release a table with each.",
         )
-    return chosen
+    return parts
 
 
 def _secret(seed: str) -> bytes:

@@ -61,20 +61,20 @@ def graph_of(shape: Shape, scores: Mapping[Axes, float], *, most_cells: int, lea
         junction tree has no cell that was not measured; then every other table whose score is above `least`, without
         any whose graph would have too many cells.
     """
-    chosen: list[Axes] = []
+    graph: list[Axes] = []
     edges: set[Edge] = set()
     component = list(range(len(shape)))
     for joins in (True, False):
         for axes, score in scores.items():
             components = {component[axis] for axis in axes}
-            if axes in chosen or (len(components) < len(axes) if joins else score <= least):
+            if axes in graph or (len(components) < len(axes) if joins else score <= least):
                 continue
             more = edges.union(combinations(axes, 2))
             if joins or junction_tree(shape, more).cells <= most_cells:
-                chosen.append(axes)
+                graph.append(axes)
                 edges = more
                 component = [min(components) if one in components else one for one in component]
-    return chosen
+    return graph
 
 
 def chosen_tables(

@@ -227,36 +227,36 @@ def _thinned(tables: Mapping[Axes, Table]) -> tuple[dict[Axes, Table], list[Tabl
     return noisier, judge
 
 
-def _seen(marginals: Iterable[Floats], judge: Sequence[Table]) -> Floats:
+def _side_by_side(marginals: Iterable[Floats], judge: Sequence[Table]) -> Floats:
     """Return tables side by side, each cell in standard deviations of the measured one."""
     return np.concatenate([sqrt(t.weight) * values.reshape(-1) for t, values in zip(judge, marginals, strict=True)])
 
 
 def _stop(path: Iterator[Distribution], judge: Sequence[Table], most: int) -> tuple[int, int, Distribution]:
     """Return the look at which a fit is to stop, the best look, both by other tables, and what the first shows."""
-    target = _seen((table.values for table in judge), judge)
+    target = _side_by_side((table.values for table in judge), judge)
     looks: list[tuple[Distribution, Floats, float]] = []
     best = 0
     for look, distribution in enumerate(path):
-        seen = _seen((distribution.marginal(table.axes) for table in judge), judge)
-        looks.append((distribution, seen, float(np.vdot(seen - target, seen - target))))
+        view = _side_by_side((distribution.marginal(table.axes) for table in judge), judge)
+        looks.append((distribution, view, float(np.vdot(view - target, view - target))))
         best = min(best, look, key=lambda place: looks[place][2])
         if look in {most, best + PATIENCE}:
             break
-    _, seen, least = looks[best]
+    _, view, least = looks[best]
     look, distribution = next(
         (look, distribution)
         for look, (distribution, earlier, loss) in enumerate(looks)  # the best is as good as itself
-        if loss - least <= 2 * sqrt(_JUDGE_VARIANCE) * float(np.linalg.norm(earlier - seen))
+        if loss - least <= 2 * sqrt(_JUDGE_VARIANCE) * float(np.linalg.norm(earlier - view))
     )
     return look, best, distribution
 
 
 def _share(tree: Distribution, mixture: Distribution, judge: Sequence[Table]) -> float:
     """Return the share of the mixture, by tables that neither was fitted to."""
-    first = _seen((tree.marginal(table.axes) for table in judge), judge)
-    difference = _seen((mixture.marginal(table.axes) for table in judge), judge) - first
-    along = float(difference @ (_seen((table.values for table in judge), judge) - first))
+    first = _side_by_side((tree.marginal(table.axes) for table in judge), judge)
+    difference = _side_by_side((mixture.marginal(table.axes) for table in judge), judge) - first
+    along = float(difference @ (_side_by_side((table.values for table in judge), judge) - first))
     length = float(difference @ difference)
     if length == 0:
         return 0.0

@@ -63,8 +63,8 @@ class JunctionTree:
 
     def containing(self, axes: Axes) -> int | None:
         """Return the number of the smallest clique that contains `axes`, or None."""
-        wanted = set(axes)
-        fitting = [i for i, clique in enumerate(self.cliques) if wanted.issubset(clique.axes)]
+        members = set(axes)
+        fitting = [i for i, clique in enumerate(self.cliques) if members.issubset(clique.axes)]
         return min(fitting, key=lambda i: prod(self.sizes(self.cliques[i].axes)), default=None)
 
 

@@ -55,29 +55,29 @@ class _Sum:
             over += part
 
 
-def _sum(sizes: tuple[int, ...], kept: frozenset[int], targets: Collection[_Target]) -> _Sum:
-    """Plan the sums from a marginal over the axes `kept` down to the targets, all of which lie within it."""
+def _sum(sizes: tuple[int, ...], axes: frozenset[int], targets: Collection[_Target]) -> _Sum:
+    """Plan the sums from a marginal over `axes` down to the targets, all of which lie within it."""
     smaller = []
-    rest = [target for target in targets if target.places != kept]
-    groups = _groups(sizes, kept, 1 + max((len(target.places) for target in rest), default=0))
+    rest = [target for target in targets if target.places != axes]
+    groups = _groups(sizes, axes, 1 + max((len(target.places) for target in rest), default=0))
     # A table that lacks all of no group still lacks an attribute.
-    for places in [*groups, *((place,) for place in kept)]:
+    for places in [*groups, *((place,) for place in axes)]:
         without = [target for target in rest if target.places.isdisjoint(places)]
         if without:
-            smaller.append((places, _sum(sizes, kept.difference(places), without)))
+            smaller.append((places, _sum(sizes, axes.difference(places), without)))
             rest = [target for target in rest if not target.places.isdisjoint(places)]
     return _Sum(
-        shape=tuple(size if place in kept else 1 for place, size in enumerate(sizes)),
-        targets=[target for target in targets if target.places == kept],
+        shape=tuple(size if place in axes else 1 for place, size in enumerate(sizes)),
+        targets=[target for target in targets if target.places == axes],
         smaller=smaller,
     )
 
 
-def _groups(sizes: tuple[int, ...], kept: frozenset[int], count: int) -> list[tuple[int, ...]]:
+def _groups(sizes: tuple[int, ...], axes: frozenset[int], count: int) -> list[tuple[int, ...]]:
     """Divide attributes into at most so many runs of about as many cells each: sums over neighbours are fast."""
     groups = list[tuple[int, ...]]()
-    even = prod(sizes[place] for place in kept) ** (1 / count)
-    for place in sorted(kept):
+    even = prod(sizes[place] for place in axes) ** (1 / count)
+    for place in sorted(axes):
         is_full = bool(groups) and prod(sizes[one] for one in groups[-1]) * sqrt(sizes[place]) > even
         if not groups or (is_full and len(groups) < count):
             groups.append(())

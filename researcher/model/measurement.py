@@ -46,8 +46,8 @@ class Measurement:
         weight: 1 / variance of a cell (1 / squared probability).
 
     Raises:
-        InvalidInputError: no attribute or one twice, values that are no vector of finite numbers with the sum 1, or a
-            weight that is not positive and finite.
+        InvalidInputError: no attribute or one twice, values that are not finite numbers with the sum 1, or a weight
+            that is not positive and finite.
     """
 
     names: tuple[str, ...]

@@ -83,7 +83,7 @@ class Raked:
         what the parts before it lack: what is missed at last is the rounding of the last and smallest part. With d rows
         due in a cell so far, d/(1 + d) of its lack is made up: where d is small, the lack is only that no row is whole.
         """
-        taken: list[Rows] = [np.empty((0, len(self._shape)), np.int32)]
+        parts: list[Rows] = [np.empty((0, len(self._shape)), np.int32)]
         sums = {pair: np.zeros(target.size) for pair, target in self._targets.items()}
         ends = np.rint(count * np.array(PARTS)).astype(int)
         for start, size in zip(ends, np.diff(ends), strict=False):
@@ -91,27 +91,27 @@ class Raked:
                 continue
             pool = self._first.rows(max(POOL * size, LEAST_POOL), uniforms)
             pool = np.asfortranarray(pool[np.lexsort(pool.T[::-1])], np.int32)
-            wanted = dict[Axes, Floats]()
+            targets = dict[Axes, Floats]()
             for pair, target in self._targets.items():
                 due = start * target
-                wanted[pair] = positive(target + (due - sums[pair]) * due / (1 + due) / size, target)
-            weights = rake(pool, np.full(len(pool), size / len(pool)), wanted, self._shape)
+                targets[pair] = positive(target + (due - sums[pair]) * due / (1 + due) / size, target)
+            weights = rake(pool, np.full(len(pool), size / len(pool)), targets, self._shape)
             part = np.asfortranarray(drawn_evenly(pool, weights, size, uniforms))
             for pair, target in self._targets.items():
                 sums[pair] += np.bincount(cells_of(part, self._shape, pair), minlength=target.size)
-            taken.append(part)
-        rows: Symbols = np.concatenate(taken)[np.argsort(uniforms.words(count))].astype(np.intp)
+            parts.append(part)
+        rows: Symbols = np.concatenate(parts)[np.argsort(uniforms.words(count))].astype(np.intp)
         return rows
 
 
-def positive(wanted: Floats, fractions: Floats) -> Floats:
-    """Return max(wanted, fractions / 50), made to sum to 1.
+def positive(target: Floats, fractions: Floats) -> Floats:
+    """Return max(target, fractions / 50), made to sum to 1.
 
     Args:
-        wanted: of a table, shape (K,); may be negative in cells.
+        target: of a table, shape (K,); may be negative in cells.
         fractions: of the same cells, shape (K,), not negative.
     """
-    table: Floats = np.maximum(wanted, fractions * LEAST_PART)
+    table: Floats = np.maximum(target, fractions * LEAST_PART)
     table /= table.sum()
     return table
 
@@ -164,6 +164,6 @@ def drawn_evenly(rows: Rows, weights: Floats, count: int, uniforms: Uniforms) ->
     """
     ends = np.cumsum(weights)
     steps = (np.arange(count) + uniforms.numbers(1)) * (ends[-1] / count)
-    chosen = np.searchsorted(ends, steps, side="right").clip(0, len(ends) - 1)
-    drawn: Rows = rows[chosen[np.argsort(uniforms.words(count))]]
-    return drawn
+    places = np.searchsorted(ends, steps, side="right").clip(0, len(ends) - 1)
+    sample: Rows = rows[places[np.argsort(uniforms.words(count))]]
+    return sample

@@ -48,17 +48,17 @@ class TreeDistribution:
         Raises:
             InvalidInputError: a table on the way has more than MOST_MARGINAL_CELLS cells.
         """
-        wanted, roots = set(axes), list[_Factor]()
+        members, roots = set(axes), list[_Factor]()
         only = self.tree.containing(axes)
         pending: list[list[_Factor]] = [[] for _ in self.tree.cliques]
         for number in reversed(range(len(pending))) if only is None else [only]:
             clique, below = self.tree.cliques[number], pending[number]
-            present = wanted.intersection((*clique.axes, *chain.from_iterable(labels for labels, _ in below)))
-            if present == wanted and not any(pending[:number]) and not roots:
+            present = members.intersection((*clique.axes, *chain.from_iterable(labels for labels, _ in below)))
+            if present == members and not any(pending[:number]) and not roots:
                 return self._product([self._factor(self._marginals, number), *below], axes)
-            if below or not wanted.isdisjoint(clique.residual):  # else the conditional sums to 1
-                kept = (*clique.separator, *sorted(present.difference(clique.separator)))
-                message = (kept, self._product([self._factor(self._conditionals, number), *below], kept))
+            if below or not members.isdisjoint(clique.residual):  # else the conditional sums to 1
+                outer = (*clique.separator, *sorted(present.difference(clique.separator)))
+                message = (outer, self._product([self._factor(self._conditionals, number), *below], outer))
                 (roots if clique.parent is None else pending[clique.parent]).append(message)
         return self._product(roots, axes)
 
@@ -67,12 +67,12 @@ class TreeDistribution:
         axes = self.tree.cliques[number].axes
         return axes, arrays[number].reshape(self.tree.sizes(axes))
 
-    def _product(self, factors: Sequence[_Factor], kept: Axes) -> Floats:
-        """Return the product of factors, summed down to `kept`; an attribute is summed out as soon as it can be."""
+    def _product(self, factors: Sequence[_Factor], target: Axes) -> Floats:
+        """Return the product of factors, summed down to `target`; an attribute is summed out as soon as it can be."""
         labels: Axes = ()
         table = np.ones(())
         for place, (axes, other) in enumerate(factors, 1):
-            later = set(kept).union(*(labels for labels, _ in factors[place:]))
+            later = set(target).union(*(labels for labels, _ in factors[place:]))
             alone = [number for number, axis in enumerate(axes) if axis not in later and axis not in labels]
             summed = [axis for number, axis in enumerate(axes) if number not in alone]
             both = list(dict.fromkeys((*labels, *summed)))
@@ -82,7 +82,7 @@ class TreeDistribution:
             left, right, result = ("".join(letters[axis] for axis in some) for some in (labels, summed, out))
             table = np.einsum(f"{left},{right}->{result}", table, other.sum(axis=tuple(alone)))
             labels = out
-        return np.ascontiguousarray(table.transpose([labels.index(axis) for axis in kept]))
+        return np.ascontiguousarray(table.transpose([labels.index(axis) for axis in target]))
 
     def _require_cells(self, axes: Axes) -> None:
         cells = prod(self.tree.sizes(axes))

@@ -41,7 +41,7 @@ def parse_linear(text: str, domain: Domain) -> tuple[Attribute, ...]:
     """Read "y ~ x + z": return the number that is explained, then the attributes on the right; the longest names win.
 
     Raises:
-        InvalidInputError: it does not parse, names an attribute twice, or explains what is no number.
+        InvalidInputError: it does not parse, names an attribute twice, or explains what is not a number.
     """
     reader = Reader(text, domain, where="linear")
     response = reader.attribute()

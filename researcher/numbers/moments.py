@@ -112,17 +112,17 @@ def moments(tables: Sequence[Table], products: Sequence[Product]) -> Moments:
     """
     size, parts = len(products), list[Table]()
     information, spread, score = np.zeros((size, size)), np.zeros((size, size)), np.zeros(size)
-    wanted = {name for pair in products for one in pair if one for name in one.measures}
+    measures = {name for pair in products for one in pair if one for name in one.measures}
     for table in tables:
-        names = [name for name in table.domain.names if name in wanted]
+        names = [name for name in table.domain.names if name in measures]
         part = table.marginal(names) if names else table
         measured = list(_measured(part.domain, products)) if names else []
         if not measured:
             continue
         contrasts, of = np.array([contrast for _, contrast in measured]), np.eye(size)[[place for place, _ in measured]]
         errors = covariance(part, contrasts) if isinstance(part, TableEstimate) else np.eye(len(of))
-        added = _STEADY[0] * float(np.diagonal(errors).max()) + _STEADY[1]
-        weights = np.linalg.solve(errors + added * np.eye(len(of)), of)
+        ridge = _STEADY[0] * float(np.diagonal(errors).max()) + _STEADY[1]
+        weights = np.linalg.solve(errors + ridge * np.eye(len(of)), of)
         information += of.T @ weights
         score += weights.T @ (contrasts @ part.raw)
         spread += weights.T @ errors @ weights

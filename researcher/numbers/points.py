@@ -32,8 +32,8 @@ def numbers_of(attribute: Attribute) -> Floats:
     """Return the numbers that the categories of an attribute are, shape (k,); NaN for missing numbers and people.
 
     Raises:
-        InvalidInputError: a category is no finite number, "absent" apart, and it is not the last one of an attribute of
-            kind number.
+        InvalidInputError: a category is not a finite number, "absent" apart, nor the last one of an attribute of kind
+            number.
     """
     numbers = np.array([number_of(category) for category in attribute.categories])
     strange, size = np.flatnonzero(np.isnan(numbers)), attribute.without_absent.size
@@ -142,7 +142,7 @@ def check_given(domain: Domain, given: Sequence[str], name: str) -> None:
     for attribute in domain.subset(given).attributes if given else ():
         if attribute.number:
             raise InvalidInputError(
-                f"{attribute.name} was rounded at random, so its points are no groups of respondents",
+                f"{attribute.name} was rounded at random, so its points are not groups of respondents",
                 where="given",
                 remedy="Give the study an attribute with bins of the same column.",
             )

@@ -110,8 +110,8 @@ def _unlike_request(spec: ReleaseSpec, request: ReleaseRequest) -> Iterable[str]
 
 def _unlike_tables(release: ReleaseSpec, request: ReleaseRequest) -> Iterable[str]:
     """Yield what the tables of a release are otherwise than the request, but for those that a denial leaves out."""
-    granted = tuple(column.attribute for column in release.columns)
-    tables = [table for table in request.tables if set(granted).issuperset(table)] if request.tables else [granted]
+    names = tuple(column.attribute for column in release.columns)
+    tables = [table for table in request.tables if set(names).issuperset(table)] if request.tables else [names]
     planned = [release.attributes(number) for number in range(len(release.tables))]
     if release.several != bool(request.tables) or planned != tables:
         yield "tables"

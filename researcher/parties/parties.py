@@ -65,7 +65,7 @@ class PartyLinks:
             await curator.close()
 
     async def ask_curator(
-        self, name: str, stored: ResearcherRelease, seconds: float, *, is_first: bool
+        self, name: str, release: ResearcherRelease, seconds: float, *, is_first: bool
     ) -> curator_pb2.GetProposalResponse:
         """Return how a curator stands with a release, submitting the request if it does not know it.
 
@@ -76,32 +76,32 @@ class PartyLinks:
         Raises:
             NotReadyError: it does not know the table yet, which it makes itself of what it charged.
         """
-        if is_first and not stored.part_of:
-            return await self._propose(name, stored, seconds)
+        if is_first and not release.part_of:
+            return await self._propose(name, release, seconds)
         try:
-            return await self._proposal(name, stored, seconds)
+            return await self._proposal(name, release, seconds)
         except NotFoundError:
-            if stored.part_of:
+            if release.part_of:
                 raise NotReadyError("has not begun with this table yet", where=f"curator {name}") from None
-        return await self._propose(name, stored, seconds)
+        return await self._propose(name, release, seconds)
 
-    async def _proposal(self, name: str, stored: ResearcherRelease, seconds: float) -> curator_pb2.GetProposalResponse:
+    async def _proposal(self, name: str, release: ResearcherRelease, seconds: float) -> curator_pb2.GetProposalResponse:
         curator = self.curators[name]
         question = curator_pb2.GetProposalRequest(
-            release_id=stored.request.release_id,
+            release_id=release.request.release_id,
             wait_milliseconds=int(1000 * seconds),
-            with_statement=stored.is_certified,
+            with_statement=release.is_certified,
         )
         return await curator.ask(curator.stub.GetProposal, question, within=ASK_SECONDS + seconds, once=True)
 
-    async def _propose(self, name: str, stored: ResearcherRelease, seconds: float) -> curator_pb2.GetProposalResponse:
+    async def _propose(self, name: str, release: ResearcherRelease, seconds: float) -> curator_pb2.GetProposalResponse:
         """Submit a request to a curator, and return how it stands there; the same one again changes nothing."""
         curator = self.curators[name]
         proposal = curator_pb2.ProposeReleaseRequest(
             study_digest=self._study.digest,
-            request=request_to_proto(stored.request),
+            request=request_to_proto(release.request),
             wait_milliseconds=int(1000 * seconds),
-            with_statement=stored.is_certified,
+            with_statement=release.is_certified,
             witnessed=ledger_to_proto(self._witnessed(name)),
         )
         answer = await curator.ask(curator.stub.ProposeRelease, proposal, within=ASK_SECONDS + seconds, once=True)
@@ -113,10 +113,10 @@ class PartyLinks:
         request = curator_pb2.ChooseTablesRequest(release_id=release_id, numbers=numbers)
         await curator.ask(curator.stub.ChooseTables, request)
 
-    async def ask_server(self, stored: ResearcherRelease) -> server_release_pb2.GetReleaseResponse:
+    async def ask_server(self, release: ResearcherRelease) -> server_release_pb2.GetReleaseResponse:
         """Return how the server stands with a release, and its columns if they are short and published."""
         question = server_release_pb2.GetReleaseRequest(
-            release_id=stored.request.release_id, with_columns=True, with_statement=stored.is_certified
+            release_id=release.request.release_id, with_columns=True, with_statement=release.is_certified
         )
         return await self._server.ask(self._server.stub.GetRelease, question, once=True)
 
@@ -124,13 +124,13 @@ class PartyLinks:
         """Return what a curator or the server states about a release.
 
         Raises:
-            InvalidInputError: what it sent is no statement; names the party.
+            InvalidInputError: what it sent is not a statement; names the party.
         """
         match party.role:
             case Role.CURATOR:
                 curator = self.curators[party.name]
-                asked = curator_pb2.GetCuratorStatementRequest(release_id=release_id)
-                message = (await curator.ask(curator.stub.GetCuratorStatement, asked)).statement
+                query = curator_pb2.GetCuratorStatementRequest(release_id=release_id)
+                message = (await curator.ask(curator.stub.GetCuratorStatement, query)).statement
             case Role.SERVER:
                 question = server_release_pb2.GetServerStatementRequest(release_id=release_id)
                 message = (await self._server.ask(self._server.stub.GetServerStatement, question)).statement
@@ -180,18 +180,18 @@ class PartyLinks:
             DeniedError: there are none.
             FailedReleaseError: a column is not the one that the curator tested, or what it gave are no such keys.
         """
-        held = {
+        columns = {
             attribute: curator_pb2.ColumnDigests(published=one.published, canaries=one.canaries)
             for attribute, one in digests.items()
         }
-        request, peer = curator_pb2.GetKeysRequest(release_id=spec.release_id, columns=held), self.curators[curator]
+        request, peer = curator_pb2.GetKeysRequest(release_id=spec.release_id, columns=columns), self.curators[curator]
         with ExitStack() as steps:
             measured = {
                 attribute: steps.enter_context(step("fetch key", release_id=spec.release_id, attribute=attribute))
                 for attribute in digests
             }
             keys = dict((await peer.ask(peer.stub.GetKeys, request, once=True)).keys)
-            if not keys or not keys.keys() <= held.keys() or any(len(key) != KEY_BYTES for key in keys.values()):
+            if not keys or not keys.keys() <= columns.keys() or any(len(key) != KEY_BYTES for key in keys.values()):
                 raise FailedReleaseError("it gave other keys than it was asked for", where=f"curator {curator}")
             for attribute, one in measured.items():
                 one.bytes = len(keys.get(attribute, b""))

@@ -122,7 +122,7 @@ class Polling:
         self._recorded.pop(release_id, None)
 
     async def ask_curators(
-        self, stored: ResearcherRelease, parties: PartyLinks
+        self, release: ResearcherRelease, parties: PartyLinks
     ) -> dict[str, curator_pb2.GetProposalResponse]:
         """Make sure every curator has the request; record how far each is.
 
@@ -136,16 +136,16 @@ class Polling:
             NotReadyError, UnavailableError: a curator does not answer, or has not answered yet.
             DeniedError, FailedReleaseError: one ended the release.
         """
-        release_id = stored.request.release_id
+        release_id = release.request.release_id
         poll, statuses = self._polls.setdefault(release_id, _Poll()), self.of(release_id)
         began = asyncio.get_running_loop().time()
         for name in parties.curators:
             statuses.setdefault(f"curator {name}", (ReleaseState.REQUESTED, "has not answered yet"))
             if poll.is_worth_asking(name, len(parties.curators)):
-                poll.under_way[name] = asyncio.create_task(self._ask_curator(name, stored, parties))
+                poll.under_way[name] = asyncio.create_task(self._ask_curator(name, release, parties))
         await asyncio.wait(poll.under_way.values(), return_when=asyncio.FIRST_COMPLETED)
         poll.may_go_on = poll.take() or asyncio.get_running_loop().time() >= began + LONGEST_WAIT / 2
-        answers = self._answers(stored, poll)
+        answers = self._answers(release, poll)
         if len(answers) < len(parties.curators) and not poll.is_enough:
             raise NotReadyError("not every curator has answered yet", where=f"release {release_id}")
         return answers
@@ -165,22 +165,22 @@ class Polling:
             question.cancel()
 
     async def _ask_curator(
-        self, name: str, stored: ResearcherRelease, parties: PartyLinks
+        self, name: str, release: ResearcherRelease, parties: PartyLinks
     ) -> curator_pb2.GetProposalResponse | VeiltabError:
         """Return how far a curator is with a release, or why it does not say."""
-        poll = self._polls[stored.request.release_id]
+        poll = self._polls[release.request.release_id]
         try:
             has_answered = isinstance(poll.answers.get(name), curator_pb2.GetProposalResponse)
             seconds = LONGEST_WAIT if has_answered else _FIRST_WAIT
-            answer = await parties.ask_curator(name, stored, seconds, is_first=not has_answered)
+            answer = await parties.ask_curator(name, release, seconds, is_first=not has_answered)
             _check_readable(answer, name)
         except VeiltabError as error:
             return error
         return answer
 
-    def _answers(self, stored: ResearcherRelease, poll: _Poll) -> dict[str, curator_pb2.GetProposalResponse]:
+    def _answers(self, release: ResearcherRelease, poll: _Poll) -> dict[str, curator_pb2.GetProposalResponse]:
         """Record what each curator said last of a release, and return it as `ask_curators` does."""
-        statuses, answers, refusals = self.of(stored.request.release_id), {}, list[VeiltabError]()
+        statuses, answers, refusals = self.of(release.request.release_id), {}, list[VeiltabError]()
         for name, reply in poll.answers.items():
             if isinstance(reply, VeiltabError):
                 statuses[f"curator {name}"] = (ReleaseState.REQUESTED, str(reply))
@@ -188,16 +188,16 @@ class Polling:
                 continue
             state = state_from_proto(reply.state)
             statuses[f"curator {name}"] = (state, words_from_proto(reply.waiting_for))
-            self._record(stored, name, reply)
+            self._record(release, name, reply)
             # A curator whose test of the server failed ends a release that is published, too.
             if state is ReleaseState.DENIED:
                 refusals.append(DeniedError(words_from_proto(reply.failure)))
-            elif state is ReleaseState.FAILED or (state.unsuccessful and stored.spec is None):
+            elif state is ReleaseState.FAILED or (state.unsuccessful and release.spec is None):
                 refusals.append(ended_without_result(state, words_from_proto(reply.failure)))
             else:
                 answers[name] = reply
         # Of several tables, each has its spec and its owners.
-        ready = {} if stored.request.tables else _of_all_owners(answers)
+        ready = {} if release.request.tables else _of_all_owners(answers)
         poll.is_enough = bool(ready)
         poll.end = next((one for one in refusals if not isinstance(one, NotReadyError | UnavailableError)), None)
         if refusals and not ready:
@@ -205,26 +205,26 @@ class Polling:
         answers = ready or answers
         states = map(state_from_proto, (answer.state for answer in answers.values()))
         least = min(*states, ReleaseState.UPLOADING, key=_position)
-        if least is not stored.state:
-            self._store.set_state(stored.request.release_id, least)
+        if least is not release.state:
+            self._store.set_state(release.request.release_id, least)
         return answers
 
-    def _record(self, stored: ResearcherRelease, curator: str, answer: curator_pb2.GetProposalResponse) -> None:
+    def _record(self, release: ResearcherRelease, curator: str, answer: curator_pb2.GetProposalResponse) -> None:
         """Record the times and sizes of a curator's answer, if they are other ones than those of the last."""
-        recorded = self._recorded.setdefault(stored.request.release_id, {})
+        recorded = self._recorded.setdefault(release.request.release_id, {})
         figures = (dict(answer.seconds), answer.bytes_uploaded, answer.HasField("left_out"), answer.left_out)
         if recorded.get(curator) == figures:
             return
         self._store.set_measure(
-            stored.request.release_id,
+            release.request.release_id,
             _seconds_from_proto(answer.seconds, f"curator {curator}: "),
             {f"curator {curator} -> server {self._study.server.name}": answer.bytes_uploaded},
         )
         if answer.HasField("left_out"):
-            self._store.set_left_out(stored.request.release_id, curator, answer.left_out)
+            self._store.set_left_out(release.request.release_id, curator, answer.left_out)
         recorded[curator] = figures
 
-    async def ask_server(self, stored: ResearcherRelease, answers: CuratorAnswers, parties: PartyLinks) -> Publication:
+    async def ask_server(self, release: ResearcherRelease, answers: CuratorAnswers, parties: PartyLinks) -> Publication:
         """Return what the server published; raise while that is nothing.
 
         Args:
@@ -236,7 +236,7 @@ class Polling:
             VeiltabError: nothing is published, and the release has ended, at the server or at a curator: one that
                 says that it is ready says amiss, and hides no end of it.
         """
-        release_id = stored.request.release_id
+        release_id = release.request.release_id
         statuses, end = self.of(release_id), self._polls[release_id].end
         who = f"server {self._study.server.name}"
         states = [state_from_proto(one.state) for one in answers.values()]
@@ -248,7 +248,7 @@ class Polling:
         if ReleaseState.READY in states and not all(state.finished for state in states):
             raise NotReadyError("not every curator has tested the server yet", where=who)
         try:
-            answer = await parties.ask_server(stored)
+            answer = await parties.ask_server(release)
         except NotFoundError:
             statuses[who] = (ReleaseState.REQUESTED, "")
             raise end or NotReadyError("nothing was uploaded yet", where=who) from None
@@ -285,7 +285,7 @@ def _of_all_owners(answers: CuratorAnswers) -> dict[str, curator_pb2.GetProposal
 
 
 def _check_readable(answer: curator_pb2.GetProposalResponse, curator: str) -> None:
-    """Refuse what says amiss where a release stands: it is no answer of this curator's.
+    """Refuse what says amiss where a release stands: it is not an answer of this curator's.
 
     Raises:
         InvalidInputError: names the curator.
@@ -332,10 +332,10 @@ def statement_of(answer: curator_pb2.GetProposalResponse | server_release_pb2.Ge
     return None
 
 
-def _seconds_from_proto(told: Mapping[str, float], prefix: str) -> dict[str, float]:
+def _seconds_from_proto(times: Mapping[str, float], prefix: str) -> dict[str, float]:
     """Return the times that a peer says its steps took, as far as they are times."""
-    steps = sorted(step for step, seconds in told.items() if 0 <= seconds < inf)
-    return {prefix + words_from_proto(step, _STEP_LENGTH): told[step] for step in steps[:_STEPS]}
+    steps = sorted(step for step, seconds in times.items() if 0 <= seconds < inf)
+    return {prefix + words_from_proto(step, _STEP_LENGTH): times[step] for step in steps[:_STEPS]}
 
 
 def _position(state: ReleaseState) -> int:

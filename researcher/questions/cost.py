@@ -99,8 +99,8 @@ def cost_of(wish: Wish, study: Study, check: Check) -> Cost:
 def _of_one(wish: Wish, study: Study, check: Check) -> Cost:
     question = PlanQuestion(
         cells=_cells(wish, study),
-        population=_given(wish, Quantity.POPULATION),
-        epsilon=_given(wish, Quantity.EPSILON),
+        population=_require(wish, Quantity.POPULATION),
+        epsilon=_require(wish, Quantity.EPSILON),
         delta=wish.delta if wish.asked is not Quantity.DELTA else None,
         error=wish.error if wish.asked is not Quantity.ERROR else None,
         asks_delta=wish.asked is Quantity.DELTA,
@@ -109,7 +109,7 @@ def _of_one(wish: Wish, study: Study, check: Check) -> Cost:
     plan = reply.plan
     check()
     return Cost(
-        asked=reply.asked,
+        asked=reply.quantity,
         population=plan.population,
         cells=plan.mechanism.cells,
         tables=1,
@@ -132,7 +132,7 @@ def _of_several(wish: Wish, study: Study, check: Check) -> Cost:
             remedy="Ask for another quantity, or plan one table.",
         )
     if wish.asked is not Quantity.DELTA and wish.delta is None:
-        raise InvalidInputError("several tables need a delta", where="delta", remedy="1e-6 is usual.")
+        raise InvalidInputError("no delta was given for several tables", where="delta", remedy="1e-6 is usual.")
     prospect = Prospect(rows=wish.population, epsilon=wish.epsilon, delta=wish.delta)
     tables = asked_tables(study, wish.attributes, (), Workload(wish.shape), 0, prospect)[1]
     sizes = {rule.name: rule.attribute.size for rule in study.attributes}
@@ -140,8 +140,8 @@ def _of_several(wish: Wish, study: Study, check: Check) -> Cost:
         WorkloadQuestion(
             tables=tuple(tuple(sizes[name] for name in table) for table in tables.tables),
             repeats=tables.repeats,
-            population=_given(wish, Quantity.POPULATION),
-            epsilon=_given(wish, Quantity.EPSILON),
+            population=_require(wish, Quantity.POPULATION),
+            epsilon=_require(wish, Quantity.EPSILON),
             delta=wish.delta if wish.asked is not Quantity.DELTA else None,
             pair_error=wish.error if wish.asked is not Quantity.ERROR else None,
         ),
@@ -150,7 +150,7 @@ def _of_several(wish: Wish, study: Study, check: Check) -> Cost:
     question = reply.question
     epsilon, delta = cast("Decimal", question.epsilon), cast("Decimal", question.delta)  # an answer has everything
     return Cost(
-        asked=reply.asked,
+        asked=reply.quantity,
         population=cast("int", question.population),
         cells=sum(question.cells),
         tables=len(question.tables),
@@ -180,7 +180,7 @@ def _cells(wish: Wish, study: Study) -> int | None:
     return wish.cells
 
 
-def _given(wish: Wish, quantity: Quantity) -> Any:  # noqa: ANN401 - the type of the field
+def _require(wish: Wish, quantity: Quantity) -> Any:  # noqa: ANN401 - the type of the field
     """Return a quantity that is needed unless it is asked for."""
     if wish.asked is quantity:
         return None
@@ -196,7 +196,7 @@ def _advice(reply: WorkloadAnswer) -> str:
             "Errors are foreseen by the central limit; where rows are few, what runs may be some per cent worse."
             " A model fitted to all tables is usually nearer to the truth than each of them."
         )
-    other = "a larger epsilon" if reply.asked is Quantity.POPULATION else "more respondents"
+    other = "a larger epsilon" if reply.quantity is Quantity.POPULATION else "more respondents"
     return f"This error cannot be reached. It could be with fewer tables, coarser attributes or {other}."
 
 

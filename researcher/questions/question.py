@@ -173,7 +173,7 @@ def test_of(question: Question, table: Table, level: float) -> IndependenceTest:
     """Return the test whether some attributes of a table are independent of its others.
 
     Raises:
-        InvalidInputError: the question is no test, or the table comes from a model or has its links corrected.
+        InvalidInputError: the question is not a test, or the table comes from a model or has its links corrected.
     """
     if not isinstance(table, Estimate | PresentEstimate) or not question.independence:
         raise InvalidInputError(

@@ -48,17 +48,17 @@ def parse_question(text: str, domain: Domain) -> Question:
     phrase = next((one for one in _ASKED if one and _takes(reader, one, domain)), "")
     if not phrase and not reader.rest.startswith(domain.names):
         first = " ".join(reader.rest.split()[:2])
-        known = [*_COMPARED, *filter(None, _ASKED)]
-        near = nearest([*known, *domain.names], first) or nearest([*known, *domain.names], first.split(" ")[0])
-        remedy = f"{near}Questions begin with: {', '.join(known)}. Attributes: {', '.join(domain.names)}."
+        starts = [*_COMPARED, *filter(None, _ASKED)]
+        near = nearest([*starts, *domain.names], first) or nearest([*starts, *domain.names], first.split(" ")[0])
+        remedy = f"{near}Questions begin with: {', '.join(starts)}. Attributes: {', '.join(domain.names)}."
         raise reader.refusal("a question or an attribute", remedy)
-    read, contrasts, follows = _ASKED[phrase]
-    parsed = read(reader, domain)
-    if phrase == "survival" and parsed["survival"].formula:
+    rule, contrasts, follows = _ASKED[phrase]
+    fields = rule(reader, domain)
+    if phrase == "survival" and fields["survival"].formula:
         contrasts, follows = frozenset({Contrast.RATIO}), ()
     if compared and _COMPARED[compared] not in contrasts:
-        known = [words for words, kind in _COMPARED.items() if kind in contrasts]
-        remedy = f"It has: {', '.join(known)}." if known else "Leave that out."
+        starts = [words for words, kind in _COMPARED.items() if kind in contrasts]
+        remedy = f"It has: {', '.join(starts)}." if starts else "Leave that out."
         raise InvalidInputError(f"{phrase!r} has no {compared.removesuffix(' of')}", where="question", remedy=remedy)
     given = reader.names() if "by" in follows and reader.word("by", "given") else ()
     reference = _reference(reader) if compared and given and reader.word("against") else {}
@@ -66,9 +66,9 @@ def parse_question(text: str, domain: Domain) -> Question:
     if not reader.is_done:
         more = [*follows, *(["against"] if compared and given and not reference else [])]
         raise reader.refusal(" or ".join([*more, "the end"]))
-    attributes = tuple(dict.fromkeys((*given, *parsed.pop("attributes"))))
+    attributes = tuple(dict.fromkeys((*given, *fields.pop("attributes"))))
     contrast = _COMPARED[compared] if compared else None
-    return Question(attributes=attributes, given=given, contrast=contrast, reference=reference, until=until, **parsed)
+    return Question(attributes=attributes, given=given, contrast=contrast, reference=reference, until=until, **fields)
 
 
 def _takes(reader: Reader, phrase: str, domain: Domain) -> bool:

@@ -37,7 +37,7 @@ def series(waves: Mapping[str, Analysis], *, as_changes: bool = False) -> Analys
         The rows of every wave, which is a label of each; of changes the first wave has none.
 
     Raises:
-        InvalidInputError: fewer than two waves, answers to different questions, or ratios, whose change is no number.
+        InvalidInputError: fewer than two waves, answers to different questions, or ratios, which have no change.
     """
     if len(waves) < 2:
         raise InvalidInputError("a series has one wave", where="releases", remedy="Name at least two.")

@@ -143,7 +143,7 @@ class _Part:
     Args:
         length: of the chunk, rows.
         published: where the published rows stand in the chunk; None for all of it.
-        is_data: (rows,) which of the published rows are no canaries.
+        is_data: (rows,) which of the published rows are not canaries.
         canaries: which of the published canaries the others are.
     """
 

@@ -99,7 +99,7 @@ class Fetch:
         missing = [one for one in curators if one not in self.tests]
         fetches = [partial(_or_denial, partial(self.parties.fetch_test, self.spec, one)) for one in missing]
         answers = dict(zip(missing, await together(self.parties.room, fetches), strict=True)) | dict(self.tests)
-        return dict(_granted(((one, answers[one]) for one in curators), self.spec))
+        return dict(_grants(((one, answers[one]) for one in curators), self.spec))
 
     async def keys(
         self, noisy: Mapping[Column, Ciphertext], digests: Mapping[str, ColumnDigests]
@@ -131,7 +131,7 @@ class Fetch:
             case _:
                 assert_never(spec.pad)
         answers = await together(self.parties.room, [partial(_or_denial, fetch) for fetch in fetches])
-        keys = {part: key for _, given in _granted(enumerate(answers), spec) for part, key in given.items()}
+        keys = {part: key for _, some in _grants(enumerate(answers), spec) for part, key in some.items()}
         encrypted = []
         for column in spec.columns:
             if keys.keys() >= set(column.parts):
@@ -162,16 +162,14 @@ async def _or_denial(call: Callable[[], Awaitable[Answer]]) -> Answer | DeniedEr
         return error
 
 
-def _granted(
-    answers: Iterable[tuple[Question, Answer | DeniedError]], spec: TableSpec
-) -> list[tuple[Question, Answer]]:
+def _grants(answers: Iterable[tuple[Question, Answer | DeniedError]], spec: TableSpec) -> list[tuple[Question, Answer]]:
     """Return what was granted, with what was asked for; raise the last denial if nothing was."""
-    granted, denied = [], DeniedError("no curator gave a key", where=f"release {spec.release_id}")
+    grants, denial = [], DeniedError("no curator gave a key", where=f"release {spec.release_id}")
     for question, answer in answers:
         if isinstance(answer, DeniedError):
-            denied = answer
+            denial = answer
         else:
-            granted.append((question, answer))
-    if not granted:
-        raise denied
-    return granted
+            grants.append((question, answer))
+    if not grants:
+        raise denial
+    return grants

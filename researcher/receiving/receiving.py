@@ -81,10 +81,10 @@ class Receiver:
             tested = await asyncio.to_thread(self._tested, spec, salt, noisy_release)
         encrypted = await fetch.keys(noisy_release.columns, tested.digests)
         await asyncio.to_thread(self._count, spec, noisy_release, tested, encrypted, fetch.stage)
-        granted = tuple(one.column.attribute for one in encrypted)
+        attributes = tuple(one.column.attribute for one in encrypted)
         seconds = {"fetch": fetched - began, "decrypt": time.monotonic() - fetched}
         byte_counts = self._bytes(spec, encrypted)
-        self._store.record_counts(spec.release_id, granted, seconds, byte_counts)
+        self._store.record_counts(spec.release_id, attributes, seconds, byte_counts)
 
     def _tested(self, spec: TableSpec, salt: bytes, noisy_release: NoisyRelease) -> TestedRows:
         """Compare what the desk fetched with what the curators tested, and repeat their tests of all columns together.
@@ -96,13 +96,13 @@ class Receiver:
         """
         noisy, tests, sampled = noisy_release.columns, noisy_release.tests, noisy_release.places
         published = {column.attribute: digest_of(ciphertext, salt) for column, ciphertext in noisy.items()}
-        claimed = b"" if sampled is None else file_digest(sampled, salt)
-        check_published(tests, published, claimed, self._server)
+        places_digest = b"" if sampled is None else file_digest(sampled, salt)
+        check_published(tests, published, places_digest, self._server)
         key = places_key(common_canary_key(tests))
         places = CanaryPlaces.of(key, rows=spec.uploaded_rows, canaries=spec.canaries)
-        drawn = None if sampled is None else mapped_array(sampled, "<i8")
+        sample = None if sampled is None else mapped_array(sampled, "<i8")
         many = partial(mapped_rows, folder=self._store.files.folder)
-        rows = PublishedRows(uploaded=spec.uploaded_rows, canaries=places, sampled=drawn, many=many)
+        rows = PublishedRows(uploaded=spec.uploaded_rows, canaries=places, sampled=sample, many=many)
         canaries = rows.published_canaries
         together, lists = tested_together(spec, tests, CanaryOrders.of(places, canaries.sampled, many))
         symbols = {column: symbols_of(ciphertext, column) for column, ciphertext in noisy.items()}

@@ -115,8 +115,8 @@ def check_listed_symbols(
     """
     for owner, changes in stated.items():
         rows = published.rows[changes.numbers]
-        for column, offsets, sent in zip(changes.columns, changes.offsets, changes.sent, strict=True):
-            if not np.array_equal((sent + offsets) % column.size, symbols[column][rows]):
+        for column, offsets, values in zip(changes.columns, changes.offsets, changes.symbols, strict=True):
+            if not np.array_equal((values + offsets) % column.size, symbols[column][rows]):
                 raise FailedReleaseError(
                     f"curator {owner} stated changes of canaries that do not give what the server published",
                     where="canaries",
@@ -187,14 +187,14 @@ class DecryptedCanaries:
         """
         if part.start == part.stop:
             return
-        chosen: slice | Places = slice(None)
+        some: slice | Places = slice(None)
         length = part.stop - part.start
         if self._sampled is not None:
-            chosen = self._sampled[part] - self._passed
-            length = int(chosen[-1]) + 1
-        uploaded = [one.take(length)[chosen] for one in self._uploaded]
-        for owner, collected in self._collected.items():
-            collected.compare(part.start, self._of(owner, decrypted), self._of(owner, uploaded))
+            some = self._sampled[part] - self._passed
+            length = int(some[-1]) + 1
+        uploaded = [one.take(length)[some] for one in self._uploaded]
+        for owner, collector in self._collected.items():
+            collector.compare(part.start, self._of(owner, decrypted), self._of(owner, uploaded))
         self._passed += length
 
     def check_lists(self) -> None:
@@ -203,9 +203,9 @@ class DecryptedCanaries:
         Raises:
             FailedReleaseError: names the first curator whose list differs.
         """
-        for owner, collected in self._collected.items():
-            seen = collected.changes()
-            if seen is None or not self._lists[owner].of(seen.columns).has_same_offsets(seen):
+        for owner, collector in self._collected.items():
+            changes = collector.changes()
+            if changes is None or not self._lists[owner].of(changes.columns).has_same_offsets(changes):
                 holders = (holder for one in self._of(owner, self._columns) for holder in one.holders)
                 names = " or ".join(f"curator {name}" for name in dict.fromkeys(holders))
                 raise FailedReleaseError(

@@ -137,7 +137,7 @@ class ResearcherStore:
         by_id, by_label = "SELECT * FROM release WHERE id = ?", "SELECT * FROM release WHERE label = ? AND label <> ''"
         row = self.connection.execute(by_id, [name]).fetchone() or self.connection.execute(by_label, [name]).fetchone()
         if row is None:
-            labels = {known["id"]: known["label"] for known in self.connection.execute("SELECT * FROM asked_release")}
+            labels = {one["id"]: one["label"] for one in self.connection.execute("SELECT * FROM asked_release")}
             remedy = f"{nearest(labels.values(), name)}`veiltab researcher status` lists the releases there are."
             return self.release(whole_id(name, labels, kinds=["release"], where="release", remedy=remedy))
         return release_of(row)
@@ -175,14 +175,14 @@ class ResearcherStore:
         """Whether it is recorded which tables of a release run a second time."""
         return bool(value_of(self.connection, "SELECT is_chosen FROM release WHERE id = ?", release_id))
 
-    def record_choice(self, planned: ReleaseSpec, chosen: Iterable[int]) -> None:
+    def record_choice(self, planned: ReleaseSpec, numbers: Iterable[int]) -> None:
         """Record which tables of a release run a second time, for good: a later choice changes nothing."""
         with transaction(self.connection) as db:
             first = db.execute(
                 "UPDATE release SET is_chosen = 1 WHERE id = ? AND NOT is_chosen", [planned.release_id]
             ).rowcount
             if first:
-                _add_tables(db, self.release(planned.release_id), planned, map(planned.again, chosen))
+                _add_tables(db, self.release(planned.release_id), planned, map(planned.again, numbers))
 
     def tables(self, release_id: str) -> tuple[StoredTable, ...]:
         """Return the tables of a release of several that are recorded, by number."""
@@ -200,12 +200,12 @@ class ResearcherStore:
             self._finish(release_id, state, failure)
 
     def record_counts(
-        self, release_id: str, granted: tuple[str, ...], seconds: dict[str, float], byte_counts: dict[str, int]
+        self, release_id: str, attributes: tuple[str, ...], seconds: dict[str, float], byte_counts: dict[str, int]
     ) -> None:
         """Record that the counts of a release, or of a table, are here, and what they took: it is ready.
 
         Args:
-            granted: the attributes whose keys were given, in order of the histogram.
+            attributes: the attributes whose keys were given, in order of the histogram.
             seconds: step -> its duration.
             byte_counts: link -> bytes over it.
         """
@@ -213,7 +213,7 @@ class ResearcherStore:
             db.execute(
                 "UPDATE release SET granted = ?, seconds = json_patch(seconds, ?), bytes = json_patch(bytes, ?)"
                 " WHERE id = ?",
-                [json.dumps(granted), json.dumps(seconds), json.dumps(byte_counts), release_id],
+                [json.dumps(attributes), json.dumps(seconds), json.dumps(byte_counts), release_id],
             )
             self._finish(release_id, ReleaseState.READY)
 

@@ -63,7 +63,7 @@ class _Pair:
 
     Args:
         measured: Euclidean distance of the measured table from independence, less what noise adds.
-        drawn: the same of the file's table.
+        in_file: the same of the file's table.
         noise: total variation distance that the noise of the measurement alone shows.
         apart: total variation distance of the file's table from the measured one.
         error: of the file's table from the true one; None where that is not known.
@@ -71,7 +71,7 @@ class _Pair:
 
     axes: Axes
     measured: float
-    drawn: float
+    in_file: float
     noise: float
     apart: float
     error: float | None
@@ -190,12 +190,12 @@ def _graph(report: MicrodataReport) -> str:
 
 def _agreement(report: MicrodataReport, pairs: tuple[_Pair, ...]) -> str:
     count = len(report.domain.names)
-    measured, drawn = np.full((count, count), np.nan), np.full((count, count), np.nan)
+    measured, in_file = np.full((count, count), np.nan), np.full((count, count), np.nan)
     for pair in pairs:
         for one, other in (pair.axes, pair.axes[::-1]):
-            measured[one, other], drawn[one, other] = pair.measured, pair.drawn
+            measured[one, other], in_file[one, other] = pair.measured, pair.in_file
     dependence = figure(
-        lambda sheet: pairs_picture(report.domain.names, measured, drawn, sheet),
+        lambda sheet: pairs_picture(report.domain.names, measured, in_file, sheet),
         "Distance of each pair from independence (root of the summed squares, in percent): above the diagonal as it was"
         " measured, less what noise adds; below it in the file. The picture of a good file is symmetric.",
     )
@@ -243,7 +243,7 @@ def _listed(report: MicrodataReport, pairs: tuple[_Pair, ...]) -> str:
             (
                 " \N{MULTIPLICATION SIGN} ".join(names),
                 "direct" if frozenset(names) in joined else "",
-                *(_percent(value) for value in (pair.measured, pair.drawn, pair.noise, pair.apart)),
+                *(_percent(value) for value in (pair.measured, pair.in_file, pair.noise, pair.apart)),
                 *([] if pair.error is None else [_percent(pair.error)]),
             )
         )
@@ -264,16 +264,16 @@ def _pairs(report: MicrodataReport) -> tuple[_Pair, ...]:
     """Return every pair that was measured."""
     shape, pairs = report.domain.shape, []
     for axes, pair_table in measured_pairs(report.model).items():
-        drawn = fractions_of(report.rows, shape, axes)
+        shares = fractions_of(report.rows, shape, axes)
         noise = pair_table.values.size / sqrt(2 * pi * pair_table.weight)
         pairs.append(
             _Pair(
                 axes=axes,
                 measured=_measured_dependence(pair_table),
-                drawn=_dependence(drawn, report.domain, *axes),
+                in_file=_dependence(shares, report.domain, *axes),
                 noise=noise,
-                apart=distance(pair_table.values.reshape(-1), drawn),
-                error=None if report.truth is None else distance(fractions_of(report.truth, shape, axes), drawn),
+                apart=distance(pair_table.values.reshape(-1), shares),
+                error=None if report.truth is None else distance(fractions_of(report.truth, shape, axes), shares),
             )
         )
     return tuple(pairs)

@@ -138,10 +138,10 @@ def conditional(table: TableEstimate, pair: tuple[str, str], remark: str) -> tup
         remark: of the pair, a sentence.
     """
     both = table.domain.subset(pair).attributes
-    given, attribute = (one.name for one in sorted(both, key=lambda one: (bool(one.number), -one.size)))
-    part, is_mean = table.marginal([given, attribute]), bool(both[0].number) != bool(both[1].number)
-    analysis = means(part, attribute, [given]) if is_mean else conditional_shares(part, [given])
-    return escape(f"{'mean of ' * is_mean}{attribute} given {given}"), _analysis_figure(analysis, remark)
+    condition, attribute = (one.name for one in sorted(both, key=lambda one: (bool(one.number), -one.size)))
+    part, is_mean = table.marginal([condition, attribute]), bool(both[0].number) != bool(both[1].number)
+    analysis = means(part, attribute, [condition]) if is_mean else conditional_shares(part, [condition])
+    return escape(f"{'mean of ' * is_mean}{attribute} given {condition}"), _analysis_figure(analysis, remark)
 
 
 def survived(table: TableEstimate, tests: PairTests) -> tuple[str, list[tuple[str, str]]]:
@@ -166,7 +166,7 @@ def survived(table: TableEstimate, tests: PairTests) -> tuple[str, list[tuple[st
         if not isinstance(test, str) and ending.event in pair
     ]
     curves = survival(table, ending, [max(groups)[1]]) if groups else whole
-    drawn = figure(
+    curve = figure(
         lambda sheet: analysis_picture(curves, sheet).svg,
         f"By its name {ending.time} is the time to {ending.text}, or to the end of the follow-up. Steps: the share"
         f" without it, as it never rises; bands: {100 * curves.confidence:g}% intervals.",
@@ -174,7 +174,7 @@ def survived(table: TableEstimate, tests: PairTests) -> tuple[str, list[tuple[st
     sentence = (
         f" Share without {ending.text} by {ending.time} {whole.labels[whole.along][end]}: {value} ({low} to {high})."
     )
-    return sentence, [(escape(f"S{curves.title[1:]}"), drawn)]
+    return sentence, [(escape(f"S{curves.title[1:]}"), curve)]
 
 
 def _analysis_figure(answer: Analysis, remark: str = "") -> str:
@@ -272,8 +272,8 @@ def _first(report: ReportInput, tests: PairTests) -> list[tuple[str, str]]:
     """Return one attribute given another; nothing if there is one attribute only, whose distribution comes next."""
     if not tests:
         return []
-    pair, chosen = _shown_pair(report, tests)
-    return [conditional(report.estimate, pair, chosen)]
+    pair, remark = _shown_pair(report, tests)
+    return [conditional(report.estimate, pair, remark)]
 
 
 def _means(estimate: TableEstimate) -> list[tuple[str, str]]:
@@ -295,9 +295,9 @@ def _dependence(report: ReportInput, tests: PairTests) -> list[tuple[str, str]]:
     """Return the heat map and the tests; nothing if there is one attribute only."""
     if not tests:
         return []
-    pair, chosen = _shown_pair(report, tests)
-    caption = f"Raw estimate of the share of all respondents; a stronger blue is more. {chosen}".strip()
-    drawn = figure(lambda sheet: heat_map(report.estimate.marginal(pair), sheet), caption)
+    pair, remark = _shown_pair(report, tests)
+    caption = f"Raw estimate of the share of all respondents; a stronger blue is more. {remark}".strip()
+    picture = figure(lambda sheet: heat_map(report.estimate.marginal(pair), sheet), caption)
     headings = ("pair", "statistic", "df", "p-value", "association", "verdict")
     note = (
         f'<p class="note">Wald chi-square tests with the covariance of noise and sampling. Each has a false-alarm '
@@ -306,7 +306,7 @@ def _dependence(report: ReportInput, tests: PairTests) -> list[tuple[str, str]]:
     )
     rows = [_texts_of_test(names, test) for names, test in tests]
     return [
-        (f"{escape(pair[0])} and {escape(pair[1])}", drawn),
+        (f"{escape(pair[0])} and {escape(pair[1])}", picture),
         ("Which attributes depend on each other", table(headings, rows, numeric={1, 2, 3, 4}) + note),
     ]
 

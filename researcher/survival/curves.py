@@ -78,7 +78,7 @@ def survival(table: Table, ending: Ending, given: Sequence[str] = (), until: flo
         groups, the log-rank test that their hazards are equal is among the facts.
 
     Raises:
-        InvalidInputError: a time that was rounded at random, or an end that is no time.
+        InvalidInputError: a time that was rounded at random, or an end that is not a time.
     """
     followed = follow_up(table, ending, given)
     if until is not None:
@@ -162,7 +162,7 @@ def _restricted_means(followed: FollowUp, until: float, z: float) -> Analysis:
         reaches = until in times.ends
     if not reaches:
         raise InvalidInputError(
-            f"{until:g} is no time up to which a mean can be taken",
+            f"{until:g} is not a time up to which a mean can be taken",
             where="until",
             remedy=f"Take {'one of ' + ', '.join(f'{end:g}' for end in times.ends)}."
             if not times.are_exact

@@ -135,8 +135,8 @@ def _are_times(attribute: Attribute) -> bool:
 def times_of(attribute: Attribute) -> Times:
     """Return the times of an attribute: whole numbers, bins, or categories in their order.
 
-    A last category that is no number after numbers or bins stands for missing times, and is left out, as people are who
-    are absent.
+    A last category that is not a number after numbers or bins stands for missing times, and is left out, as are people
+    who are absent.
 
     Raises:
         InvalidInputError: numbers that were rounded at random, or that do not increase.

@@ -62,9 +62,9 @@ def hazards(table: Table, ending: Ending, *, as_ratios: bool) -> Analysis:
     """
     if ending.formula is None:
         raise InvalidInputError("nothing explains the hazard", where="survival", remedy="Write ~ and attributes.")
-    given = ending.formula.attributes
-    followed = follow_up(table, ending, given)
-    matrix, labels = design_matrix(ending.formula, followed.part.domain.subset(given))
+    names = ending.formula.attributes
+    followed = follow_up(table, ending, names)
+    matrix, labels = design_matrix(ending.formula, followed.part.domain.subset(names))
     beta, half, lasted = _fitted(followed, matrix[:, 1:], quantile(table))
     transform = np.exp if as_ratios else np.positive
     times = followed.times

@@ -80,7 +80,7 @@ def _payload(payload: object) -> Report:
             return Subset(values=_bytes(values))
         case _:
             raise InvalidInputError(
-                'a report has "category", or "bits", or "seed" and "symbol", or "subset"', where="report"
+                'the report has none of "category", "bits", "seed" with "symbol", and "subset"', where="report"
             )
 
 
@@ -103,6 +103,6 @@ def _bytes(text: object) -> bytes:
 def _fields(message: object, where: str, *names: str) -> tuple[Any, ...]:
     if not isinstance(message, dict) or message.keys() != set(names):
         raise InvalidInputError(
-            f"a message has exactly the fields {', '.join(names)}", where=where, remedy="See docs/http-reports.md."
+            f"the fields are not just {', '.join(names)}", where=where, remedy="See docs/http-reports.md."
         )
     return tuple(message[name] for name in names)

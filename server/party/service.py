@@ -115,10 +115,10 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
             if request.offset == total:
                 yield ingest_pb2.FetchCanariesResponse(total=total)
             # Many are read from their places all over a file: not in the loop.
-            while read := await _beside(total > CHUNK, lambda: list(islice(pieces, _CHUNKS_AT_ONCE))):
-                for chunk in read:
+            while chunks := await _beside(total > CHUNK, lambda: list(islice(pieces, _CHUNKS_AT_ONCE))):
+                for chunk in chunks:
                     yield ingest_pb2.FetchCanariesResponse(total=total, chunk=chunk)
-                if len(read) < _CHUNKS_AT_ONCE:
+                if len(chunks) < _CHUNKS_AT_ONCE:
                     break
 
 

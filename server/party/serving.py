@@ -67,7 +67,7 @@ def serve_server(
                 opened = collecting(study, identity, (folder, database), retention_days=retention_days, http=reports)
                 parts.append(beside.enter_context(opened))
 
-            def seen() -> Observation:
+            def look() -> Observation:
                 return reduce(or_, (part.observe() for part in parts), observe(releases, store))
 
             own: Sequence[Registration] = (
@@ -75,7 +75,7 @@ def serve_server(
                 partial(add_ReleaseServiceServicer_to_server, ReleaseServicer(releases, identity)),
                 *(part.registration for part in parts),
             )
-            with observing(identity, seen, metrics=options.metrics) as status:
+            with observing(identity, look, metrics=options.metrics) as status:
                 work, listen = partial(_together, [releases.run, *(part.run for part in parts)]), study.server.endpoint
                 return serve_party(options, identity, callers, [status, *own], listen, work, changes=releases.changes)
 

@@ -16,18 +16,18 @@ from veiltab.common.core.randomness import check_key
 SECRET_LENGTH = 32
 
 
-def noise_digest(stored: bytes) -> bytes:
+def noise_digest(secret: bytes) -> bytes:
     """Return what the server states of a release's noise secret: a SHA-256 that tells nothing of 32 uniform bytes."""
-    return hashlib.sha256(b"veiltab noise secret" + check_key(stored)).digest()
+    return hashlib.sha256(b"veiltab noise secret" + check_key(secret)).digest()
 
 
-def noise_secret(stored: bytes, spec_digest: bytes, columns: Mapping[str, bytes]) -> bytes:
+def noise_secret(secret: bytes, spec_digest: bytes, columns: Mapping[str, bytes]) -> bytes:
     """Return the secret under which one release of one ciphertext is perturbed.
 
     HKDF-Expand-SHA256 of the stored secret, under the SHA-256 of the spec's digest and all columns' digests.
 
     Args:
-        stored: the release's noise secret, 32 uniform bytes.
+        secret: the release's noise secret, 32 uniform bytes.
         spec_digest: SHA-256 of the release spec.
         columns: attribute -> SHA-256 of its ciphertext.
 
@@ -37,7 +37,7 @@ def noise_secret(stored: bytes, spec_digest: bytes, columns: Mapping[str, bytes]
     Raises:
         InvalidInputError: the stored secret has another length.
     """
-    bound = hashlib.sha256(b"veiltab noise" + spec_digest)
+    digest = hashlib.sha256(b"veiltab noise" + spec_digest)
     for attribute in sorted(columns):
-        bound.update(len(attribute).to_bytes(8, "big") + attribute.encode() + columns[attribute])
-    return derive(check_key(stored), f"noise {bound.hexdigest()}")
+        digest.update(len(attribute).to_bytes(8, "big") + attribute.encode() + columns[attribute])
+    return derive(check_key(secret), f"noise {digest.hexdigest()}")

@@ -139,18 +139,18 @@ class Postgres:
 
     def _rewritten(self, table: str) -> int:
         """Rewrite a table; return the number of old row versions that had to stay, because a reader may need them."""
-        kept: list[int] = []
+        counts: list[int] = []
 
-        def heard(notice: psycopg.errors.Diagnostic) -> None:
-            kept.extend(int(number) for number in re.findall(r"\A\D*(\d+)", notice.message_detail or ""))
+        def take_notice(notice: psycopg.errors.Diagnostic) -> None:
+            counts.extend(int(number) for number in re.findall(r"\A\D*(\d+)", notice.message_detail or ""))
 
         with _reached(), self._pool.connection() as connection:
-            connection.add_notice_handler(heard)
+            connection.add_notice_handler(take_notice)
             try:
                 _execute(connection, f"CLUSTER VERBOSE {table} USING {table}_pkey")
             finally:
-                connection.remove_notice_handler(heard)
-        return sum(kept)
+                connection.remove_notice_handler(take_notice)
+        return sum(counts)
 
     def close(self) -> None:
         """Close all connections."""

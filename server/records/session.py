@@ -22,7 +22,7 @@ class OtherKeyError(ConflictError):
         super().__init__(
             f"curator {sender} sent another key of the canaries' places before",
             where=f"release {release_id}",
-            remedy="One of the curators asks for rows that are no canaries; the release cannot go on.",
+            remedy="One of the curators asks for rows that are not canaries; the release cannot go on.",
         )
         self.key = key
         self.sender = sender

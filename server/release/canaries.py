@@ -36,8 +36,8 @@ def canary_rows(spec: TableSpec, key: bytes, published: Path) -> CanaryRows:
         published: folder of the published columns, which has the places that the server sampled.
     """
     places = CanaryPlaces.of(key, rows=spec.uploaded_rows, canaries=spec.canaries)
-    drawn = mapped_array(published / PLACES, "<i8") if spec.sampling.is_by_server else None
-    return CanaryRows.of(places, drawn, partial(mapped_rows, folder=published))
+    sample = mapped_array(published / PLACES, "<i8") if spec.sampling.is_by_server else None
+    return CanaryRows.of(places, sample, partial(mapped_rows, folder=published))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

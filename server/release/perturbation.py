@@ -108,9 +108,9 @@ def _write_columns(store: ServerStore, spec: TableSpec, working: os.PathLike[str
         files[0].write(salt)
         with stage.of("perturbing columns", spec.published_rows) as progress:
             for number, rows in enumerate(row_slices(spec.published_rows)):
-                taken = rows if places is None else places[rows]
+                here = rows if places is None else places[rows]
                 inputs = [
-                    add_holders([part[taken] for part in source], size)
+                    add_holders([part[here] for part in source], size)
                     for source, size in zip(sources, sizes, strict=True)
                 ]
                 outputs = [np.empty_like(part) for part in inputs]
@@ -133,9 +133,9 @@ def _sampled_places(spec: TableSpec, key: bytes, working: Path) -> NDArray[np.in
 
     Only the curators know the order of the rows, so the places do not reveal the sampled respondents.
     """
-    drawn = ascending_pieces(spec.uploaded_rows, spec.published_rows, key)
+    pieces = ascending_pieces(spec.uploaded_rows, spec.published_rows, key)
     with written_whole(working / PLACES) as file:
-        file.writelines(places.astype("<i8", copy=False).data for places in drawn)
+        file.writelines(places.astype("<i8", copy=False).data for places in pieces)
     return mapped_array(working / PLACES, "<i8")
 
 

@@ -86,12 +86,12 @@ class Receiver:
                 leases[part] = await turns.enter_async_context(self._turn(release_id, part))
             # Another call, or another process, may have received some of them before.
             session = await self._store.look_up(self._store.session, release_id)
-            left = {name: leases[name] for name in await self._incomplete(session, parts)}
-            if not left:
+            missing = {name: leases[name] for name in await self._incomplete(session, parts)}
+            if not missing:
                 return
             session.check_open()
-            async with self._under(left, release_id):
-                session = await asyncio.to_thread(self._taken, session, parts, left)
+            async with self._under(missing, release_id):
+                session = await asyncio.to_thread(self._take, session, parts, missing)
         self._completed(session)
 
     async def _incomplete(self, session: Session, parts: Mapping[str, tuple[bytes, bytes]]) -> list[str]:
@@ -101,9 +101,7 @@ class Receiver:
                 await self._store.look_up(self._store.check_column_digest, session.spec.release_id, part, digest)
         return sorted(parts.keys() - session.complete)
 
-    def _taken(
-        self, session: Session, parts: Mapping[str, tuple[bytes, bytes]], leases: Mapping[str, Lease]
-    ) -> Session:
+    def _take(self, session: Session, parts: Mapping[str, tuple[bytes, bytes]], leases: Mapping[str, Lease]) -> Session:
         """Write whole parts of columns under their leases; return the session with them."""
         spec, whole = session.spec, dict[str, tuple[bytes, Lease]]()
         for part, lease in leases.items():

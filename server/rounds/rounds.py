@@ -97,8 +97,8 @@ class RoundKeeper:
         await asyncio.to_thread(self._sweep_once)
 
     def _sweep_once(self) -> None:
-        for stored in self._store.rounds():
-            self._store.status(stored.round_id)
+        for record in self._store.rounds():
+            self._store.status(record.round_id)
         self._store.forget(int(time.time()) - self._retention)
         self._store.erase_traces()
 
@@ -207,8 +207,8 @@ class RoundKeeper:
         Raises:
             NotFoundError: no such round.
         """
-        stored = self._rounds.get(round_id)
-        return await asyncio.to_thread(self._described, round_id) if stored is None else stored
+        record = self._rounds.get(round_id)
+        return await asyncio.to_thread(self._described, round_id) if record is None else record
 
     @property
     def waiting(self) -> int:

@@ -40,8 +40,8 @@ def shares_of(holder: str) -> ZeroShare:
     """Return a holder's share of zero, from a key of each two."""
     keys = {pair: bytes([number]) * 32 for number, pair in enumerate(combinations(HOLDERS, 2))}
     return ZeroShare(
-        added=tuple(key for pair, key in keys.items() if pair[0] == holder),
-        taken=tuple(key for pair, key in keys.items() if pair[1] == holder),
+        plus=tuple(key for pair, key in keys.items() if pair[0] == holder),
+        minus=tuple(key for pair, key in keys.items() if pair[1] == holder),
     )
 
 

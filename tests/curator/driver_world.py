@@ -224,7 +224,7 @@ class World:
             columns=spec.columns_of("bob"),
             numbers=numbers,
             offsets=(offsets[numbers],),
-            sent=(sent[numbers],),
+            symbols=(sent[numbers],),
             is_listed=np.ones(len(numbers), np.bool_),
         ).to_bytes()
 

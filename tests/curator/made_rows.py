@@ -19,7 +19,7 @@ from veiltab.curator.table.table_rows import TableRows
 def rows_of(
     batches: Sequence[Sequence[str]], columns: Mapping[str, Symbols], dropped: Collection[int] = ()
 ) -> TableRows:
-    """Return rows that come in some batches, of which some are no respondents."""
+    """Return rows that come in some batches, of which some are not respondents."""
     rows, start = TableRows(Scratch(None), types_of(columns)), 0
     for batch in batches:
         stop = start + len(batch)

@@ -46,7 +46,7 @@ QUESTION = PlanInput(
     floors=Floors(population=10),
     population=20_000,
     alignment="1" * 32,
-    asked=ASKED,
+    all_columns=ASKED,
 )
 
 

@@ -249,7 +249,7 @@ def test_remote_tasks_see_a_copy_of_a_file(tmp_path: Path) -> None:
     data = np.random.default_rng(1).bytes(3 * 2**20 + 5)
     (tmp_path / "file").write_bytes(data)
     place = Execution(run=new_run(tmp_path), engine=Twice(), is_remote=True)
-    with place.stored(tmp_path / "file", "copy").opened() as copy:
+    with place.for_tasks(tmp_path / "file", "copy").opened() as copy:
         assert copy.read(0, len(data)).tobytes() == data
 
 

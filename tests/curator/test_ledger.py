@@ -24,7 +24,7 @@ from veiltab.common.release.table_spec import TableSpec
 from veiltab.curator.budget.allowance import Charge, Sums
 from veiltab.curator.budget.entries import chained
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.budget.remaining import Kind, Left, left_for
+from veiltab.curator.budget.remaining import Kind, Rest, rest_for
 from veiltab.curator.records.store import CuratorStore
 
 BUDGET = Decimal(1)
@@ -127,8 +127,8 @@ def test_nothing_is_left_after_a_release_that_takes_more_than_there_is(store: Cu
     plans = [plan_release(population=1000, cells=4, epsilon=Decimal(epsilon)) for epsilon in ("0.25", "3")]
     charges = [ledger.budget.allowance.charge(plan.description, plan.pure_epsilon) for plan in plans]
     kind = Kind(population=1000, cells=4)
-    left = [left_for(ledger.budget.allowance, Sums().plus(charge), kind) for charge in charges]
-    assert left == [Left(epsilon=1 - plans[0].pure_epsilon), Left(epsilon=Decimal(0))]
+    left = [rest_for(ledger.budget.allowance, Sums().plus(charge), kind) for charge in charges]
+    assert left == [Rest(epsilon=1 - plans[0].pure_epsilon), Rest(epsilon=Decimal(0))]
 
 
 def test_the_last_plan_is_what_is_charged(store: CuratorStore) -> None:

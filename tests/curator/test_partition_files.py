@@ -18,7 +18,7 @@ def test_a_section_has_the_rows_of_all_files_in_the_order_of_the_tasks(tmp_path:
     for number, count in enumerate((300, 1, 200)):
         leads.append(rng.integers(0, 1 << BITS, count, np.uint16))
         rows.append(np.arange(count) + 1000 * number)
-        with run.written(spread.file(number)) as file:
+        with run.writing(spread.file(number)) as file:
             spread.append(write_batch(file, leads[-1], [rows[-1]], bits=BITS))
     lead, row = np.concatenate(leads), np.concatenate(rows)
     assert spread.counts.tolist() == np.bincount(lead, minlength=1 << BITS).tolist()

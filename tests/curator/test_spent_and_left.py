@@ -24,7 +24,7 @@ from veiltab.curator.budget.allowance import Allowance, Charge, Sums
 from veiltab.curator.budget.coalitions import bounds_of_charges
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.budget.ledger_text import spent_text
-from veiltab.curator.budget.remaining import Kind, Left, kind_of, left_for
+from veiltab.curator.budget.remaining import Kind, Rest, kind_of, rest_for
 from veiltab.curator.records.store import CuratorStore
 
 T = TypeVar("T")
@@ -134,7 +134,7 @@ def test_charges_that_come_later_are_added(tmp_path: Path) -> None:
 # What one more release may have
 
 
-def asked(left: Left, kind: Kind, split: str) -> Plan:
+def asked(left: Rest, kind: Kind, split: str) -> Plan:
     return plan_release(
         population=kind.population, cells=kind.cells, epsilon=left.epsilon, delta=left.delta, noise_split=Decimal(split)
     )
@@ -144,8 +144,8 @@ def charge_of(plan: Plan, allowance: Allowance) -> Charge:
     return allowance.charge(plan.description, plan.pure_epsilon)
 
 
-def check_left(allowance: Allowance, others: Sums, kind: Kind, split: str) -> Left:
-    left = left_for(allowance, others, kind)
+def check_left(allowance: Allowance, others: Sums, kind: Kind, split: str) -> Rest:
+    left = rest_for(allowance, others, kind)
     if left.epsilon > 0:
         assert allowance.holds(charge_of(asked(left, kind, split), allowance), others=others)
     return left
@@ -182,26 +182,26 @@ def test_more_than_one_more_release_may_have_is_refused(cells: int) -> None:
     left = check_left(allowance, others, kind, "0.5")
     assert (left.delta, left.cells) == (Decimal("1e-6"), cells)
     assert str(left) == f"epsilon {left.epsilon.normalize():f} at delta 1e-6 for a table of {cells} cells"
-    more = Left(epsilon=left.epsilon * Decimal("1.01"), delta=left.delta)
+    more = Rest(epsilon=left.epsilon * Decimal("1.01"), delta=left.delta)
     assert not allowance.holds(charge_of(asked(more, kind, "0.5"), allowance), others=others)
 
 
 def test_less_is_said_where_the_kind_is_not_known() -> None:
     allowance = Allowance(epsilon=Decimal(1), delta=Decimal("1e-6"))
     others = Sums().plus(allowance.charge_of_pure_epsilon(Decimal("0.25")))
-    assert left_for(allowance, others, None) == Left(epsilon=Decimal("0.75"))
-    assert str(left_for(allowance, others, None)) == "epsilon 0.75"
+    assert rest_for(allowance, others, None) == Rest(epsilon=Decimal("0.75"))
+    assert str(rest_for(allowance, others, None)) == "epsilon 0.75"
     tables = [{"population": 9, "cells": 4}, {"population": 9, "cells": 24}]
     assert kind_of({"tables": tables}) == Kind(population=9, cells=24)
 
 
 def test_the_whole_budget_is_left_before_the_first_release(tmp_path: Path) -> None:
     ledger = charged(tmp_path, ("1", "1e-6"), [])
-    assert ledger.budget.left == Left(epsilon=Decimal(1), delta=Decimal("1e-6"))
+    assert ledger.budget.rest == Rest(epsilon=Decimal(1), delta=Decimal("1e-6"))
     for population in (30, 45222):
         check_left(ledger.budget.allowance, Sums(), Kind(population=population, cells=24), "0.5")
     reserve(ledger, spec_of(1000, "0.5", "1e-7"))
-    assert ledger.budget.left.cells == 4
+    assert ledger.budget.rest.cells == 4
 
 
 def test_nothing_that_cannot_be_planned_is_promised() -> None:

@@ -155,7 +155,7 @@ def test_as_many_tables_as_any_study_allows_are_planned_in_one_line() -> None:
     )
     names = tuple(column.attribute for column in columns)
     request = replace(REQUEST, attributes=names, tables=tuple(combinations(names, 2))[:MAX_TABLES], repeats=MAX_TABLES)
-    question = replace(QUESTION, request=request, columns=columns, asked=columns, population=200_000)
+    question = replace(QUESTION, request=request, columns=columns, all_columns=columns, population=200_000)
     answer = answer_plan(canonical_text(question))
     planned = read_canonical(PlanAnswer, answer).planned()
     assert isinstance(planned, ReleaseSpec)

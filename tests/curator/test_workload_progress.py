@@ -206,7 +206,7 @@ def test_tables_are_no_requests_and_run_some_at_a_time_in_order(store: CuratorSt
     sizes = {f"a{number}": 2 for number in range(6)}
     columns = tuple(Column(attribute=name, owner="alice", size=size) for name, size in sizes.items())
     request = replace(REQUEST, attributes=tuple(sizes), tables=tuple(combinations(sizes, 2)), repeats=1)
-    many = planned_release(replace(QUESTION, request=request, columns=columns, asked=columns))
+    many = planned_release(replace(QUESTION, request=request, columns=columns, all_columns=columns))
     store.releases.add(request, 1)
     store.releases.set_planned(many)
     store.releases.set_state(ID, ReleaseState.UPLOADING)

@@ -117,9 +117,9 @@ def test_a_table_of_a_model_is_proposed_where_a_curator_may_lack_people(tmp_path
 @pytest.mark.parametrize(
     ("spread", "problem"),
     [
-        ("hours", "no spread"),
-        ("hours=40", "no spread"),
-        ("hours=a,b", "no spread"),
+        ("hours", "not a spread"),
+        ("hours=40", "not a spread"),
+        ("hours=a,b", "not a spread"),
         ("hours=nan,1", "outside"),
         ("hours=90,1", "outside"),
         ("hours=40,-1", "negative"),

@@ -103,7 +103,7 @@ def test_tables_may_be_listed(study_path: Path) -> None:
     [
         ("--epsilon 1 --workload linked --population 500 --delta 1e-6", "without the study file"),
         ("--study S --workload linked --epsilon 1 --delta 1e-6", "the number of respondents"),
-        ("--study S --workload linked --epsilon 1 --population 500", "need a delta"),
+        ("--study S --workload linked --epsilon 1 --population 500", "no delta"),
         ("--study S --workload linked --delta 1e-6 --population 500", "an epsilon, or a pair error"),
         ("--study S --workload linked --delta 1e-6 --population 500 --epsilon 1 --pair-error .1", "an epsilon, or a"),
         ("--study S --workload linked --population 500 --pair-error .1", "leave away what is asked for"),

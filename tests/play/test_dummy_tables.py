@@ -89,7 +89,7 @@ def test_the_tables_are_the_same_every_time_and_others_in_another_study(tmp_path
 
 @pytest.mark.parametrize("people", [0, MOST_PEOPLE + 1])
 def test_a_population_that_cannot_be_is_refused(people: int) -> None:
-    with pytest.raises(InvalidInputError, match="--population: there are 1 to 1,000,000 dummy people"):
+    with pytest.raises(InvalidInputError, match="dummy people are not 1 to 1,000,000"):
         dummy_tables(WAGES, people)
 
 

@@ -181,7 +181,7 @@ def test_two_to_eight_files_that_can_be_read(tmp_path: Path) -> None:
     problems = {
         "none.csv": "the file cannot be read",
         "empty.csv": "the file is empty",
-        "wide.csv": "no text in UTF-8",
+        "wide.csv": "not a text in UTF-8",
         "ragged.csv": "2 rows have more or fewer values",
     }
     for name, problem in problems.items():

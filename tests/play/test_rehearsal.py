@@ -152,7 +152,7 @@ def test_every_command_to_try_is_one(rehearsal: Rehearsal) -> None:
     [
         (("--policy", "policy.toml"), "--policy: 'policy.toml' does not say whose policy it is. Write it like alice="),
         (("--policy", "bob=a.toml", "--policy", "bob=b.toml"), "--policy: bob has two policies"),
-        (("--request", "--attributes 'school"), "--request: these are no options (No closing quotation)"),
+        (("--request", "--attributes 'school"), "--request: these are not options (No closing quotation)"),
         (("--population", "20"), "--population: of 20 dummy people"),
     ],
 )

@@ -140,7 +140,7 @@ def check_refused_samples(world: Linked, folder: Path, links: int) -> None:
         refused = world.curator_command("linkage", "bob", *options)
         assert (refused.code, said in refused.errors) == (InvalidInputError.exit_code, True), refused.errors
     refused = world.curator_command("linkage", "alice", "--sample", "60", *to)
-    assert (refused.code, "this is no sample of a spoke" in refused.errors) == (InvalidInputError.exit_code, True)
+    assert (refused.code, "this is not a sample of a spoke" in refused.errors) == (InvalidInputError.exit_code, True)
     assert (there.read_bytes(), path.exists()) == (before, False)
 
 

@@ -213,7 +213,7 @@ def test_triples_stand_alone_where_their_noise_is_small_and_keep_to_the_limits_o
         (("sex", "age", "sex"), {"workload": "pairs"}, "'sex' twice"),
         (("sex", "age", "wage"), {"workload": "pairs"}, "no attribute 'wage'"),
         (("sex", "age", "salary"), {"workload": "triples"}, "no workload 'triples'.*Known: pairs, linked"),
-        (("sex", "age", "salary"), {"workload": "pairs", "delta": None}, "several tables need a delta"),
+        (("sex", "age", "salary"), {"workload": "pairs", "delta": None}, "no delta was given for several tables"),
         (("sex", "age", "salary"), {"workload": "pairs", "repeats": 1}, "the repeats of tables were given twice"),
         (("sex", "age", "salary"), {"workload": "pairs", "scheme": "poisson"}, "without replacement"),
         (("sex", "age", "salary"), {"workload": "pairs", "max_pair_epsilon": 2}, "with a cap"),
@@ -223,7 +223,7 @@ def test_triples_stand_alone_where_their_noise_is_small_and_keep_to_the_limits_o
         ((), {"tables": [["sex", "age"], ["age", "sex"]]}, "a table is listed twice"),
         ((), {"tables": [["sex", "sex"], ["age"]]}, "'sex' twice"),
         ((), {"tables": ["sex", "age"]}, "Write \\['sex'\\]"),
-        ((), {"tables": PAIRS, "repeats": 4}, "at most all tables can be repeated"),
+        ((), {"tables": PAIRS, "repeats": 4}, "more tables are to be repeated than there are"),
         (("sex", "age"), {"repeats": 1}, "repeats were asked for of a release of one"),
     ],
 )

@@ -153,18 +153,18 @@ def other_offsets(release: MadeRelease) -> NDArray[np.int64]:
 
 
 def another_symbol(release: MadeRelease) -> None:
-    with_bobs_list(release, sent=((release.changes()["bob"].sent[0] + 1) % 300,))
+    with_bobs_list(release, symbols=((release.changes()["bob"].symbols[0] + 1) % 300,))
 
 
 def another_symbol_and_offset(release: MadeRelease) -> None:
     """State other offsets and other symbols that give what was published."""
     true, other = release.changes()["bob"], other_offsets(release)
-    with_bobs_list(release, offsets=(other,), sent=((true.sent[0] + true.offsets[0] - other) % 300,))
+    with_bobs_list(release, offsets=(other,), symbols=((true.symbols[0] + true.offsets[0] - other) % 300,))
 
 
 def a_change_fewer(release: MadeRelease) -> None:
     true = release.changes()["bob"]
-    fewer = {"offsets": (true.offsets[0][:-1],), "sent": (true.sent[0][:-1],), "is_listed": true.is_listed[:-1]}
+    fewer = {"offsets": (true.offsets[0][:-1],), "symbols": (true.symbols[0][:-1],), "is_listed": true.is_listed[:-1]}
     with_bobs_list(release, numbers=true.numbers[:-1], **fewer)
 
 
@@ -178,7 +178,7 @@ def a_change_more(release: MadeRelease) -> None:
         release,
         numbers=numbers[order],
         offsets=(np.append(true.offsets[0], 1)[order],),
-        sent=(np.append(true.sent[0], (published - 1) % 300)[order],),
+        symbols=(np.append(true.symbols[0], (published - 1) % 300)[order],),
         is_listed=np.ones(len(numbers), np.bool_),
     )
 

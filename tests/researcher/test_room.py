@@ -51,7 +51,7 @@ def test_a_release_for_which_there_is_no_room_is_not_fetched(
 
     async def receive(fetch: Fetch, _salt: bytes) -> None:
         assert (fetch.columns, fetch.tests) == ({}, {})
-        assert store.files.reservations._kept == {ID: size}
+        assert store.files.reservations._promises == {ID: size}
         fetched.append(fetch.spec.release_id)
 
     monkeypatch.setattr(driver._polling, "ask_server", published)
@@ -70,4 +70,4 @@ def test_a_release_for_which_there_is_no_room_is_not_fetched(
     disk.free += 1
     advance()
     assert fetched == [ID]
-    assert (store.files.reservations._kept, driver.statuses[ID]) == ({}, {})
+    assert (store.files.reservations._promises, driver.statuses[ID]) == ({}, {})

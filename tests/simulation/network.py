@@ -321,7 +321,7 @@ class _Method:
             try:
                 return self._from_bytes(one)
             except Exception:  # noqa: BLE001 - protobuf's
-                one = Ended(code=grpc.StatusCode.INTERNAL, details="the answer is no message of this RPC")
+                one = Ended(code=grpc.StatusCode.INTERNAL, details="the answer is not a message of this RPC")
         raise grpc.aio.AioRpcError(
             one.code or grpc.StatusCode.UNKNOWN,
             grpc.aio.Metadata(),

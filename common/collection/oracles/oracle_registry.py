@@ -36,9 +36,9 @@ def oracle_of(name: str, size: int, parameters: Mapping[str, int]) -> Oracle:
     oracle_class = _class_of(name)
     expected = {field.name for field in fields(oracle_class)} - {"size"}
     if set(parameters) != expected:
-        raise InvalidInputError(f"oracle {name} has the parameters {', '.join(sorted(expected))}", where="oracle")
+        raise InvalidInputError(f"oracle {name} takes the parameters {', '.join(sorted(expected))}", where="oracle")
     if not all(type(value) is int for value in (size, *parameters.values())):
-        raise InvalidInputError("the parameters of an oracle are whole numbers", where="oracle")
+        raise InvalidInputError("a parameter of the oracle is not a whole number", where="oracle")
     return oracle_class(**{"size": size, **parameters})
 
 

@@ -102,10 +102,10 @@ def expm1_each(x: Floats) -> Floats:
     small = x if all_near else np.where(near, x, 0.0)
     # The sum of x^k/k!, by Horner's rule and by as many terms as x needs.
     largest = float(small.max(initial=0.0))
-    terms, left = 1, largest
-    while left > _HALF_ULP:
+    terms, term = 1, largest
+    while term > _HALF_ULP:
         terms += 1
-        left *= largest / terms
+        term *= largest / terms
     series = small / terms
     for k in range(terms - 1, 0, -1):
         series += 1
@@ -146,9 +146,9 @@ def odd_series(square: Floats) -> Floats:
         square: v^2, at most SERIES_TO.
     """
     largest = float(square.max(initial=0.0))
-    terms, left = 1, largest
-    while terms < len(_ODD) and left > _HALF_ULP:
-        terms, left = terms + 1, left * largest
+    terms, term = 1, largest
+    while terms < len(_ODD) and term > _HALF_ULP:
+        terms, term = terms + 1, term * largest
     total: Floats = square * _ODD[terms - 1]
     for coefficient in _ODD[terms - 2 :: -1] if terms > 1 else ():
         total += coefficient

@@ -34,7 +34,7 @@ def exact_decimal(value: Parameter) -> Decimal:
     """Return a number as an exact decimal; a float is the number that Python shows for it, so that 0.1 is "0.1".
 
     Raises:
-        InvalidOperation: a text that is no number, or a bool.
+        InvalidOperation: a text that is not a number, or a bool.
     """
     return value if isinstance(value, Decimal) else Decimal(str(value))
 
@@ -79,7 +79,7 @@ def _parameter(value: Parameter, what: str) -> Decimal:
     """Return a number, or -1 for what is none; compared with it, NaN would raise."""
     text = str(value)
     if len(text) > MAX_DIGITS:
-        raise InvalidInputError(f"{what} has at most {MAX_DIGITS} characters", where=what)
+        raise InvalidInputError(f"{what} has more than {MAX_DIGITS} characters", where=what)
     try:
         number = Decimal(text)
     except InvalidOperation:

@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
-def known_names(what: str, every: Iterable[str], name: str = "") -> str:
+def known_names(kind: str, every: Iterable[str], name: str = "") -> str:
     """Return the names that are known, the nearest one first: "Did you mean 'sex'? Attributes: sex, age.".
 
     Args:
-        what: the names are, such as "Attributes".
+        kind: the names are, such as "Attributes".
     """
     names = list(every)
-    return f"{nearest(names, name)}{what}: {', '.join(names) or 'none'}."
+    return f"{nearest(names, name)}{kind}: {', '.join(names) or 'none'}."
 
 
 def nearest(names: Iterable[str], name: str) -> str:

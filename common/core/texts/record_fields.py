@@ -10,7 +10,7 @@ def shown_as(name: str) -> Any:  # noqa: ANN401 - a field of any type
     return field(metadata={"shown": name})
 
 
-def shown(record: Any) -> dict[str, object]:  # noqa: ANN401 - any dataclass
+def field_values(record: Any) -> dict[str, object]:  # noqa: ANN401 - any dataclass
     """Return the fields of a record, in their order; what they hold is shown when it is written."""
     return {one.metadata.get("shown", one.name): getattr(record, one.name) for one in fields(record)}
 

@@ -86,12 +86,12 @@ class Bound:
         """What limits what it learns, with every digit: both guarantees where two hold."""
         if not self.epsilon:
             return "they learn nothing" if self.limit == "nothing" else self.limit
-        both = "" if self.other is None else f", and {_guarantee(*self.other)} (both hold)"
+        second = "" if self.other is None else f", and {_guarantee(*self.other)} (both hold)"
         omitted = "" if self.if_omitted is None else f"; {_guarantee(*self.if_omitted)} {OMITTED}"
-        return f"{_guarantee(self.epsilon, self.delta)}{self._of_rows(' per row')}{both}{omitted}"
+        return f"{_guarantee(self.epsilon, self.delta)}{self._of_rows(' per row')}{second}{omitted}"
 
-    def _of_rows(self, one: str) -> str:
-        return f"{one}{', and a person may have several' if self.has_several else ''}" if self.per_row else ""
+    def _of_rows(self, unit: str) -> str:
+        return f"{unit}{', and a person may have several' if self.has_several else ''}" if self.per_row else ""
 
     @property
     def faces(self) -> str:
@@ -178,13 +178,13 @@ def card_of(
     """
     at = delta or advised_delta(release.scheme.population)
     desk = _bound(release.seen_by_desk, Coalition.DESK, at, note="", pure=pure)
-    asked = "" if delta or desk.other is None else f"; {guarantee_text(desk.other[0], None)} without a delta"
+    addition = "" if delta or desk.other is None else f"; {guarantee_text(desk.other[0], None)} without a delta"
     if least_noise is not None:
         desk = replace(desk, if_omitted=_if_omitted(release, at, least_noise))
     return EpsilonCard(
         bounds=(
-            replace(desk, roles=Coalition.ANALYST.roles, note=f"counts, if the server is honest{asked}"),
-            replace(desk, note=f"rows in an order that it does not know, if the server is honest{asked}"),
+            replace(desk, roles=Coalition.ANALYST.roles, note=f"counts, if the server is honest{addition}"),
+            replace(desk, note=f"rows in an order that it does not know, if the server is honest{addition}"),
             _of_server(release, at),
             _of_curators(release, at),
             Bound(

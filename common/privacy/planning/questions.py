@@ -89,19 +89,19 @@ class PlanQuestion:
     asks_delta: bool = False
 
     @property
-    def asked(self) -> Quantity:
+    def quantity(self) -> Quantity:
         """What is asked for.
 
         Raises:
             InvalidInputError: more than one parameter is open.
         """
-        given = {
+        is_given = {
             Quantity.POPULATION: self.population is not None,
             Quantity.CELLS: self.cells is not None,
             Quantity.EPSILON: self.epsilon is not None,
             Quantity.DELTA: not self.asks_delta,
         }
-        return open_quantity(given, has_aim=self.error is not None, missing=_MISSING)
+        return open_quantity(is_given, has_aim=self.error is not None, missing=_MISSING)
 
     def plan(self) -> Plan:
         """Return the plan of a question in which only the error is open."""
@@ -126,7 +126,7 @@ class PlanAnswer:
         advice: what is best, or what would make the target possible.
     """
 
-    asked: Quantity
+    quantity: Quantity
     plan: Plan
     root_mse: float
     feasible: bool
@@ -143,7 +143,7 @@ def answer(question: PlanQuestion, check: Check = no_limit) -> PlanAnswer:
     Raises:
         InvalidInputError: more than one parameter is open, or sizes are out of range.
     """
-    quantity = question.asked
+    quantity = question.quantity
     if question.error is not None and not 0 < question.error < 1:
         raise InvalidInputError("the error must lie between 0 and 1", where="error")
     if quantity is Quantity.ERROR:
@@ -153,7 +153,7 @@ def answer(question: PlanQuestion, check: Check = no_limit) -> PlanAnswer:
         feasible = question.error is None or error <= question.error
         aim = "" if question.error is None else f"This reaches the error of {question.error:g}. "
         advice = f"{aim}{_praise(question, plan)}" if feasible else _remedies(question, check)
-        return PlanAnswer(asked=quantity, plan=plan, root_mse=error, feasible=feasible, advice=advice)
+        return PlanAnswer(quantity=quantity, plan=plan, root_mse=error, feasible=feasible, advice=advice)
     if quantity is Quantity.DELTA:
         check()
         pure = replace(question, asks_delta=False)
@@ -169,14 +169,14 @@ def _searched(question: PlanQuestion, quantity: Searched, check: Check) -> PlanA
         closest = steps.at(steps.last)
         plan = closest.plan()
         advice = _remedies(closest, check, quantity)
-        return PlanAnswer(asked=quantity, plan=plan, root_mse=closest.root_mse(plan), feasible=False, advice=advice)
+        return PlanAnswer(quantity=quantity, plan=plan, root_mse=closest.root_mse(plan), feasible=False, advice=advice)
     return _answered(question, enough, _advice(quantity, enough))
 
 
 def _answered(question: PlanQuestion, enough: PlanQuestion, advice: str) -> PlanAnswer:
     plan = enough.plan()
     return PlanAnswer(
-        asked=question.asked,
+        quantity=question.quantity,
         plan=plan,
         root_mse=enough.root_mse(plan),
         feasible=True,
@@ -263,18 +263,18 @@ def deltas(population: int | None) -> Scale[Decimal]:
     return Scale(at=DELTAS.at, start=DELTAS.index_below(Decimal("1e-6")), last=last, rate=1e-3)
 
 
-def open_quantity(given: Mapping[Quantity, bool], *, has_aim: bool, missing: str) -> Quantity:
+def open_quantity(is_given: Mapping[Quantity, bool], *, has_aim: bool, missing: str) -> Quantity:
     """Return the quantity that is not given; the error where all are.
 
     Args:
-        given: quantity -> whether it is given.
+        is_given: quantity -> whether it is given.
         has_aim: whether there is an error to aim at.
         missing: says what is missing otherwise.
 
     Raises:
         InvalidInputError: more than one is not given, or one without an error to aim at.
     """
-    unknown = [quantity for quantity, is_given in given.items() if not is_given]
+    unknown = [quantity for quantity, has_value in is_given.items() if not has_value]
     if len(unknown) > 1 or (unknown and not has_aim):
         raise InvalidInputError(missing, where="plan")
     return unknown[0] if unknown else Quantity.ERROR

@@ -62,18 +62,18 @@ class WorkloadQuestion:
         return tuple(map(prod, self.tables))
 
     @property
-    def asked(self) -> Quantity:
+    def quantity(self) -> Quantity:
         """What is asked for.
 
         Raises:
             InvalidInputError: more than one parameter is open.
         """
-        given = {
+        is_given = {
             Quantity.POPULATION: self.population is not None,
             Quantity.EPSILON: self.epsilon is not None,
             Quantity.DELTA: self.delta is not None,
         }
-        return open_quantity(given, has_aim=self.pair_error is not None, missing=_MISSING)
+        return open_quantity(is_given, has_aim=self.pair_error is not None, missing=_MISSING)
 
     def errors(self) -> tuple[float, ...]:
         """Return the foreseen error of each table that runs once, of a question in which only these are open.
@@ -104,7 +104,7 @@ class WorkloadAnswer:
         feasible: whether a typical pair reaches the error (always true without one).
     """
 
-    asked: Quantity
+    quantity: Quantity
     question: WorkloadQuestion
     errors: tuple[float, ...]
     feasible: bool
@@ -136,14 +136,14 @@ def answer_workload(question: WorkloadQuestion, check: Check = no_limit, *, aim:
     Raises:
         InvalidInputError: more than one parameter is open, or an error is out of range.
     """
-    quantity = question.asked
+    quantity = question.quantity
     if question.pair_error is not None and not 0 < question.pair_error < 1:
         raise InvalidInputError("the error must lie between 0 and 1", where="pair error")
     if quantity is Quantity.ERROR:
         check()
         errors = question.errors()
         feasible = question.pair_error is None or question.typical(errors) <= question.pair_error
-        return WorkloadAnswer(asked=quantity, question=question, errors=errors, feasible=feasible)
+        return WorkloadAnswer(quantity=quantity, question=question, errors=errors, feasible=feasible)
     steps = _steps(question, quantity)
 
     def excess(tried: WorkloadQuestion) -> float:
@@ -152,7 +152,7 @@ def answer_workload(question: WorkloadQuestion, check: Check = no_limit, *, aim:
 
     enough = steps.least(excess)
     answered = steps.at(steps.last) if enough is None else enough
-    return WorkloadAnswer(asked=quantity, question=answered, errors=answered.errors(), feasible=enough is not None)
+    return WorkloadAnswer(quantity=quantity, question=answered, errors=answered.errors(), feasible=enough is not None)
 
 
 def _excess(question: WorkloadQuestion, part: float) -> float:

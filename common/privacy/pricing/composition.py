@@ -55,9 +55,9 @@ def loss_distribution(profile: Profile, interval: float, points: int) -> Losses:
     rounded = np.arange(points + 1, dtype=np.int64)
     epsilons = np.asarray(rounded * interval, np.float64)
     deltas = np.minimum.accumulate(profile(epsilons))
-    both = np.concatenate([mirrored(epsilons, deltas)[:0:-1], deltas])
+    values = np.concatenate([mirrored(epsilons, deltas)[:0:-1], deltas])
     support = np.concatenate([-rounded[:0:-1], rounded])
-    hull = convex_minorant(np.exp(support * interval), both)
+    hull = convex_minorant(np.exp(support * interval), values)
     return Losses.of(hull, -points, interval)
 
 

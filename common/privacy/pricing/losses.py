@@ -67,8 +67,8 @@ class Losses:
         enough = np.flatnonzero(upper - np.exp(losses) * lower <= delta)
         if not len(enough):
             return inf if len(losses) or infinite > delta else 0.0
-        left = upper[enough[0]] - delta
-        return max(0.0, log(left / lower[enough[0]])) if left > 0 else 0.0
+        excess = upper[enough[0]] - delta
+        return max(0.0, log(excess / lower[enough[0]])) if excess > 0 else 0.0
 
 
 def composed(parts: Sequence[tuple[Losses, int]]) -> Losses:

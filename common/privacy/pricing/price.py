@@ -91,10 +91,10 @@ class Price:
         """Return epsilon at a delta, nats, rounded up; infinity where delta is not above the slack."""
         check_delta(delta)
         slack = float(self.slack)
-        left = (delta * (1 - 1e-15) - slack) / (1 - slack) * (1 - 1e-15)
-        if self.mu > LARGEST or left <= 0:
+        rest = (delta * (1 - 1e-15) - slack) / (1 - slack) * (1 - 1e-15)
+        if self.mu > LARGEST or rest <= 0:
             return inf
-        return epsilon_above(float(self.mu), left)
+        return epsilon_above(float(self.mu), rest)
 
     @property
     def rho(self) -> Decimal:
@@ -189,8 +189,8 @@ def price_budget(epsilon: Decimal, delta: Decimal) -> Price:
     if epsilon <= 0:
         raise InvalidInputError("the epsilon must be above 0", where="budget", remedy="Enter an epsilon above 0.")
     slack = delta / _SLACK_PART
-    left = float((delta - slack) / (1 - slack)) * (1 - 1e-15)
-    mu = Decimal(mu_below(float(epsilon) * (1 - 1e-15), left)).quantize(_DIGITS, context=_DOWN)
+    rest = float((delta - slack) / (1 - slack)) * (1 - 1e-15)
+    mu = Decimal(mu_below(float(epsilon) * (1 - 1e-15), rest)).quantize(_DIGITS, context=_DOWN)
     if mu <= 0:
         raise InvalidInputError("this epsilon and delta leave no price at all", where="budget")
     return Price(mu=mu, slack=slack)

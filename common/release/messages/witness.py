@@ -32,14 +32,14 @@ def remember_ledger(connection: Connection, curator: str, ledger: Witnessed) -> 
 
 
 def check_head(ledger: Witnessed, where: str) -> None:
-    """Refuse what is no head of a ledger.
+    """Refuse what is not a head of a ledger.
 
     Raises:
         InvalidInputError: the number of entries is none, or the digest has another length.
     """
     whole_from_proto(ledger[0], where)
     if len(ledger[1]) != HEAD_BYTES:
-        raise InvalidInputError(f"the head of a ledger has {HEAD_BYTES} bytes", where=where)
+        raise InvalidInputError(f"the head of the ledger does not have {HEAD_BYTES} bytes", where=where)
 
 
 def ledger_to_proto(ledger: Witnessed) -> LedgerHead | None:

@@ -31,14 +31,14 @@ class CanaryChanges:
         columns: which, in study order.
         numbers: (k,) which of the published canaries, by order of their places; ascending.
         offsets: for each column (k,) published symbol - sent symbol mod K_a.
-        sent: for each column (k,) symbols of the ciphertext that was sent.
+        symbols: for each column (k,) symbols of the ciphertext that was sent.
         is_listed: (k,) whether the symbols that were sent are known of every column.
     """
 
     columns: tuple[Column, ...]
     numbers: NDArray[np.int64]
     offsets: tuple[NDArray[np.int64], ...]
-    sent: tuple[NDArray[np.int64], ...]
+    symbols: tuple[NDArray[np.int64], ...]
     is_listed: NDArray[np.bool_]
 
     def __len__(self) -> int:
@@ -47,13 +47,13 @@ class CanaryChanges:
 
     def of(self, columns: Sequence[Column]) -> "CanaryChanges":
         """Return what changed in some of the columns."""
-        chosen = [self.columns.index(column) for column in columns]
-        rows = np.any([self.offsets[one] != 0 for one in chosen], axis=0)
+        places = [self.columns.index(column) for column in columns]
+        rows = np.any([self.offsets[one] != 0 for one in places], axis=0)
         return CanaryChanges(
             columns=tuple(columns),
             numbers=self.numbers[rows],
-            offsets=tuple(self.offsets[one][rows] for one in chosen),
-            sent=tuple(self.sent[one][rows] for one in chosen),
+            offsets=tuple(self.offsets[one][rows] for one in places),
+            symbols=tuple(self.symbols[one][rows] for one in places),
             is_listed=self.is_listed[rows],
         )
 
@@ -63,14 +63,14 @@ class CanaryChanges:
 
     def is_same(self, other: "CanaryChanges") -> bool:
         """Return whether the same canaries changed by the same offsets, and the same was sent."""
-        return self.has_same_offsets(other) and np.array_equal(self.sent, other.sent)
+        return self.has_same_offsets(other) and np.array_equal(self.symbols, other.symbols)
 
     def to_bytes(self) -> bytes:
         """Return the list: all numbers, then the offsets of each column, then the symbols that each was sent."""
         kinds = [symbol_dtype(column.size) for column in self.columns]
         arrays = [self.numbers.astype(_NUMBER)]
         arrays += [
-            array.astype(kind) for part in (self.offsets, self.sent) for kind, array in zip(kinds, part, strict=True)
+            array.astype(kind) for part in (self.offsets, self.symbols) for kind, array in zip(kinds, part, strict=True)
         ]
         return b"".join(array.tobytes() for array in arrays)
 
@@ -92,9 +92,9 @@ class CanaryChanges:
             np.frombuffer(data, kind, count, start).astype(np.int64)
             for kind, start in zip([_NUMBER, *kinds, *kinds], ends, strict=False)
         ]
-        numbers, offsets, sent = arrays[0], arrays[1 : 1 + len(kinds)], arrays[1 + len(kinds) :]
+        numbers, offsets, values = arrays[0], arrays[1 : 1 + len(kinds)], arrays[1 + len(kinds) :]
         is_right = not rest and bool(np.all(numbers[1:] > numbers[:-1])) and (not count or numbers[-1] < canaries)
-        for column, symbols in zip([*columns, *columns], [*offsets, *sent], strict=True):
+        for column, symbols in zip([*columns, *columns], [*offsets, *values], strict=True):
             is_right = is_right and bool(np.all(symbols < column.size))
         if not is_right or not np.all(np.any(offsets, axis=0)):
             raise InvalidInputError("this lists no canaries that can have changed", where="changed canaries")
@@ -102,7 +102,7 @@ class CanaryChanges:
             columns=tuple(columns),
             numbers=numbers,
             offsets=tuple(offsets),
-            sent=tuple(sent),
+            symbols=tuple(values),
             is_listed=np.ones(count, np.bool_),
         )
 
@@ -120,19 +120,19 @@ class ChangesCollector:
         self._parts: list[list[NDArray[np.int64]]] = []
         self.count = 0
 
-    def compare(self, first: int, published: Sequence[Symbols], sent: Sequence[Symbols]) -> None:
+    def compare(self, first: int, published: Sequence[Symbols], ciphertexts: Sequence[Symbols]) -> None:
         """Compare some canaries.
 
         Args:
             first: number of the first of them.
             published: of each column, their published symbols.
-            sent: of each column, the symbols that were sent for them.
+            ciphertexts: of each column, the symbols that were sent for them.
         """
-        rows = np.flatnonzero(np.any([one != other for one, other in zip(published, sent, strict=True)], axis=0))
+        rows = np.flatnonzero(np.any([one != other for one, other in zip(published, ciphertexts, strict=True)], axis=0))
         self.count += len(rows)
         if self.count > self._most:
             return
-        symbols = [column[rows].astype(np.int64) for column in sent]
+        symbols = [column[rows].astype(np.int64) for column in ciphertexts]
         offsets = [
             (column[rows].astype(np.int64) - own) % kind.size
             for kind, column, own in zip(self._columns, published, symbols, strict=True)
@@ -150,7 +150,7 @@ class ChangesCollector:
             columns=self._columns,
             numbers=arrays[0],
             offsets=tuple(arrays[1 : 1 + width]),
-            sent=tuple(arrays[1 + width :]),
+            symbols=tuple(arrays[1 + width :]),
             is_listed=np.ones(len(arrays[0]), np.bool_),
         )
 
@@ -167,29 +167,29 @@ def joined(lists: Mapping[str, CanaryChanges], columns: Sequence[Column]) -> Can
         lists: owner -> the changes in its columns.
         columns: all of them, in study order.
     """
-    numbers = np.unique(np.concatenate([one.numbers for one in lists.values()]))
-    rows = {owner: np.searchsorted(numbers, one.numbers) for owner, one in lists.items()}
-    listed = np.zeros(len(numbers), np.int64)
+    numbers = np.unique(np.concatenate([changes.numbers for changes in lists.values()]))
+    rows = {owner: np.searchsorted(numbers, changes.numbers) for owner, changes in lists.items()}
+    counts = np.zeros(len(numbers), np.int64)
     for at in rows.values():
-        listed[at] += 1
+        counts[at] += 1
 
     def spread(column: Column, values: NDArray[np.int64]) -> NDArray[np.int64]:
         whole = np.zeros(len(numbers), np.int64)
         whole[rows[column.owner]] = values
         return whole
 
-    offsets, sent = [], []
+    offsets, symbols = [], []
     for column in columns:
-        one = lists[column.owner]
-        place = one.columns.index(column)
-        offsets.append(spread(column, one.offsets[place]))
-        sent.append(spread(column, one.sent[place]))
+        changes = lists[column.owner]
+        place = changes.columns.index(column)
+        offsets.append(spread(column, changes.offsets[place]))
+        symbols.append(spread(column, changes.symbols[place]))
     return CanaryChanges(
         columns=tuple(columns),
         numbers=numbers,
         offsets=tuple(offsets),
-        sent=tuple(sent),
-        is_listed=listed == len(lists),
+        symbols=tuple(symbols),
+        is_listed=counts == len(lists),
     )
 
 

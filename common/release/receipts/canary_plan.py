@@ -53,33 +53,33 @@ class ServerTest:
 
     Args:
         canaries: that are tested at the least.
-        shown: the largest share of its noise, in all columns or in one, at which a server is found with probability
+        share: the largest share of its noise, in all columns or in one, at which a server is found with probability
             .999; 0 where one that adds none, or leaves a column as it came, may pass.
     """
 
     canaries: int
-    shown: Fraction
+    share: Fraction
 
     @property
     def tested(self) -> HowTested:
         """Whether a server is found that leaves out half of its noise, of all columns or of one."""
         if not self.canaries:
             return HowTested.NOT
-        return HowTested.ENOUGH if self.shown >= _HALF else HowTested.TOO_LITTLE
+        return HowTested.ENOUGH if self.share >= _HALF else HowTested.TOO_LITTLE
 
     def facts(self) -> dict[str, object]:
         """Return plain data for JSON."""
-        return {"tested": self.tested.value, "shows_noise_below": float(self.shown), "in_words": self.sentence}
+        return {"tested": self.tested.value, "shows_noise_below": float(self.share), "in_words": self.sentence}
 
     @property
     def sentence(self) -> str:
         """Return what is found, in words."""
-        words = f"one that leaves out {float(1 - self.shown):.3g} or more of its noise, of all columns or of one, is"
+        words = f"one that leaves out {float(1 - self.share):.3g} or more of its noise, of all columns or of one, is"
         words += " found with probability .999"
         match self.tested:
             case HowTested.ENOUGH:
                 return f"the server is tested enough: {words}"
-            case HowTested.TOO_LITTLE if self.shown:
+            case HowTested.TOO_LITTLE if self.share:
                 return f"the server is tested too little: {words}, and one that leaves out less may pass"
             case HowTested.TOO_LITTLE:
                 return (
@@ -121,8 +121,8 @@ def canaries_to_sample(tested: int, *, population: int, sample: int) -> int:
 
     Canaries take the places of rows there: at most half of them.
     """
-    wanted = min(tested + 8 * (isqrt(tested) + 1), sample // 2)
-    return ceil(Fraction(wanted * population, sample - wanted))
+    target = min(tested + 8 * (isqrt(tested) + 1), sample // 2)
+    return ceil(Fraction(target * population, sample - target))
 
 
 def sampled_canaries(spec: TableSpec) -> tuple[int, int]:
@@ -147,7 +147,7 @@ def shown_by(server: GammaDiagonal, sizes: tuple[int, ...], canaries: int) -> Se
     """Return what so many tested canaries show."""
     shares = [Fraction(thousandths, _THOUSAND) for thousandths in range(_THOUSAND + 1)]
     missed = bisect_left(shares, 1, key=lambda share: not _shows(server, sizes, canaries, share))
-    return ServerTest(canaries=canaries, shown=shares[max(0, missed - 1)])
+    return ServerTest(canaries=canaries, share=shares[max(0, missed - 1)])
 
 
 def _shows(server: GammaDiagonal, sizes: Sequence[int], canaries: int, share: Fraction) -> bool:
@@ -170,20 +170,20 @@ def _shows(server: GammaDiagonal, sizes: Sequence[int], canaries: int, share: Fr
     )
 
 
-def _column_shows(changed: Binomial, columns: int, honest: Fraction, shown: Fraction) -> bool:
+def _column_shows(changed: Binomial, columns: int, honest: Fraction, share: Fraction) -> bool:
     """Whether the changes of a column among the changed canaries are too few.
 
     Args:
         changed: law of the changed canaries.
         honest: share of them in which the column of an honest server changes.
-        shown: the same of the server.
+        share: the same of the server.
     """
     level = Family.COLUMN.share * JOINT_LEVEL / columns / 2
     least, _ = accepted(changed, _ONE_SIDE, Decimal(0))
 
     def is_seen(number: int) -> bool:
         fewest, _ = accepted(Binomial(number, honest), level, Decimal(0))
-        return is_upper_tail_within(Binomial(number, shown), fewest, _ONE_SIDE)
+        return is_upper_tail_within(Binomial(number, share), fewest, _ONE_SIDE)
 
     # The power rises in teeth of a few changes each.
     return all(is_seen(number) for number in range(least, least + _TOOTH))

@@ -231,9 +231,9 @@ def _of_pairs(changes: CanaryChanges) -> Iterator[NoiseTest]:
     some = _changing(changes)
     for one, other in combinations(range(len(changes.columns)), 2):
         first, second = changes.columns[one], changes.columns[other]
-        both = int(np.count_nonzero((changes.offsets[one] != 0) & (changes.offsets[other] != 0)))
+        count = int(np.count_nonzero((changes.offsets[one] != 0) & (changes.offsets[other] != 0)))
         law = Binomial(len(changes), (1 - Fraction(1, first.size)) * (1 - Fraction(1, second.size)) / some)
-        yield NoiseTest(family=Family.PAIR, of=f"{first.attribute}, {second.attribute}", law=law, count=both)
+        yield NoiseTest(family=Family.PAIR, of=f"{first.attribute}, {second.attribute}", law=law, count=count)
 
 
 def _arcs(size: int) -> int:
@@ -246,10 +246,10 @@ def _phases(size: int) -> int:
 
 
 def _of_arcs(changes: CanaryChanges) -> Iterator[NoiseTest]:
-    for column, offsets, sent in zip(changes.columns, changes.offsets, changes.sent, strict=True):
+    for column, offsets, values in zip(changes.columns, changes.offsets, changes.symbols, strict=True):
         changed = offsets != 0
-        published = (sent + offsets) % column.size
-        for what, symbols in (("offsets", offsets), ("sent", sent), ("published", published)):
+        published = (values + offsets) % column.size
+        for what, symbols in (("offsets", offsets), ("sent", values), ("published", published)):
             if column.size > 2 or what != "offsets":
                 yield from _of_symbols(column, what, symbols[changed], is_offset=what == "offsets")
 
@@ -284,38 +284,38 @@ def _arc_share(size: int, step: int, phase: int, *, is_offset: bool) -> Fraction
 
 def _of_values(changes: CanaryChanges) -> Iterator[NoiseTest]:
     columns, sizes = changes.columns, [column.size for column in changes.columns]
-    pairs = list(zip(changes.offsets, changes.sent, strict=True))
-    published = [(sent + offsets) % size for (offsets, sent), size in zip(pairs, sizes, strict=True)]
-    for column, size, (offsets, sent) in zip(columns, sizes, pairs, strict=True):
+    pairs = list(zip(changes.offsets, changes.symbols, strict=True))
+    published = [(values + offsets) % size for (offsets, values), size in zip(pairs, sizes, strict=True)]
+    for column, size, (offsets, values) in zip(columns, sizes, pairs, strict=True):
         changed = offsets != 0
         if size > 2:
-            yield _seen(f"offsets of {column.attribute}", offsets[changed], size - 1)
+            yield _repeats(f"offsets of {column.attribute}", offsets[changed], size - 1)
         of = f"offsets of {column.attribute} by sent symbol"
-        yield _seen(of, sent[changed] * size + offsets[changed], size * (size - 1))
+        yield _repeats(of, values[changed] * size + offsets[changed], size * (size - 1))
     for one, other in combinations(range(len(columns)), 2):
         names, both = f"{columns[one].attribute}, {columns[other].attribute}", changes.offsets[one] != 0
         both = both & (changes.offsets[other] != 0)
         offsets = changes.offsets[one] * sizes[other] + changes.offsets[other]
-        yield _seen(f"offsets of {names}", offsets[both], (sizes[one] - 1) * (sizes[other] - 1))
+        yield _repeats(f"offsets of {names}", offsets[both], (sizes[one] - 1) * (sizes[other] - 1))
         symbols = published[one] * sizes[other] + published[other]
-        yield _seen(f"published {names}", symbols[both], sizes[one] * sizes[other])
+        yield _repeats(f"published {names}", symbols[both], sizes[one] * sizes[other])
     cells = prod(sizes)
-    yield _seen("offsets of all columns", _as_cells(changes.offsets, sizes), cells - 1)
-    yield _seen("published, all columns", _as_cells(published, sizes)[changes.is_listed], cells)
+    yield _repeats("offsets of all columns", _as_cells(changes.offsets, sizes), cells - 1)
+    yield _repeats("published, all columns", _as_cells(published, sizes)[changes.is_listed], cells)
 
 
-def _seen(of: str, values: NDArray[np.int64], cells: int) -> NoiseTest:
+def _repeats(of: str, values: NDArray[np.int64], cells: int) -> NoiseTest:
     """Return how many values of the second half are among those of the first half."""
     middle = len(values) // 2
     first, rest = values[:middle], values[middle:]
     if len(values) and values.max() < _SMALL:
         is_seen = np.bincount(first, minlength=_SMALL) > 0
-        seen, again = int(is_seen.sum()), int(is_seen[rest].sum())
+        kinds, again = int(is_seen.sum()), int(is_seen[rest].sum())
     else:
         different = np.unique(first)
-        seen, again = len(different), int(np.isin(rest, different).sum())
+        kinds, again = len(different), int(np.isin(rest, different).sum())
     # An attribute of one category has no offsets.
-    law = Binomial(len(rest), Fraction(seen, max(cells, 1)))
+    law = Binomial(len(rest), Fraction(kinds, max(cells, 1)))
     return NoiseTest(family=Family.SEEN, of=of, law=law, count=again)
 
 

@@ -68,11 +68,11 @@ def pooled_counts(receipts: Iterable[Receipt]) -> tuple[PooledCount, ...]:
     return tuple(_pooled(test, of, pool, members[test]) for (test, of), pool in pools.items())
 
 
-def _add(pool: _Pool, one: CountReceipt) -> None:
-    if not isinstance(one.law, Binomial):
+def _add(pool: _Pool, receipt: CountReceipt) -> None:
+    if not isinstance(receipt.law, Binomial):
         raise TypeError("only binomial counts are added up")
-    pool.laws.append(one.law)
-    pool.count += one.count
+    pool.laws.append(receipt.law)
+    pool.count += receipt.count
 
 
 def _pooled(test: Family, of: str, pool: _Pool, members: int) -> PooledCount:

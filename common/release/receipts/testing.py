@@ -159,20 +159,20 @@ def _has_all(receipt: Receipt, columns: Sequence[Column]) -> bool:
 def _receipt(spec: TableSpec, tester: str, canaries: int, tests: Iterable[NoiseTest], digest: str) -> Receipt:
     sizes, level = [column.size for column in tested_columns(spec, tester)], level_of(spec, tester)
     sides = {family: levels(family, sizes, level) for family, number in members(sizes).items() if number}
-    made, chosen = list(tests), list[NoiseTest]()
+    results, picks = list(tests), list[NoiseTest]()
     for family, bounds in sides.items():
-        some = [test for test in made if test.family is family]
+        some = [test for test in results if test.family is family]
         if family in _WHOLE:
-            chosen += some
+            picks += some
         elif some:
-            chosen.append(max(some, key=partial(_loudness, sides=bounds)))
-    expected, sd = _expected(chosen[0].law)
+            picks.append(max(some, key=partial(_loudness, sides=bounds)))
+    expected, sd = _expected(picks[0].law)
     return Receipt(
         tester=tester,
         canaries=canaries,
-        changed=chosen[0].count,
+        changed=picks[0].count,
         changes=digest,
-        counts=tuple(_count_receipt(one, sides[one.family]) for one in chosen),
+        counts=tuple(_count_receipt(one, sides[one.family]) for one in picks),
         expected=expected,
         sd=sd,
     )

@@ -56,17 +56,17 @@ class Checkpoint:
         """Read the text of a note.
 
         Raises:
-            IntegrityError: it is no checkpoint of a curator's ledger.
+            IntegrityError: it is not a checkpoint of a curator's ledger.
         """
         match = _TEXT.fullmatch(text)
         if match is None:
             raise IntegrityError("this is not a checkpoint of a ledger", where="checkpoint")
         study, name, length, digest, release = match.groups()
         head = LedgerHead(length=int(length), digest=b64decode(digest).hex())
-        read = cls(party=Party(study=study, role=Role.CURATOR, name=name), head=head, release=release)
-        if read.text != text:  # base64 has more than one spelling
+        checkpoint = cls(party=Party(study=study, role=Role.CURATOR, name=name), head=head, release=release)
+        if checkpoint.text != text:  # base64 has more than one spelling
             raise IntegrityError("this is not a checkpoint of a ledger", where="checkpoint")
-        return read
+        return checkpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,20 +92,20 @@ def signed_checkpoint(identity: Identity, head: LedgerHead, release: str, now: d
     return signed_bytes(identity, text, text.encode(), now)
 
 
-def check_checkpoint(one: SignedText, party: Party, authority: bytes, at: datetime) -> Checkpoint:
+def check_checkpoint(note: SignedText, party: Party, authority: bytes, at: datetime) -> Checkpoint:
     """Return a curator's checkpoint.
 
     Raises:
         IntegrityError: it is none, of another curator, or not signed by a certificate that was valid then.
     """
-    read = Checkpoint.from_text(one.text)
-    signer = signer_of_bytes(one.text.encode(), _signature(one.signature), one.certificate, authority, at)
-    if signer != party or read.party != party:
+    checkpoint = Checkpoint.from_text(note.text)
+    signer = signer_of_bytes(note.text.encode(), _signature(note.signature), note.certificate, authority, at)
+    if signer != party or checkpoint.party != party:
         raise IntegrityError(f"the checkpoint is not that of {party}", where=str(party))
-    return read
+    return checkpoint
 
 
-def cosigned_note(one: SignedText, witness: Identity, now: datetime) -> tuple[str, str]:
+def cosigned_note(note: SignedText, witness: Identity, now: datetime) -> tuple[str, str]:
     """Return a curator's checkpoint as a note with its signature, and with that of a party that has seen it now.
 
     The second text is the certificate of that party, PEM.
@@ -114,14 +114,14 @@ def cosigned_note(one: SignedText, witness: Identity, now: datetime) -> tuple[st
         InvalidInputError: as `signed`.
     """
     time = int(now.timestamp())
-    cosigned = signed_bytes(witness, one.text, _cosigned(one.text, time), now)
+    cosigned = signed_bytes(witness, note.text, _cosigned(note.text, time), now)
     stamped = time.to_bytes(_TIME) + _signature(cosigned.signature)
-    signer = Checkpoint.from_text(one.text).party
+    signer = Checkpoint.from_text(note.text).party
     lines = (
-        _line(f"{_name(signer)}/ledger", one.certificate, _SIGNS, _signature(one.signature)),
+        _line(f"{_name(signer)}/ledger", note.certificate, _SIGNS, _signature(note.signature)),
         _line(_name(witness.party), cosigned.certificate, _COSIGNS, stamped),
     )
-    return f"{one.text}\n{''.join(lines)}", cosigned.certificate
+    return f"{note.text}\n{''.join(lines)}", cosigned.certificate
 
 
 def read_note(note: str, certificate: str, cosigner: str, authority: bytes) -> Witnessed:

@@ -107,18 +107,18 @@ class ReleaseCertificate:
         """Read a file, which `where` names in a refusal.
 
         Raises:
-            IntegrityError: it is no release certificate, or not as it was written.
+            IntegrityError: it is not a release certificate, or not as it was written.
         """
         try:
-            read = read_canonical(cls, text)
-            as_written = read.kind == _FORMAT and read.to_text() == text
-            as_written = as_written and read.authority == plain_pem(read.authority.encode())
-            as_written = as_written and (read.spec.several or not read.tables)
+            certificate = read_canonical(cls, text)
+            as_written = certificate.kind == _FORMAT and certificate.to_text() == text
+            as_written = as_written and certificate.authority == plain_pem(certificate.authority.encode())
+            as_written = as_written and (certificate.spec.several or not certificate.tables)
         except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, VeiltabError):
             as_written = False
         if not as_written:
             raise IntegrityError("this is not a release certificate, or it was altered", where=where)
-        return read
+        return certificate
 
     @property
     def fingerprint(self) -> str:
@@ -151,10 +151,10 @@ def plain_pem(pem: bytes) -> str:
         InvalidInputError: these are none.
     """
     try:
-        read = x509.load_pem_x509_certificates(pem)
+        certificates = x509.load_pem_x509_certificates(pem)
     except (ValueError, x509.InvalidVersion):
         raise InvalidInputError("this is not a PEM certificate", where="authority") from None
-    return "".join(one.public_bytes(Encoding.PEM).decode() for one in read)
+    return "".join(one.public_bytes(Encoding.PEM).decode() for one in certificates)
 
 
 def _ordered(statements: Mapping[str, SignedText]) -> tuple[SignedText, ...]:

@@ -53,33 +53,33 @@ class Finding:
 
 
 @lru_cache(maxsize=64)
-def statement_of(one: SignedText) -> Statement:
+def statement_of(signed_text: SignedText) -> Statement:
     """Read what was signed.
 
     Raises:
-        IntegrityError: it is no statement, or not in the canonical form.
+        IntegrityError: it is not a statement, or not in the canonical form.
     """
     try:
-        read = read_canonical(Statement, one.text)
+        statement = read_canonical(Statement, signed_text.text)
     except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, VeiltabError):
-        raise IntegrityError("what was signed is no statement about a release", where="statement") from None
-    if read.to_json() != one.text:
+        raise IntegrityError("what was signed is not a statement about a release", where="statement") from None
+    if statement.to_json() != signed_text.text:
         raise IntegrityError("what was signed is not in the canonical form", where="statement")
-    return read
+    return statement
 
 
-def check_statement(one: SignedText, party: Party, digest: bytes, authority: bytes) -> Statement:
+def check_statement(signed_text: SignedText, party: Party, digest: bytes, authority: bytes) -> Statement:
     """Return a party's statement about a release, or about a table, whose spec has this digest.
 
     Raises:
         IntegrityError: it is another's, about another release, or not signed by a certificate that was valid then.
     """
-    stated = statement_of(one)
+    stated = statement_of(signed_text)
     try:
         at = datetime.fromtimestamp(stated.signed_at, UTC)
     except (ValueError, OverflowError, OSError):
         raise IntegrityError("a statement was signed at no possible time", where=str(party)) from None
-    signer = signer_of(one, authority, at)
+    signer = signer_of(signed_text, authority, at)
     if signer != party or stated.party != party.uri:
         raise IntegrityError(f"the statement is signed by {signer}, not by {party}", where=str(party))
     if stated.spec_digest != digest.hex():
@@ -125,7 +125,7 @@ def _findings(certificate: ReleaseCertificate, study: Study, authority: bytes | 
         same = plain_pem(authority) == certificate.authority
         detail = "the certificates are of your authority" if same else "the certificates are of another authority"
         yield Finding(what=_AUTHORITY, detail=detail, holds=same)
-    yield _kept(certificate)
+    yield _privacy(certificate)
     issuer = certificate.authority.encode()
     if release.only_table is not None:
         yield from _table(release.only_table, certificate.statements, study, issuer)
@@ -215,7 +215,7 @@ def _signatures(
 ) -> Iterator[Finding]:
     """Check who signed what about a release or a table, by its digest, and put what holds into `statements`."""
     signed = tuple(signed)
-    stated_by = [_stated_party(one) for one in signed]
+    stated_by = [_stated_party(signed_text) for signed_text in signed]
     by_uri = dict(zip(stated_by, signed, strict=True))
     if len(by_uri) < len(stated_by):
         twice = max(stated_by, key=stated_by.count)
@@ -223,9 +223,9 @@ def _signatures(
     elif stated_by != sorted(stated_by):
         yield Finding(what="statements", detail="they are not in the order of their parties' URIs", holds=False)
     for party in parties:
-        one = by_uri.pop(party.uri, None)
+        signed_text = by_uri.pop(party.uri, None)
         try:
-            stated = None if one is None else check_statement(one, party, digest, authority)
+            stated = None if signed_text is None else check_statement(signed_text, party, digest, authority)
         except IntegrityError as error:
             yield Finding(what=str(party), detail=error.problem, holds=False)
             continue
@@ -283,7 +283,7 @@ def signers(study: Study) -> tuple[Party, ...]:
     return (*curators, Party(study=study.id, role=Role.SERVER, name=study.server.name))
 
 
-def _kept(certificate: ReleaseCertificate) -> Finding:
+def _privacy(certificate: ReleaseCertificate) -> Finding:
     release = certificate.spec
     charge = f"epsilon {release.epsilon}" + (f" at delta {delta_text(release.delta)}" if release.delta else "")
     if not keeps_what_was_asked(release):
@@ -309,9 +309,9 @@ def _is_same(computed: tuple[CardRow, ...], stated: tuple[CardRow, ...]) -> bool
     )
 
 
-def _stated_party(one: SignedText) -> str:
+def _stated_party(signed_text: SignedText) -> str:
     try:
-        return statement_of(one).party
+        return statement_of(signed_text).party
     except IntegrityError:
         return ""
 
@@ -328,17 +328,17 @@ def _receipts(spec: TableSpec, statements: Mapping[Party, Statement]) -> Iterato
     owners = spec.owners
     joint = set()
     for party, stated in statements.items():
-        what = f"receipts of {party}"
+        name = f"receipts of {party}"
         if (party.role is Role.CURATOR) != (stated.ledger is not None):
             yield Finding(what=str(party), detail="a curator, and nobody else, states its ledger", holds=False)
         if party.role is not Role.CURATOR or party.name not in owners:
             if stated.receipts:
-                yield Finding(what=what, detail="receipts of a party without columns", holds=False)
+                yield Finding(what=name, detail="receipts of a party without columns", holds=False)
         elif [one.tester for one in stated.receipts] != [party.name, ""]:
-            yield Finding(what=what, detail="one of its columns and one of all together are not there", holds=False)
+            yield Finding(what=name, detail="one of its columns and one of all together are not there", holds=False)
         else:
             joint.add(stated.receipts[1])
-            yield _tests(what, spec, stated.receipts)
+            yield _tests(name, spec, stated.receipts)
     if not joint:
         return
     test, (one, *others) = server_test(spec), joint
@@ -352,16 +352,16 @@ def _receipts(spec: TableSpec, statements: Mapping[Party, Statement]) -> Iterato
         yield Finding(what=_TEST, detail=f"{detail} of the canaries", holds=is_enough)
 
 
-def _tests(what: str, spec: TableSpec, receipts: tuple[Receipt, ...]) -> Finding:
+def _tests(name: str, spec: TableSpec, receipts: tuple[Receipt, ...]) -> Finding:
     if not all(_is_of_all_canaries(one, spec) for one in receipts):
         # What follows from a number takes as long as the number is large.
-        return Finding(what=what, detail=f"not of the release's {spec.canaries:,} canaries", holds=False)
+        return Finding(what=name, detail=f"not of the release's {spec.canaries:,} canaries", holds=False)
     for one in receipts:
         if not is_right(one, spec):
-            return Finding(what=what, detail=f"of {one.where} it states what no test of this release has", holds=False)
+            return Finding(what=name, detail=f"of {one.where} it states what no test of this release has", holds=False)
         if not one.passed:
-            return Finding(what=what, detail=one.sentence(), holds=False)
-    return Finding(what=what, detail=receipts[0].sentence(), holds=True)
+            return Finding(what=name, detail=one.sentence(), holds=False)
+    return Finding(what=name, detail=receipts[0].sentence(), holds=True)
 
 
 def _is_of_all_canaries(receipt: Receipt, spec: TableSpec) -> bool:

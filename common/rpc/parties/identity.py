@@ -130,7 +130,7 @@ def party_of_certificate(pem: bytes) -> PartyCertificate:
         The party, the first and the last instant of the certificate's lifetime, its serial number.
 
     Raises:
-        InvalidInputError: this is no certificate, or it names no party, or more than one URI.
+        InvalidInputError: this is not a certificate, or it names no party, or more than one URI.
     """
     certificate = load_certificate(pem)
     try:

@@ -35,9 +35,9 @@ class RevocationList:
     def __init__(self, path: Path, authority: bytes) -> None:
         self._path = path
         self._issuers = x509.load_pem_x509_certificates(authority)
-        self._seen: tuple[int, ...] | None = None
+        self._version: tuple[int, ...] | None = None
         self._since: dict[int, datetime] = {}
-        self._revoked: dict[int, frozenset[int]] = {}
+        self._serials: dict[int, frozenset[int]] = {}
         self._read()
 
     def revokes(self, serial: int) -> bool:
@@ -46,7 +46,7 @@ class RevocationList:
             self._read()
         except InvalidInputError as error:
             _log.error("the revocation list is not taken over: %s", error.problem)
-        return any(serial in revoked for revoked in self._revoked.values())
+        return any(serial in revoked for revoked in self._serials.values())
 
     @property
     def last_update(self) -> datetime | None:
@@ -58,26 +58,26 @@ class RevocationList:
         try:
             status = self._path.stat()
             version = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
-            if version == self._seen:
+            if version == self._version:
                 return
             lists = [x509.load_pem_x509_crl(pem) for pem in _PEM.findall(self._path.read_bytes())]
         except FileNotFoundError:
             # A file that disappears does not bring its certificates back.
             return
         except (OSError, ValueError):
-            raise self._refusal("this is no revocation list") from None
+            raise self._refusal("this is not a revocation list") from None
         if not lists:
-            raise self._refusal("this is no revocation list")
+            raise self._refusal("this is not a revocation list")
         for one in lists:
             self._take(one)
-        self._seen = version
+        self._version = version
 
-    def _take(self, one: x509.CertificateRevocationList) -> None:
+    def _take(self, crl: x509.CertificateRevocationList) -> None:
         for place, issuer in enumerate(self._issuers):
-            if one.issuer == issuer.subject and one.is_signature_valid(issuer.public_key()):  # type: ignore[arg-type] # any public key
-                if place not in self._since or one.last_update_utc >= self._since[place]:
-                    self._since[place] = one.last_update_utc
-                    self._revoked[place] = frozenset(entry.serial_number for entry in one)
+            if crl.issuer == issuer.subject and crl.is_signature_valid(issuer.public_key()):  # type: ignore[arg-type] # any public key
+                if place not in self._since or crl.last_update_utc >= self._since[place]:
+                    self._since[place] = crl.last_update_utc
+                    self._serials[place] = frozenset(entry.serial_number for entry in crl)
                 return
         _log.error("a revocation list in %s is of no authority that is trusted here; it changes nothing", FILE)
 
@@ -96,7 +96,7 @@ def check_none_revoked(path: Path, authority: bytes, certificates: Iterable[str]
         certificates: PEM.
 
     Raises:
-        InvalidInputError: the file is no list, or what signed is no certificate.
+        InvalidInputError: the file is not a list, or what signed is not a certificate.
         IntegrityError: it is none of the authority's, or revokes a certificate.
     """
     lists = RevocationList(path, authority)

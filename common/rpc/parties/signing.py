@@ -65,7 +65,7 @@ def signature_of(identity: Identity, data: bytes, now: datetime) -> bytes:
             raise InvalidInputError("a key of this kind cannot sign", where="private key", remedy="Use EC P-256.")
 
 
-def signer_of(one: SignedText, authority: bytes, at: datetime) -> Party:
+def signer_of(signed_text: SignedText, authority: bytes, at: datetime) -> Party:
     """Return who signed a text.
 
     Args:
@@ -76,13 +76,13 @@ def signer_of(one: SignedText, authority: bytes, at: datetime) -> Party:
         IntegrityError: the certificate is not the authority's, was not valid then, or the signature is not its key's.
     """
     try:
-        signature = bytes.fromhex(one.signature)
+        signature = bytes.fromhex(signed_text.signature)
     except ValueError:
         raise IntegrityError("a signature or its certificate cannot be read", where="signature") from None
-    if signature.hex() != one.signature:
+    if signature.hex() != signed_text.signature:
         # Hexadecimal has more than one spelling; only the plain one is the signed file's.
         raise IntegrityError("a signature is not in lower case", where="signature")
-    return signer_of_bytes(_PURPOSE + one.text.encode(), signature, one.certificate, authority, at)
+    return signer_of_bytes(_PURPOSE + signed_text.text.encode(), signature, signed_text.certificate, authority, at)
 
 
 def signer_of_bytes(data: bytes, signature: bytes, pem: str, authority: bytes, at: datetime) -> Party:

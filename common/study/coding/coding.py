@@ -20,7 +20,7 @@ DROP = -1
 """Code of a missing value whose respondent leaves the table."""
 
 UNKNOWN = -2
-"""Code of a value that is no category, no recoded value and in no bin."""
+"""Code of a value that is not a category or a recoded value, and is in no bin."""
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 """A raw value that bins take for a number."""

@@ -31,7 +31,7 @@ class DateBins:
         future_dates: whether dates after today are taken.
 
     Raises:
-        InvalidInputError: an edge is no date, edges do not increase, or the format cannot name a day.
+        InvalidInputError: an edge is not a date, edges do not increase, or the format cannot name a day.
     """
 
     edges: tuple[str, ...]
@@ -112,7 +112,7 @@ def century_year(year: int, first_year: int) -> int:
 def check_first_year(year: int | None) -> None:
     """Refuse a first year from which a hundred do not count on."""
     if year is not None and not 1000 <= year <= 9900:
-        raise InvalidInputError("first_year is no year", remedy="Write four digits, such as 1926.")
+        raise InvalidInputError("first_year is not a year", remedy="Write four digits, such as 1926.")
 
 
 def _day_of_edge(edge: str) -> date:

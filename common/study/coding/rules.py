@@ -250,7 +250,7 @@ class WrittenRule:
 
 
 def check_holders(rule: AttributeRule, curators: Sequence[str], complete: Collection[str]) -> None:
-    """Refuse an attribute that somebody holds who is no curator, or whom several hold of whom one lacks nobody.
+    """Refuse an attribute that somebody holds who is not a curator, or whom several hold of whom one lacks nobody.
 
     Args:
         curators: names of all curators.
@@ -259,7 +259,7 @@ def check_holders(rule: AttributeRule, curators: Sequence[str], complete: Collec
     for holder in rule.holders:
         if holder not in curators:
             raise InvalidInputError(
-                f"attribute {rule.name} has the owner {holder[:60]!r}, who is no curator",
+                f"attribute {rule.name} has the owner {holder[:60]!r}, who is not a curator",
                 remedy=known_names("Curators", curators, holder),
             )
         if rule.others and holder in complete:
@@ -281,47 +281,45 @@ def question_rule(fields: Fields) -> NodeQuestion:
     )
 
 
-def _attribute_rule(written: WrittenRule) -> AttributeRule:
-    coding, column = written.coding(), written.name if written.column is None else written.column
+def _attribute_rule(rule: WrittenRule) -> AttributeRule:
+    coding, column = rule.coding(), rule.name if rule.column is None else rule.column
     if ABSENT in coding.categories:
         raise InvalidInputError(
             f'a category is named "{ABSENT}"',
             remedy="People who are not in a table have it: name it otherwise, with a recode.",
         )
-    owner, *others = _holders(written)
+    owner, *others = _holders(rule)
     number = f"{owner}/{column}" if coding.grid else ""
-    attribute = Attribute(name=written.name, categories=coding.categories, number=number)
-    if written.several == "sum" and (coding.grid or attribute.integers is None or attribute.integers[0] != 1):
+    attribute = Attribute(name=rule.name, categories=coding.categories, number=number)
+    if rule.several == "sum" and (coding.grid or attribute.integers is None or attribute.integers[0] != 1):
         raise InvalidInputError(
             'several = "sum" stands without whole numbers from 1', remedy="Write integers = [1, the largest sum]."
         )
     return AttributeRule(attribute=attribute, owner=owner, column=column, coding=coding, others=tuple(others))
 
 
-def _holders(written: WrittenRule) -> tuple[str, ...]:
-    if bool(written.owner) == bool(written.holders):
+def _holders(rule: WrittenRule) -> tuple[str, ...]:
+    if bool(rule.owner) == bool(rule.holders):
         raise InvalidInputError("there is not one of owner and holders", remedy="Name its owner, or all its holders.")
-    if written.owner:
-        if written.several:
+    if rule.owner:
+        if rule.several:
             raise InvalidInputError("several stands without holders", remedy="Keep both, or neither.")
-        return (written.owner,)
-    if len(set(written.holders)) != len(written.holders) or len(written.holders) < 2:
+        return (rule.owner,)
+    if len(set(rule.holders)) != len(rule.holders) or len(rule.holders) < 2:
         raise InvalidInputError("holders are not two or more different curators", remedy="Name one by owner.")
-    if written.several == "first":
+    if rule.several == "first":
         raise InvalidInputError(
             'several = "first" is not possible: a holder would learn which of its people an earlier one has',
             remedy='Write "apart" if no person is at two of them, or "sum".',
         )
-    check_one_of("several", written.several, ("apart", "sum"))
-    return written.holders
+    check_one_of("several", rule.several, ("apart", "sum"))
+    return rule.holders
 
 
-def _question(written: WrittenRule) -> NodeQuestion:
-    coding = written.coding()
-    number = written.name if coding.grid else ""
-    return NodeQuestion(
-        attribute=Attribute(name=written.name, categories=coding.categories, number=number), coding=coding
-    )
+def _question(rule: WrittenRule) -> NodeQuestion:
+    coding = rule.coding()
+    number = rule.name if coding.grid else ""
+    return NodeQuestion(attribute=Attribute(name=rule.name, categories=coding.categories, number=number), coding=coding)
 
 
 def _is_number(text: str) -> bool:

@@ -81,10 +81,10 @@ def remarks(drafts: Sequence[Draft]) -> list[str]:
     ]
     for one, other in permutations(drafts, 2):
         for column, own, there in _columns(one, other):
-            if left := without_partner(own, there):
+            if alone := without_partner(own, there):
                 lines.append(
-                    f"{rows_of(left):,} of {rows_of(own):,} rows of {one.curator} have {column} written as no row of"
-                    f" {other.curator}: {sentence(left)}; there: {sentence(there)}"
+                    f"{rows_of(alone):,} of {rows_of(own):,} rows of {one.curator} have {column} written as no row of"
+                    f" {other.curator}: {sentence(alone)}; there: {sentence(there)}"
                 )
     return lines
 
@@ -227,11 +227,11 @@ def _lost_digits(draft: Draft, rows: int) -> Problem:
 
 def _lacks_steps(draft: Draft, steps: Sequence[str]) -> Problem:
     """Return what to write into a draft so that its ids match those of all others."""
-    written = ", ".join(
+    columns = ", ".join(
         f"{column} as {sentence(forms)}" for column, forms in zip(draft.id_columns, _forms(draft), strict=True)
     )
     line = f"normalise = {json.dumps(with_steps(draft, steps).normalise)}"
-    return _conflict(draft.curator, f"ids are written in another way than those of others: {written}", f"Write {line}")
+    return _conflict(draft.curator, f"ids are written in another way than those of others: {columns}", f"Write {line}")
 
 
 def _match(drafts: Sequence[Draft]) -> bool:
@@ -242,12 +242,12 @@ def _match(drafts: Sequence[Draft]) -> bool:
 def _strangers(drafts: Sequence[Draft], steps: Sequence[str]) -> tuple[int, int]:
     """Return the rows that nobody can have in common once steps are added, and drafts in which numbers lost zeros."""
     changed = [with_steps(draft, steps) for draft in drafts]
-    left = sum(
+    alone = sum(
         rows_of(without_partner(own, there))
         for one, other in permutations(changed, 2)
         for _, own, there in _columns(one, other)
     )
-    return left, sum(any(map(lost_zeros, _forms(draft))) for draft in changed)
+    return alone, sum(any(map(lost_zeros, _forms(draft))) for draft in changed)
 
 
 def _mean_the_same(drafts: Sequence[Draft], steps: Sequence[str]) -> bool:
@@ -274,10 +274,10 @@ def _keeps_apart(draft: Draft, changed: Draft) -> bool:
     """Return whether steps that a draft gets are refused by none of its rows, and make no two of its ids equal."""
     if draft.identity:
         return False
-    taken = {step.partition(":")[0].replace("zfill", "integer") for step in {*changed.normalise} - {*draft.normalise}}
+    steps = {step.partition(":")[0].replace("zfill", "integer") for step in {*changed.normalise} - {*draft.normalise}}
     has_texts = any(TEXT in dict(forms) for forms in _forms(changed))
-    is_refused = has_texts and ("digits" in taken or "integer" in changed.normalise)
-    return not is_refused and (_forms(draft) == _forms(changed) or taken <= {*draft.distinct_after})
+    is_refused = has_texts and ("digits" in steps or "integer" in changed.normalise)
+    return not is_refused and (_forms(draft) == _forms(changed) or steps <= {*draft.distinct_after})
 
 
 def _keeps_numbers(columns: Sequence[Forms], steps: Sequence[str]) -> bool:

@@ -36,22 +36,22 @@ def study_template(study_id: str) -> str:
     lines = ["# A study file: every party gets the same bytes. Nothing in it may depend on anybody's data.", ""]
     for name, tables in _EXAMPLES.items():
         keys = STUDY_TABLES[name]
-        for place, written in enumerate(tables):
+        for place, example in enumerate(tables):
             lines += _comment(f"{keys.meaning[0].upper()}{keys.meaning[1:]}.") if place == 0 else []
             lines.append(f"[[{name}]]" if keys.is_list else f"[{name}]")
-            lines += _key_lines(keys, written, with_others=place == 0)
+            lines += _key_lines(keys, example, with_others=place == 0)
             lines.append("")
     return "\n".join(lines).replace('"ID"', f'"{study_id}"', 1)
 
 
-def _key_lines(table_keys: TableKeys, written: Mapping[str, str], *, with_others: bool) -> list[str]:
+def _key_lines(table_keys: TableKeys, example: Mapping[str, str], *, with_others: bool) -> list[str]:
     """Return the keys that are written; with the others, what these are and what holds without them."""
     lines: list[str] = []
     for name, key in table_keys.keys.items():
         if with_others:
-            lines += _comment(_meaning(name, key, is_written=name in written))
-        if name in written:
-            lines.append(f"{name} = {written[name]}")
+            lines += _comment(_meaning(name, key, is_written=name in example))
+        if name in example:
+            lines.append(f"{name} = {example[name]}")
     return lines
 
 

@@ -146,9 +146,9 @@ class JoinExchange(Exchange):
             spoke = await self._find(name, table, key, peers)
             numbers, rows, self._bound = spoke.numbers, spoke.rows, spoke.bound
         if ready is None:
-            made = await asyncio.to_thread(rows_by_number, table.respondents, numbers, rows, self._lacking, execution)
+            here = await asyncio.to_thread(rows_by_number, table.respondents, numbers, rows, self._lacking, execution)
             self.matched = int(np.count_nonzero(numbers != NOBODY))
-            ready = replace(table, respondents=made)
+            ready = replace(table, respondents=here)
             self._prepared = name, table, ready
         return ready
 
@@ -159,8 +159,8 @@ class JoinExchange(Exchange):
     async def is_wanted(self, name: str, table: Table, peers: Peers) -> bool:
         """At the hub, whether a spoke has lost what it needs, and is in another session."""
         self._begin(name, table)
-        wanted = [await self.sessions.is_wanted(name, peer, peers) for peer in self.sessions.others]
-        return self.sessions.is_hub and any(wanted)
+        answers = [await self.sessions.is_wanted(name, peer, peers) for peer in self.sessions.others]
+        return self.sessions.is_hub and any(answers)
 
     def finish(self, name: str, folder: Path) -> None:  # noqa: ARG002 - an Exchange
         """Let go of the rows."""
@@ -194,7 +194,7 @@ class JoinExchange(Exchange):
                     refusal = error
         if refusal is not None:
             raise refusal
-        return numbers if len(numbers) == table.rows else numbers[table.respondents.kept()]
+        return numbers if len(numbers) == table.rows else numbers[table.respondents.mask()]
 
     async def _find(self, name: str, table: Table, key: bytes, peers: Peers) -> SpokeRows:
         """Find the hub's row of each of a spoke's own respondents."""
@@ -204,7 +204,7 @@ class JoinExchange(Exchange):
         session = self.sessions.records.session(name, hub)
         if session is not None and session.finished:
             if path.exists():
-                return self._kept(name)
+                return self._load(name)
             self.sessions.renew(name, hub)
         standing = await self.sessions.standing_of(hub, peers)
         own, files = await self.sessions.entered(hub, standing, peers)
@@ -226,7 +226,7 @@ class JoinExchange(Exchange):
     def _path(self, name: str) -> Path:
         return self._folder / name / "numbers.bin"
 
-    def _kept(self, name: str) -> SpokeRows:
+    def _load(self, name: str) -> SpokeRows:
         """Return what a spoke keeps of a session."""
         with self._path(name).open("rb") as file:
             bound, rows = file.read(PART_BYTES), int.from_bytes(file.read(8), "little")

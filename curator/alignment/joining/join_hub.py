@@ -92,8 +92,8 @@ async def hub_pass(sessions: Sessions, own: JoinSession, files: SessionFiles, mo
     # Fresh, and only now: the columns are durable.
     challenge = sessions.records.challenge(own.name, number, token_bytes(CHALLENGE_BYTES))
     await files.make(JoinKind.CHALLENGE, lambda: challenge, number)
-    checked = await files.fetched_whole(JoinKind.ANSWER, number, size=CHECK_BYTES)
-    made = HubPass(
+    reply = await files.fetched_whole(JoinKind.ANSWER, number, size=CHECK_BYTES)
+    result = HubPass(
         session=pass_name(session, number),
         choices=choices.bits,
         matrix=files.folder / f"rows-{number}.bin",
@@ -101,10 +101,10 @@ async def hub_pass(sessions: Sessions, own: JoinSession, files: SessionFiles, mo
     )
     with files.stage.of(f"checking the columns of {files.other}", None):
         seeds = pass_seeds(await asyncio.to_thread(choices.seeds, answer.read_bytes()), number)
-        sums = await asyncio.to_thread(_write_rows, made.matrix, columns, rows, (seeds, made.choices), challenge)
-    if not holds(sums, checked.read_bytes(), made.choices):
+        sums = await asyncio.to_thread(_write_rows, result.matrix, columns, rows, (seeds, result.choices), challenge)
+    if not holds(sums, reply.read_bytes(), result.choices):
         raise sessions.fail(files.alignment, files.other)
-    return made
+    return result
 
 
 def _check_columns(path: Path) -> None:
@@ -126,15 +126,15 @@ async def show_rows(  # noqa: PLR0913, PLR0917 - what a link consists of
     """
     if files.path(JoinKind.VALUES).exists():
         return
-    made = await hub_pass(sessions, own, files, standing.size)
+    result = await hub_pass(sessions, own, files, standing.size)
     with files.stage.of(f"computing values for {files.other}", len(numbers)) as progress:
 
         def value(digests: Bits) -> Bits:
             progress.advance(len(digests))
-            return made.values(digests)
+            return result.values(digests)
 
         await asyncio.to_thread(_write_values, files.path(JoinKind.VALUES), ids, numbers, value)
-    made.end()
+    result.end()
 
 
 def _write_rows(matrix: Path, columns: Path, rows: int, own: tuple[Bits, Bits], challenge: bytes) -> Bits:
@@ -151,10 +151,10 @@ def _write_rows(matrix: Path, columns: Path, rows: int, own: tuple[Bits, Bits], 
 
 def _write_values(path: Path, ids: DigestedIds, numbers: Numbers, value: Callable[[Bits], Bits]) -> None:
     """Write the values of all rows in the order of their numbers."""
-    made = np.empty((len(numbers), SHOWN_BYTES), np.uint8)
+    data = np.empty((len(numbers), SHOWN_BYTES), np.uint8)
     start = 0
     for digests in ids.pieces():
-        made[numbers[start : start + len(digests)]] = value(digests)[:, :SHOWN_BYTES]
+        data[numbers[start : start + len(digests)]] = value(digests)[:, :SHOWN_BYTES]
         start += len(digests)
     with written_whole(path) as file:
-        file.write(made.data)
+        file.write(data.data)

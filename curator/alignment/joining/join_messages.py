@@ -129,11 +129,11 @@ class SessionFiles:
         """Return where a message lies that this curator made."""
         return self.folder / Message(kind=kind, number=number).file_name
 
-    async def make(self, kind: JoinKind, made: Callable[[], bytes], number: int = 0) -> None:
+    async def make(self, kind: JoinKind, message: Callable[[], bytes], number: int = 0) -> None:
         """Write a message, once."""
         path = self.path(kind, number)
         if not path.exists():
-            data = await asyncio.to_thread(made)
+            data = await asyncio.to_thread(message)
             with written_whole(path) as file:
                 file.write(data)
 

@@ -63,28 +63,28 @@ async def spoke_pass(sessions: Sessions, own: JoinSession, files: SessionFiles, 
         IntegrityError: the hub sent what no honest hub sends.
     """
     session, source = bytes.fromhex(own.name), CipherStream(own.secret)
-    chosen = await files.fetched_whole(
+    choices = await files.fetched_whole(
         JoinKind.BASE_CHOICES, size=CHOICES_BYTES, check=lambda path: check_choices(path.read_bytes())
     )
-    kept = files.folder / "seeds.bin"
-    if not kept.exists():
-        sent, made = await asyncio.to_thread(answer, chosen.read_bytes(), session, source)
-        await files.make(JoinKind.BASE_ANSWER, lambda: sent)
-        _write(kept, made)
+    seeds_file = files.folder / "seeds.bin"
+    if not seeds_file.exists():
+        reply, seed_bytes = await asyncio.to_thread(answer, choices.read_bytes(), session, source)
+        await files.make(JoinKind.BASE_ANSWER, lambda: reply)
+        _write(seeds_file, seed_bytes)
     if files.path(JoinKind.ANSWER, number).exists():
         return
-    seeds, stored = _pass_seeds(files, number), files.folder / f"store-{number}.bin"
+    seeds, store = _pass_seeds(files, number), files.folder / f"store-{number}.bin"
     if not files.path(JoinKind.COLUMNS, number).exists():
         with files.stage.of("preparing what the hub is asked", None):
             words = CipherStream(derive(own.secret, f"words of pass {number}"))
-            await asyncio.to_thread(_write_store, stored, ids, words)
-            _check_store(sessions, files, stored, number)
-            await asyncio.to_thread(_write_columns, files.path(JoinKind.COLUMNS, number), stored, seeds)
-    fetched = await files.fetched_whole(JoinKind.CHALLENGE, number, size=CHALLENGE_BYTES)
-    challenge = sessions.records.challenge(own.name, number, fetched.read_bytes())
-    _check_store(sessions, files, stored, number)
-    await files.make(JoinKind.ANSWER, lambda: _sums(stored, seeds, challenge), number)
-    stored.unlink()
+            await asyncio.to_thread(_write_store, store, ids, words)
+            _check_store(sessions, files, store, number)
+            await asyncio.to_thread(_write_columns, files.path(JoinKind.COLUMNS, number), store, seeds)
+    file = await files.fetched_whole(JoinKind.CHALLENGE, number, size=CHALLENGE_BYTES)
+    challenge = sessions.records.challenge(own.name, number, file.read_bytes())
+    _check_store(sessions, files, store, number)
+    await files.make(JoinKind.ANSWER, lambda: _sums(store, seeds, challenge), number)
+    store.unlink()
 
 
 async def own_values(own: JoinSession, files: SessionFiles, ids: Digests, size: int, number: int = 0) -> Bits:
@@ -97,9 +97,9 @@ async def own_values(own: JoinSession, files: SessionFiles, ids: Digests, size: 
     matrix, rows = files.folder / f"rows-{number}.bin", EXTRA_ROWS + slots_for(size)
     await asyncio.to_thread(_write_rows, matrix, _pass_seeds(files, number), rows)
     session = pass_name(bytes.fromhex(own.name), number)
-    made = await asyncio.to_thread(_values, matrix, ids, session)
+    result = await asyncio.to_thread(_values, matrix, ids, session)
     matrix.unlink()
-    return made
+    return result
 
 
 async def find_rows(
@@ -142,28 +142,28 @@ def _write_store(path: Path, ids: Digests, source: CipherStream) -> None:
         digests.unlink()
 
 
-def _check_store(sessions: Sessions, files: SessionFiles, stored: Path, number: int) -> None:
+def _check_store(sessions: Sessions, files: SessionFiles, store: Path, number: int) -> None:
     """Record the digest of the store before anything of it leaves; refuse another one, or none.
 
     Raises:
         LostStoreError: it is not the one that was recorded.
     """
-    data = stored.read_bytes() if stored.exists() else b""
+    data = store.read_bytes() if store.exists() else b""
     digest = hashlib.sha256(data).digest()
     if not data or sessions.records.asked_digest(files.session, number, digest) != digest:
         raise LostStoreError("begins another session of the join, as files are lost", where=f"curator {sessions.name}")
 
 
-def _write_columns(path: Path, stored: Path, seeds: Bits) -> None:
-    words = mapped_array(stored, np.uint8).reshape(-1, WORD_BYTES)
+def _write_columns(path: Path, store: Path, seeds: Bits) -> None:
+    words = mapped_array(store, np.uint8).reshape(-1, WORD_BYTES)
     with written_whole(path) as file:
         for start in range(0, len(words), BATCH_ROWS):
             file.write(columns(seeds, words[start : start + BATCH_ROWS], start).data)
 
 
-def _sums(stored: Path, seeds: Bits, challenge: bytes) -> bytes:
+def _sums(store: Path, seeds: Bits, challenge: bytes) -> bytes:
     """Return the answer to a challenge: the sums of the columns T, and of those of W."""
-    words = mapped_array(stored, np.uint8).reshape(-1, WORD_BYTES)
+    words = mapped_array(store, np.uint8).reshape(-1, WORD_BYTES)
     of_rows, of_words = Sums(challenge, COLUMNS), Sums(challenge, WORD_COLUMNS)
     for start in range(0, len(words), BATCH_ROWS):
         part = words[start : start + BATCH_ROWS]
@@ -180,15 +180,15 @@ def _write_rows(matrix: Path, seeds: Bits, rows: int) -> None:
 
 
 def _values(matrix: Path, ids: Digests, session: bytes) -> Bits:
-    mapped, made, start = (
+    rows, result, start = (
         mapped_array(matrix, np.uint8).reshape(-1, ROW_BYTES),
         np.empty((len(ids), VALUE_BYTES), np.uint8),
         0,
     )
     for digests in ids.pieces():
-        made[start : start + len(digests)] = values(mapped, digests, session)
+        result[start : start + len(digests)] = values(rows, digests, session)
         start += len(digests)
-    return made
+    return result
 
 
 def first_rows(own: Bits, hub: Bits) -> Numbers:

@@ -51,21 +51,21 @@ def rows_by_number(
         lacking: attribute -> what people have who are not in the table.
         execution: has the files of the run, which holds the result until nothing refers to it.
     """
-    named = np.zeros((rows, 2), "<i8")
-    named[:, 0] = np.arange(rows)
-    columns = {name: lacking[name].values(named.view(np.uint8), type_) for name, type_ in table.types.items()}
+    keys = np.zeros((rows, 2), "<i8")
+    keys[:, 0] = np.arange(rows)
+    columns = {name: lacking[name].values(keys.view(np.uint8), type_) for name, type_ in table.types.items()}
     start = 0
     for batch in table.batches():
         here = numbers[start : start + len(batch.ids)]
         start += len(batch.ids)
-        chosen = (here >= 0) & (here < rows)
+        mask = (here >= 0) & (here < rows)
         for name, symbols in batch.columns.items():
-            columns[name][here[chosen]] = symbols[chosen]
+            columns[name][here[mask]] = symbols[mask]
     name, run = f"numbered-{secrets.token_hex(8)}", execution.run
-    made = TableRows(run.created(name), table.types, run.file(name))
+    result = TableRows(run.create(name), table.types, run.file(name))
     for first in range(0, rows, _PIECE):
         part = slice(first, min(first + _PIECE, rows))
         ids = pa.array(np.arange(part.start, part.stop)).cast(pa.large_string())
-        made.append(ids, np.ones(len(ids), np.bool_), {one: column[part] for one, column in columns.items()})
-    weakref.finalize(made, run.delete, name)
-    return made
+        result.append(ids, np.ones(len(ids), np.bool_), {one: column[part] for one, column in columns.items()})
+    weakref.finalize(result, run.delete, name)
+    return result

@@ -54,7 +54,7 @@ class HubLine:
         return tuple(step for step, line in zip(identity.ladder, self.passes, strict=True) if line.runs)
 
 
-def stated(
+def state_line(
     identity: IdentityRule, rows: int, complete: int, dated: int, matching: Callable[[Pass], set[int]]
 ) -> HubLine:
     """Return what the hub states; see `HubLine`.
@@ -65,15 +65,15 @@ def stated(
     Raises:
         InvalidInputError: no pass runs.
     """
-    seen, total, lines = set[int](), Fraction(0), list[PassLine]()
+    earlier, total, lines = set[int](), Fraction(0), list[PassLine]()
     for step in identity.ladder:
-        matches = matching(step) - seen
+        matches = matching(step) - earlier
         share = Fraction(len(matches), max(rows, 1))
         runs = _does_run(identity, total, share)
         lines.append(PassLine(key=step.name, matches=len(matches), runs=runs))
         if runs:
             total += share
-            seen |= matches
+            earlier |= matches
     _check_any(lines)
     return HubLine(identity=identity.description(), rows=rows, complete=complete, dated=dated, passes=tuple(lines))
 

@@ -13,11 +13,11 @@ from veiltab.common.linkage.ladder import Pass
 from veiltab.common.oblivious.store import slots_for
 from veiltab.common.observe.progress import Stage
 from veiltab.common.storage.files import written_whole
-from veiltab.common.storage.sorted_records import Bytes, Kept, SortedRecords
+from veiltab.common.storage.sorted_records import Bytes, RecordFile, SortedRecords
 from veiltab.curator.alignment.joining.join_hub import HubPass, hub_pass
 from veiltab.curator.alignment.joining.join_messages import JoinKind
 from veiltab.curator.alignment.joining.row_numbers import Numbers, own_numbers
-from veiltab.curator.alignment.linking.agreement import HubLine, stated
+from veiltab.curator.alignment.linking.agreement import HubLine, state_line
 from veiltab.curator.alignment.linking.link_session import COMPARED, MOST_SHOWN, PAD, LinkSession
 from veiltab.curator.alignment.linking.own_keys import (
     RECORD_BYTES,
@@ -57,7 +57,7 @@ def hub_line(identity: IdentityRule, own: OwnRows, complete: int, alignment: str
             return rows
 
         dated = own.filled(fields[2][1]) if 2 in fields else 0
-        return stated(identity, len(own), complete, dated, matching)
+        return state_line(identity, len(own), complete, dated, matching)
 
 
 def hub_numbers(key: bytes, complete: NDArray[np.bool_]) -> Numbers:
@@ -93,41 +93,41 @@ async def show_keys(link: LinkSession, line: HubLine, numbers: Numbers) -> None:
         await _show(link, COMPARED, link.pair_key_count, np.arange(8 * len(rows)), partial(_compared_keys, link, rows))
 
 
-def _pass_keys(link: LinkSession, step: Pass) -> Kept:
+def _pass_keys(link: LinkSession, step: Pass) -> RecordFile:
     records = link.own.records(step, np.arange(len(link.own)), link.files.alignment)
     return hub_keys(records, link.files.folder, has_many=bool(step.deletion))
 
 
-def _compared_keys(link: LinkSession, rows: Numbers) -> Kept:
+def _compared_keys(link: LinkSession, rows: Numbers) -> RecordFile:
     """Return the keys of what the rows of the least numbers have."""
     order, fields = np.argsort(rows), compared(link.identity, at_hub=True)
     records = link.own.pair_records(rows[order], order, fields, link.files.alignment)
     return hub_keys(records, link.files.folder, has_many=False)
 
 
-async def _show(link: LinkSession, number: int, size: int, numbers: Numbers, made: Callable[[], Kept]) -> None:
+async def _show(link: LinkSession, number: int, size: int, numbers: Numbers, keys: Callable[[], RecordFile]) -> None:
     """Write the hub's keys of a pass for a spoke, which may ask about so many."""
     if link.files.path(JoinKind.TABLE, number).exists():
         return
     if link.is_private:
-        one = await hub_pass(link.sessions, link.session, link.files, slots_for(size), number)
-        values = partial(_oblivious_values, one, link.key)
-        await asyncio.to_thread(_write_keys, link, number, numbers, made, values)
-        one.end()
+        result = await hub_pass(link.sessions, link.session, link.files, slots_for(size), number)
+        values = partial(_oblivious_values, result, link.key)
+        await asyncio.to_thread(_write_keys, link, number, numbers, keys, values)
+        result.end()
     else:
         values = partial(token_values, key=link.key, number=number)
-        await asyncio.to_thread(_write_keys, link, number, numbers, made, values)
+        await asyncio.to_thread(_write_keys, link, number, numbers, keys, values)
 
 
-def _oblivious_values(one: HubPass, key: bytes, keys: bytes) -> Bytes:
-    return one.values(link_digests(keys, key))
+def _oblivious_values(result: HubPass, key: bytes, keys: bytes) -> Bytes:
+    return result.values(link_digests(keys, key))
 
 
 def _write_keys(
-    link: LinkSession, number: int, numbers: Numbers, made: Callable[[], Kept], values: Callable[[bytes], Bytes]
+    link: LinkSession, number: int, numbers: Numbers, read: Callable[[], RecordFile], values: Callable[[bytes], Bytes]
 ) -> None:
     """Write the keys by their tags, which says nothing of rows, and random ones up to a multiple of PAD."""
-    keys, path = made(), link.files.path(JoinKind.TABLE, number)
+    keys, path = read(), link.files.path(JoinKind.TABLE, number)
     records = SortedRecords(path.parent, ENTRY_BYTES)
     with link.files.stage.of(f"preparing {link.named(number)} for {link.files.other}", keys.count) as progress:
         for start in range(0, keys.count, BATCH):

@@ -69,7 +69,7 @@ class LinkJoin:
 
     async def numbers(self, name: str, table: Table, order_key: bytes) -> tuple[Numbers, bytes]:
         """Return the numbers of the hub's rows, and what commits to them and to what the hub states."""
-        complete = table.respondents.kept()
+        complete = table.respondents.mask()
         numbers = await asyncio.to_thread(hub_numbers, order_key, complete)
         line = await self._stated(name, table)
         rows = np.argsort(numbers)[: min(line.complete, MOST_SHOWN)]
@@ -91,15 +91,15 @@ class LinkJoin:
         if self._begun is None or self._begun[0] != own.name or self._begun[1] is not table:
             link = await self._link(table, key, self._sessions.name, own, files, table.rows_read)
             self._begun = own.name, table, SpokeLinking(link, standing.size)
-        work = self._begun[2]
-        line, numbers = await work.run()
+        linking = self._begun[2]
+        line, numbers = await linking.run()
         # In the order of the hub's numbers, which nobody chooses.
-        rows = work.accepted[numbers[work.accepted] < MOST_SHOWN]
+        rows = linking.accepted[numbers[linking.accepted] < MOST_SHOWN]
         sample = LinkedSample(rows=rows, numbers=numbers[rows], content_digest=table.content_digest)
-        report = await asyncio.to_thread(spoke_report, work, line, table.respondents)
+        report = await asyncio.to_thread(spoke_report, linking, line, table.respondents)
         self._linkages.record(files.alignment, report, sample)
         return SpokeRows(
-            numbers=numbers[table.respondents.kept()], rows=line.complete, bound=_bound(standing.order, line)
+            numbers=numbers[table.respondents.mask()], rows=line.complete, bound=_bound(standing.order, line)
         )
 
     def forget(self) -> None:
@@ -126,8 +126,8 @@ class LinkJoin:
         if self._own is None or self._own[0] is not table:
             with self._sessions.stage.of("normalising identity fields", None):
                 rows = table.respondents
-                made = await asyncio.to_thread(OwnRows, self._identity, self._date_order, rows, self._folder)
-            self._own = table, made
+                own = await asyncio.to_thread(OwnRows, self._identity, self._date_order, rows, self._folder)
+            self._own = table, own
         return self._own[1]
 
     async def _stated(self, name: str, table: Table) -> HubLine:

@@ -99,7 +99,7 @@ class SpokeLinking:
         """Return of each row the number of the hub's row that it is linked with."""
         link = self._link
         rows, self.ties = accept(self.passes, self._candidates)
-        complete = link.table.respondents.kept()[rows] & (self._candidates[rows] < line.complete)
+        complete = link.table.respondents.mask()[rows] & (self._candidates[rows] < line.complete)
         self.incomplete, self.accepted = int(np.count_nonzero(~complete)), rows[complete]
         running = line.running(link.identity)
         keys = {field: [one.number for one in running if field in one.fields] for field in link.identity.kinds}
@@ -131,7 +131,7 @@ class SpokeLinking:
         """Find the candidates of the rows that have none yet."""
         link, path = self._link, self._link.files.folder / f"found-{step.number}.bin"
         if not path.exists():
-            keys = await self._made(step.number, lambda: self._pass_records(step))
+            keys = await self._pass_keys(step.number, lambda: self._pass_records(step))
             most = line.rows * most_variants(step, link.identity)
             numbers = await self._looked_up(step.number, keys, link.key_count(step), most, 2 * link.rows)
             records = np.zeros(np.count_nonzero(numbers != NOBODY), _FOUND)
@@ -154,7 +154,7 @@ class SpokeLinking:
         fields = compared(link.identity)
         path = link.files.folder / "compared.bin"
         if not path.exists():
-            keys = await self._made(COMPARED, lambda: self._pair_records(fields))
+            keys = await self._pass_keys(COMPARED, lambda: self._pair_records(fields))
             numbers = await self._looked_up(COMPARED, keys, link.pair_key_count, most * len(fields), 8 * len(pairs))
             await asyncio.to_thread(_write, path, numbers != NOBODY)
             self._forget(COMPARED)
@@ -194,8 +194,8 @@ class SpokeLinking:
 
     def _token_values(self, keys: SpokeKeys, number: int) -> Bytes:
         digests = keys.digests
-        made = [token_values(digests.read(at), self._link.key, number) for at in range(0, digests.count, BATCH)]
-        return np.concatenate([np.empty((0, ENTRY_BYTES), np.uint8), *made])
+        values = [token_values(digests.read(at), self._link.key, number) for at in range(0, digests.count, BATCH)]
+        return np.concatenate([np.empty((0, ENTRY_BYTES), np.uint8), *values])
 
     def _pair_records(self, fields: ComparedFields) -> SortedRecords:
         link, numbers = self._link, self._candidates[self.pairs]
@@ -203,10 +203,10 @@ class SpokeLinking:
 
     def _pass_records(self, step: Pass) -> SortedRecords:
         """Return the keys of the rows without a candidate."""
-        link, left = self._link, np.flatnonzero(self._passes == 0)
-        return link.own.records(step, left, link.files.alignment)
+        link, rows = self._link, np.flatnonzero(self._passes == 0)
+        return link.own.records(step, rows, link.files.alignment)
 
-    async def _made(self, number: int, records: Callable[[], SortedRecords]) -> SpokeKeys:
+    async def _pass_keys(self, number: int, records: Callable[[], SortedRecords]) -> SpokeKeys:
         """Return the keys of a pass; those of the latest are kept."""
         if self._keys is None or self._keys[0] != number:
             folder = self._link.files.folder
@@ -231,6 +231,6 @@ def check_table(curator: str, path: Path) -> None:
         raise IntegrityError("shows keys that are not padded", where=f"curator {curator}")
 
 
-def _write(path: Path, made: NDArray[np.generic]) -> None:
+def _write(path: Path, array: NDArray[np.generic]) -> None:
     with written_whole(path) as file:
-        file.write(made.data)
+        file.write(array.data)

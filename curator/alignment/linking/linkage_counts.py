@@ -18,48 +18,48 @@ def hub_report(line: HubLine) -> LinkageReport:
     return LinkageReport(is_hub=True, rows=line.rows, hub_rows=line.rows, passes=passes)
 
 
-def spoke_report(work: SpokeLinking, line: HubLine, table: TableRows) -> LinkageReport:
+def spoke_report(linking: SpokeLinking, line: HubLine, table: TableRows) -> LinkageReport:
     """Return what a spoke knows after a linkage.
 
     Args:
-        work: its part in it.
+        linking: its part in it.
         table: its own.
     """
-    candidates = np.bincount(work.passes, minlength=len(line.passes) + 1)
-    linked = np.bincount(work.passes[work.accepted], minlength=len(line.passes) + 1)
-    left = len(work.passes) - np.cumsum(candidates[1:])
-    moved, placebo = work.placebo(line)
+    candidates = np.bincount(linking.passes, minlength=len(line.passes) + 1)
+    links = np.bincount(linking.passes[linking.accepted], minlength=len(line.passes) + 1)
+    rest = len(linking.passes) - np.cumsum(candidates[1:])
+    placebo_rows, placebo = linking.placebo(line)
     passes = tuple(
         PassCount(
             key=one.key,
             runs=one.runs,
             matches=one.matches,
-            linked=int(linked[number]),
-            left=int(left[number - 1]),
+            linked=int(links[number]),
+            left=int(rest[number - 1]),
             placebo=placebo.get(number),
         )
         for number, one in enumerate(line.passes, 1)
     )
-    bits = np.zeros((0, 8), np.bool_) if work.agreed is None else work.agreed
-    is_apart = work.crowded[work.pairs]
-    respondents = np.cumsum(table.kept()) - 1
+    bits = np.zeros((0, 8), np.bool_) if linking.agreed is None else linking.agreed
+    is_apart = linking.crowded[linking.pairs]
+    respondents = np.cumsum(table.mask()) - 1
     return LinkageReport(
         is_hub=False,
-        rows=len(work.passes),
+        rows=len(linking.passes),
         hub_rows=line.rows,
-        links=len(work.accepted),
+        links=len(linking.accepted),
         passes=passes,
-        agreed=None if work.agreed is None else _agreed(work.agreed),
+        agreed=None if linking.agreed is None else _agreed(linking.agreed),
         pairs=len(bits),
         by_number=_by_number(bits[~is_apart]),
-        by_form=_by_form(bits[~is_apart], list(compress(work.forms, ~is_apart))),
-        crowd=(int(np.count_nonzero(work.crowded[work.accepted])), *_by_number(bits[is_apart])),
-        dated=work.dated,
-        rates=match_rates(respondents[work.accepted], table),
-        ties=work.ties[0],
-        tied=work.ties[1],
-        incomplete=work.incomplete,
-        placebo_rows=moved,
+        by_form=_by_form(bits[~is_apart], list(compress(linking.forms, ~is_apart))),
+        crowd=(int(np.count_nonzero(linking.crowded[linking.accepted])), *_by_number(bits[is_apart])),
+        dated=linking.dated,
+        rates=match_rates(respondents[linking.accepted], table),
+        ties=linking.ties[0],
+        tied=linking.ties[1],
+        incomplete=linking.incomplete,
+        placebo_rows=placebo_rows,
     )
 
 
@@ -68,7 +68,7 @@ def _agreed(bits: NDArray[np.bool_]) -> tuple[int, ...]:
     given, family, birth, postcode, swapped_given, swapped_family = bits.T[:6]
     both = birth & postcode
     swapped = ~given & ~family & swapped_given & swapped_family & both
-    counted = (
+    masks = (
         given & family & both,
         given & family & birth,
         given & family & postcode,
@@ -76,7 +76,7 @@ def _agreed(bits: NDArray[np.bool_]) -> tuple[int, ...]:
         ~given & family & both,
         swapped,
     )
-    return tuple(int(np.count_nonzero(one)) for one in counted)
+    return tuple(int(np.count_nonzero(one)) for one in masks)
 
 
 def _by_number(bits: NDArray[np.bool_]) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from veiltab.common.linkage.ladder import Pass
 from veiltab.common.linkage.placebo import placebo_keys
 from veiltab.common.linkage.row_keys import NormalColumn, NormalRows, identity_columns, normal_rows, pass_keys
 from veiltab.common.storage.scratch import Scratch
-from veiltab.common.storage.sorted_records import Bytes, Kept, SortedRecords
+from veiltab.common.storage.sorted_records import Bytes, RecordFile, SortedRecords
 from veiltab.curator.alignment.joining.row_numbers import NOBODY
 from veiltab.curator.alignment.linking.shown_keys import BATCH, DIGEST_BYTES, MANY, digests
 from veiltab.curator.table.table_rows import TableRows
@@ -73,23 +73,23 @@ class OwnRows:
 
     def records(self, step: Pass, rows: Rows, alignment: str) -> SortedRecords:
         """Return (digest, row) of each key of some ascending rows in a pass; row len(self) + i is i, moved."""
-        made = SortedRecords(self._folder, RECORD_BYTES)
+        result = SortedRecords(self._folder, RECORD_BYTES)
         for start, stop, chunk in self._chunks():
             for first, keys_of in ((start, pass_keys), (start + len(self), placebo_keys)):
-                chosen = rows[np.searchsorted(rows, first) : np.searchsorted(rows, first + stop - start)]
-                if len(chosen) and (keys := keys_of(step, _part(chunk, chosen - first))):
+                here = rows[np.searchsorted(rows, first) : np.searchsorted(rows, first + stop - start)]
+                if len(here) and (keys := keys_of(step, _part(chunk, here - first))):
                     counts = np.fromiter(map(len, keys), np.int64, len(keys))
                     if counts.any():
                         key_digests = digests((key for own in keys for key in own), alignment)
-                        made.add(_records(key_digests, np.repeat(chosen, counts)))
-        return made
+                        result.add(_records(key_digests, np.repeat(here, counts)))
+        return result
 
     def pair_records(self, rows: Rows, numbers: Rows, fields: ComparedFields, alignment: str) -> SortedRecords:
         """Return (digest, 8 j + i) of the key of what is compared at place i, of pair j by ascending rows.
 
         The key is the number of the hub's row, that of its field, and the value that is compared with it.
         """
-        made = SortedRecords(self._folder, RECORD_BYTES)
+        result = SortedRecords(self._folder, RECORD_BYTES)
         for start, stop, chunk in self._chunks():
             first, last = np.searchsorted(rows, [start, stop])
             for place, (number, field) in fields.items():
@@ -101,17 +101,17 @@ class OwnRows:
                         keys.append(int(numbers[pair]).to_bytes(8, "big") + bytes([number]) + compared_value)
                         pairs.append(8 * pair + place)
                 if keys:
-                    made.add(_records(digests(keys, alignment), np.array(pairs)))
-        return made
+                    result.add(_records(digests(keys, alignment), np.array(pairs)))
+        return result
 
     def forms(self, field: str, rows: Rows) -> list[str]:
         """Return how a field of some ascending rows is written, with 9 for a digit and a for a letter."""
-        made = list[str]()
+        result = list[str]()
         for start, stop, chunk in self._chunks():
             _, values, places = chunk[field]
             forms = [re.sub(r"\d", "9", re.sub(r"[^\W\d]", "a", value)) for value in values]
-            made += [forms[place] for place in places[rows[(start <= rows) & (rows < stop)] - start]]
-        return made
+            result += [forms[place] for place in places[rows[(start <= rows) & (rows < stop)] - start]]
+        return result
 
     def crowded(self, numbers: NDArray[np.uint8], fields: Mapping[str, Sequence[int]]) -> NDArray[np.bool_]:
         """Return (n,) whether a row has a value that far more rows share than others, in a field of its number.
@@ -178,12 +178,12 @@ def matching_rows(records: SortedRecords) -> set[int]:
     if not pairs:
         return set()
     one_way = np.unique(np.concatenate(pairs), axis=0)
-    both = np.unique(np.concatenate([one_way, one_way[:, ::-1]]), axis=0)
-    rows, others = np.unique(both[:, 0], return_counts=True)
+    pairs_of_rows = np.unique(np.concatenate([one_way, one_way[:, ::-1]]), axis=0)
+    rows, others = np.unique(pairs_of_rows[:, 0], return_counts=True)
     return set(np.setdiff1d(rows[others == 1], np.concatenate(crowded)).tolist())
 
 
-def hub_keys(records: SortedRecords, folder: Path, *, has_many: bool) -> Kept:
+def hub_keys(records: SortedRecords, folder: Path, *, has_many: bool) -> RecordFile:
     """Return the keys of a hub in a pass: each digest once, with the only row that has it, or MANY.
 
     Args:
@@ -191,7 +191,7 @@ def hub_keys(records: SortedRecords, folder: Path, *, has_many: bool) -> Kept:
         folder: on whose disk they lie.
         has_many: whether a key of several rows is there, as MANY, as in a deletion pass; else nothing is said of it.
     """
-    return Kept((_single(part, has_many=has_many) for part in records.parts()), folder, BATCH)
+    return RecordFile((_single(part, has_many=has_many) for part in records.parts()), folder, BATCH)
 
 
 class SpokeKeys:
@@ -204,7 +204,7 @@ class SpokeKeys:
 
     def __init__(self, records: SortedRecords, folder: Path) -> None:
         self._records = records
-        self.digests = Kept((part[_groups(part)[0], :DIGEST_BYTES] for part in records.parts()), folder, BATCH)
+        self.digests = RecordFile((part[_groups(part)[0], :DIGEST_BYTES] for part in records.parts()), folder, BATCH)
         """Each digest once, ascending."""
 
     def candidates(self, of_hub: Rows, rows: int) -> Rows:
@@ -260,9 +260,9 @@ def _groups(records: Bytes) -> tuple[Rows, Rows]:
 def _single(records: Bytes, *, has_many: bool) -> Bytes:
     """Return each digest once, with its only row or MANY."""
     starts, counts = _groups(records)
-    made: Bytes = records[starts]
+    result: Bytes = records[starts]
     if not has_many:
-        single: Bytes = made[counts == 1]
+        single: Bytes = result[counts == 1]
         return single
-    made[counts > 1, DIGEST_BYTES:] = 0xFF
-    return made
+    result[counts > 1, DIGEST_BYTES:] = 0xFF
+    return result

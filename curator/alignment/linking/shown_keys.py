@@ -15,7 +15,7 @@ import pyarrow as pa
 from veiltab.common.core.derivation import derive
 from veiltab.common.oblivious import function
 from veiltab.common.oblivious.code import Bits
-from veiltab.common.storage.sorted_records import Bytes, Kept
+from veiltab.common.storage.sorted_records import Bytes, RecordFile
 from veiltab.curator.alignment.joining.join_spoke import first_rows
 from veiltab.curator.alignment.joining.row_numbers import NOBODY, Numbers
 from veiltab.curator.table.tokens import tokens
@@ -41,9 +41,9 @@ def digests(keys: Iterable[bytes], alignment: str) -> bytes:
     head = hashlib.sha256(b"veiltab linkage key\n" + alignment.encode() + b"\n")
 
     def digest(key: bytes) -> bytes:
-        one = head.copy()
-        one.update(key)
-        return one.digest()
+        state = head.copy()
+        state.update(key)
+        return state.digest()
 
     return b"".join(map(digest, keys))
 
@@ -57,7 +57,7 @@ class DigestedKeys:
         count: how many it asks about; by default the keys alone.
     """
 
-    def __init__(self, keys: Kept, key: bytes, count: int | None = None) -> None:
+    def __init__(self, keys: RecordFile, key: bytes, count: int | None = None) -> None:
         self._keys, self._key = keys, key
         self._count = keys.count if count is None else count
 
@@ -96,9 +96,9 @@ def entries(values: Bytes, numbers: Numbers) -> Bytes:
         values: F of each.
         numbers: below 2^48.
     """
-    made = values.copy()
-    made[:, _TAG_BYTES:] ^= numbers.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :_NUMBER_BYTES]
-    return made
+    result = values.copy()
+    result[:, _TAG_BYTES:] ^= numbers.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :_NUMBER_BYTES]
+    return result
 
 
 def numbers_in(hub_entries: Bytes, values: Bytes) -> Numbers:

@@ -40,7 +40,7 @@ class MonthLine:
 
     month: str
     releases: int
-    taken: Decimal
+    share: Decimal
     total: Decimal
 
 
@@ -78,13 +78,13 @@ def thinned(points: Sequence[Point]) -> list[Point]:
 
 def months_of(entries: Sequence[Entry]) -> list[MonthLine]:
     """Return what was charged in each month, oldest first."""
-    taken: dict[str, tuple[int, Decimal]] = {}
+    sums: dict[str, tuple[int, Decimal]] = {}
     for entry in entries:
         month = f"{datetime.fromtimestamp(entry.time, UTC):%Y-%m}"
-        releases, share = taken.get(month, (0, Decimal(0)))
-        taken[month] = releases + 1, share + entry.share
-    totals = accumulate(share for _, share in taken.values())
+        releases, share = sums.get(month, (0, Decimal(0)))
+        sums[month] = releases + 1, share + entry.share
+    totals = accumulate(share for _, share in sums.values())
     return [
-        MonthLine(month=month, releases=releases, taken=share, total=total)
-        for (month, (releases, share)), total in zip(taken.items(), totals, strict=True)
+        MonthLine(month=month, releases=releases, share=share, total=total)
+        for (month, (releases, share)), total in zip(sums.items(), totals, strict=True)
     ]

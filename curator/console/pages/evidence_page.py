@@ -39,7 +39,7 @@ def _since(text: str) -> int | None:
     """Return a date as Unix seconds; None for none.
 
     Raises:
-        InvalidInputError: it is no date.
+        InvalidInputError: it is not a date.
     """
     if not text:
         return None

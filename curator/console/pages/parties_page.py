@@ -31,7 +31,7 @@ def _show(books: StateReader, identity: Identity | None, visit: Visit) -> Respon
     others = [party.name for party in parties if party.role is Role.CURATOR and party != own]
     charges = {name: own_state.store.alignments.witness(name)[0] for name in others}
     lines = [
-        {"party": one, "endpoint": at, "is_own": one == own, "charges": charges.get(one.name), "shown": ends.get(one)}
+        {"party": one, "endpoint": at, "is_own": one == own, "charges": charges.get(one.name), "cert": ends.get(one)}
         for one, at in parties.items()
     ]
     return visit.render(

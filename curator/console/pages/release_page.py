@@ -45,9 +45,9 @@ def _list(books: StateReader, visit: Visit) -> Response:
 def _show(books: StateReader, visit: Visit, problem: str = "") -> Response:
     """Return the page; with a problem, the form as it was sent."""
     own_state = books.own_state
-    stored = own_state.store.releases.release(visit.parameters["release"])
-    release_id = stored.request.release_id
-    view, entry = view_of(stored, own_state), books.entry_of(stored.part_of or release_id)
+    release = own_state.store.releases.release(visit.parameters["release"])
+    release_id = release.request.release_id
+    view, entry = view_of(release, own_state), books.entry_of(release.part_of or release_id)
     waiting = held_attributes(own_state.store, release_id, books.now)
     approved = {one.decision.attribute: has_approved(visit.person, one.approvals) for one in view.own}
     choices = {name: is_approved for name, is_approved in approved.items() if name in waiting}
@@ -57,15 +57,15 @@ def _show(books: StateReader, visit: Visit, problem: str = "") -> Response:
         view=view,
         problem=problem,
         form=visit.form,
-        badge=badge_of_state(stored.state, is_held=bool(waiting)),
+        badge=badge_of_state(release.state, is_held=bool(waiting)),
         choices=choices,
         is_mine=visit.decides and not all(choices.values()),
-        may_be_stopped=visit.decides and not waiting and entry is None and not stored.state.finished,
-        events=timeline_of(own_state, stored, entry, is_held=bool(waiting)),
+        may_be_stopped=visit.decides and not waiting and entry is None and not release.state.finished,
+        events=timeline_of(own_state, release, entry, is_held=bool(waiting)),
         tables=own_state.store.tables.tables(release_id),
         ledger=own_state.ledger,
         persons=own_state.persons,
-        is_over=stored.state.finished,
+        is_over=release.state.finished,
         HELD=HELD,
     )
 

@@ -31,7 +31,7 @@ class Event:
 
 
 def timeline_of(
-    own_state: OpenedState, stored: CuratorRelease, entry: Entry | None, *, is_held: bool
+    own_state: OpenedState, release: CuratorRelease, entry: Entry | None, *, is_held: bool
 ) -> tuple[Event, ...]:
     """Return what is recorded of a release, oldest first.
 
@@ -39,17 +39,17 @@ def timeline_of(
         entry: its charge, if it is charged.
         is_held: whether it waits for a person.
     """
-    request = stored.request
+    request = release.request
     arrival = Event(
-        time=stored.created,
+        time=release.created,
         title=f"{request.researcher} asks for {', '.join(request.attributes)}",
         text=guarantee(request.epsilon, request.delta),
     )
-    decided = [event for status in attribute_statuses(stored, own_state) for event in _of_attribute(status)]
-    charged = [] if entry is None else [_of_charge(entry)]
-    in_order = sorted([*decided, *charged, *_of_keys(own_state, request.release_id)], key=lambda event: event.time or 0)
-    now = Event(time=stored.since or None, title="It waits for a person", kind="wait") if is_held else _of_state(stored)
-    return (arrival, *in_order, *_of_test(own_state, stored), now)
+    decisions = [event for status in attribute_statuses(release, own_state) for event in _of_attribute(status)]
+    charges = [] if entry is None else [_of_charge(entry)]
+    events = sorted([*decisions, *charges, *_of_keys(own_state, request.release_id)], key=lambda event: event.time or 0)
+    wait = Event(time=release.since or None, title="It waits for a person", kind="wait")
+    return (arrival, *events, *_of_test(own_state, release), wait if is_held else _of_state(release))
 
 
 def _of_attribute(status: AttributeStatus) -> list[Event]:
@@ -101,7 +101,7 @@ def _of_keys(own_state: OpenedState, release_id: str) -> list[Event]:
     return list(first.values())
 
 
-def _of_test(own_state: OpenedState, stored: CuratorRelease) -> list[Event]:
+def _of_test(own_state: OpenedState, release: CuratorRelease) -> list[Event]:
     """Return this curator's tests of the server's noise that were made."""
     return [
         Event(
@@ -111,14 +111,14 @@ def _of_test(own_state: OpenedState, stored: CuratorRelease) -> list[Event]:
             text=receipt.sentence(),
             kind="good" if receipt.passed else "bad",
         )
-        for receipt in own_state.store.tests.receipts(stored.request.release_id)
+        for receipt in own_state.store.tests.receipts(release.request.release_id)
     ]
 
 
-def _of_state(stored: CuratorRelease) -> Event:
-    badge = badge_of_state(stored.state)
-    title = f"Now: {badge.text}" if not stored.state.finished else badge.text.capitalize()
-    text = stored.failure or stored.waiting_for
-    if stored.state is ReleaseState.READY:
+def _of_state(release: CuratorRelease) -> Event:
+    badge = badge_of_state(release.state)
+    title = f"Now: {badge.text}" if not release.state.finished else badge.text.capitalize()
+    text = release.failure or release.waiting_for
+    if release.state is ReleaseState.READY:
         text = "The researcher's service may fetch the keys of what was approved."
-    return Event(time=stored.since or None, title=title, text=text, kind=badge.kind)
+    return Event(time=release.since or None, title=title, text=text, kind=badge.kind)

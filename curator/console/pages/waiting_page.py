@@ -24,7 +24,7 @@ def waiting_page(books: StateReader) -> Page:
 def lines_of(releases: Iterable[CuratorRelease], ids: Container[str]) -> list[dict[str, object]]:
     """Return releases as lists show them; those that are held wait for a person."""
     return [
-        {"stored": one, "badge": badge_of_state(one.state, is_held=one.request.release_id in ids)} for one in releases
+        {"release": one, "badge": badge_of_state(one.state, is_held=one.request.release_id in ids)} for one in releases
     ]
 
 

@@ -103,13 +103,13 @@ def cut(rows: Iterator[Row], characters: Callable[[Sequence[Row]], int]) -> Iter
         rows: the rows.
         characters: called with each few rows when they are read; returns how many characters they have.
     """
-    some, taken = list[Row](), 0
+    some, size = list[Row](), 0
     while few := list(islice(rows, min(_FEW_ROWS, BATCH_ROWS - len(some)))):
         some += few
-        taken += characters(few)
-        if len(some) >= BATCH_ROWS or taken >= BATCH_CHARACTERS:
+        size += characters(few)
+        if len(some) >= BATCH_ROWS or size >= BATCH_CHARACTERS:
             yield some
-            some, taken = [], 0
+            some, size = [], 0
     if some:
         yield some
 

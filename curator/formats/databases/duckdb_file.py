@@ -79,8 +79,8 @@ class _Reading:
         """Fetch the rows by and by."""
         with self._open() as (connection, waiting):
             # What is not wanted may be long, and a batch of it more than the memory holds.
-            wanted = ", ".join(quoted(spelling) for spelling in dict.fromkeys(selection.spellings.values()))
-            reader = connection.sql(self._query).project(wanted).to_arrow_reader(_READ_ROWS)
+            columns = ", ".join(quoted(spelling) for spelling in dict.fromkeys(selection.spellings.values()))
+            reader = connection.sql(self._query).project(columns).to_arrow_reader(_READ_ROWS)
             for batch in _gathered(waiting.rows(reader)):
                 yield from batches_of(self.where, batch, selection)
 

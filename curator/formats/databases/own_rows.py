@@ -83,13 +83,13 @@ def _parsed(query: str) -> tuple[list[_Node], frozenset[str]]:
 class _Query:
     def __init__(self, parsed: list[_Node], ids: Collection[str], aggregates: Collection[str]) -> None:
         self._nodes, self._aggregates = list(_nodes(parsed)), aggregates
-        named = (one for one in self._nodes if "key" in one and "value" in one)
-        self._tables = {one["key"].lower(): frozenset(_tables(one["value"])) for one in named}
+        items = (one for one in self._nodes if "key" in one and "value" in one)
+        self._tables = {one["key"].lower(): frozenset(_tables(one["value"])) for one in items}
         # A name of an id is one that a column of the result has, or one from which a column of that name is made.
         self._names = [{one.lower()} for one in ids]
         for names in self._names * 2:
-            made = (node for node in self._nodes if str(node.get("alias", "")).lower() in names and "class" in node)
-            names |= {name for node in made if not self._has_aggregate(node) for name in _columns(node)}
+            nodes = (node for node in self._nodes if str(node.get("alias", "")).lower() in names and "class" in node)
+            names |= {name for node in nodes if not self._has_aggregate(node) for name in _columns(node)}
 
     def has(self, *kinds: str) -> bool:
         """Whether the text has something of these kinds."""

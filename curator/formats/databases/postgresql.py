@@ -65,7 +65,7 @@ class PostgresqlQuery:
 
     def __init__(self, address: TableAddress) -> None:
         self._url = address.location
-        self.where = address.shown
+        self.where = address.label
         if not address.query:
             raise refusal(self.where, "a database needs a query", 'Give --query "select ...".')
         self._query = reading_query(self.where, address.query)

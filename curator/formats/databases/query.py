@@ -20,7 +20,7 @@ def reading_query(where: str, query: str) -> str:
         rest = rest[comment.end() :]
     word = re.match(r"[A-Za-z]*", rest)
     if word is None or word[0].lower() not in _READS:
-        raise refusal(where, "the query is no statement that reads", 'Write it like "select id, sex from people".')
+        raise refusal(where, "the query is not a statement that reads", 'Write it like "select id, sex from people".')
     return query.rstrip().rstrip(";").rstrip()
 
 
@@ -54,11 +54,11 @@ def unordered(query: str) -> str:
     return ", in the database's own order (`order by` keeps it the same)"
 
 
-def _query_of_table(where: str, tables: Sequence[str], wanted: str) -> str:
+def _query_of_table(where: str, tables: Sequence[str], name: str) -> str:
     names = ", ".join(repr(table[:40]) for table in tables[:20]) or "none"
-    if wanted and wanted not in tables:
-        raise refusal(where, f"there is no table {wanted!r}", f"Tables: {names}.")
-    if not wanted and len(tables) != 1:
+    if name and name not in tables:
+        raise refusal(where, f"there is no table {name!r}", f"Tables: {names}.")
+    if not name and len(tables) != 1:
         remedy = 'Name one behind a #, such as data.db#people, or give --query "select ...".'
         raise refusal(where, f"the database has {len(tables)} tables: {names}", remedy)
-    return f"select * from {quoted(wanted or tables[0])}"  # noqa: S608 - a table of that database
+    return f"select * from {quoted(name or tables[0])}"  # noqa: S608 - a table of that database

@@ -42,10 +42,10 @@ class SqliteQuery:
         places = {name: place for place, name in enumerate(selection.spellings)}
         # What is not wanted may be long, and a batch of it more than the memory holds.
         # Without the t a name that is not there any more would be a text.
-        wanted = ", ".join(f"t.{quoted(spelling)}" for spelling in selection.spellings.values())
+        columns = ", ".join(f"t.{quoted(spelling)}" for spelling in selection.spellings.values())
         first_row = 2
         with self._open() as (connection, waiting):
-            cursor = connection.execute(f"select {wanted} from (\n{self._query}\n) as t")  # noqa: S608 - theirs
+            cursor = connection.execute(f"select {columns} from (\n{self._query}\n) as t")  # noqa: S608 - theirs
             for rows in cut(waiting.rows(cursor), _characters):
                 for name, place in places.items():
                     self._check_texts(name, [row[place] for row in rows], first_row)

@@ -34,8 +34,8 @@ class ArrowFile:
     def batches(self, selection: Selection) -> Iterator[Batch]:
         """Read the file record batch by record batch, of which one is in memory."""
         places = {column.spelling: place for place, column in enumerate(self.columns)}
-        wanted = sorted({places[spelling] for spelling in selection.spellings.values()})
-        with self._open(pa.ipc.IpcReadOptions(included_fields=wanted, use_threads=False)) as file:
+        fields = sorted({places[spelling] for spelling in selection.spellings.values()})
+        with self._open(pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)) as file:
             self._check_size()
             for number in range(file.num_record_batches):
                 batch = file.get_batch(number)

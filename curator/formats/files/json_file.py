@@ -74,7 +74,7 @@ class JsonFile:
         others = NotedRows()
         start = FIRST_ROW
         with self._objects() as objects:
-            rows = self._chosen(objects, list(selection.spellings.values()), others)
+            rows = self._values(objects, list(selection.spellings.values()), others)
             for batch in cut(rows, lambda _: objects.characters()):
                 values = {name: [row[place] for row in batch] for place, name in enumerate(columns)}
                 texts = {name: column.texts(values[name], start) for name, column in columns.items()}
@@ -85,7 +85,7 @@ class JsonFile:
             problem = f"{rows_have(others.count)} other names than the first one{first_rows(others.first)}"
             raise refusal(self.where, problem, "Give all rows the same names; write null where a value is absent.")
 
-    def _chosen(
+    def _values(
         self, objects: Iterable[_Row], spellings: Sequence[str], others: NotedRows
     ) -> Iterator[tuple[_Value, ...]]:
         """Yield the wanted values of each object, and note the rows that have other names than the first."""
@@ -142,7 +142,7 @@ class _Objects:
         return self._counted - before
 
     def _mark(self) -> str:
-        """Return the next character that is no white space; "" at the end."""
+        """Return the next character that is not white space; "" at the end."""
         while True:
             self._place = cast("re.Match[str]", _BLANKS.match(self._text, self._place)).end()
             if self._place < len(self._text) or not self._read():
@@ -185,7 +185,7 @@ class _Objects:
 
     def _require(self, is_well_formed: bool) -> None:  # noqa: FBT001 - as an assertion
         if not is_well_formed:
-            problem = f"row {self._row} is no well-formed JSON object, or is cut off"
+            problem = f"row {self._row} is not a well-formed JSON object, or is cut off"
             raise refusal(self._where, problem, "Write the file again; a row has at most 1 MiB.")
 
 
@@ -205,7 +205,7 @@ class _Values:
         """Return the texts of some more of them; `first_row` is the number of the first.
 
         Raises:
-            InvalidInputError: one has values in it, is of another type than those before, or is no text.
+            InvalidInputError: one has values in it, is of another type than those before, or is not a text.
         """
         types = set(map(type, values)) - {type(None)}
         if self._type is None:

@@ -111,7 +111,7 @@ def parquet_files(path: Path, endings: tuple[str, ...], *, remedy: str) -> Parqu
     others = [one for one in paths if not (one.name.lower().endswith(endings) and one.is_file())]
     if others:
         reason = "there is" if path.is_dir() else "the pattern fits"
-        problem = f"{reason} {others[0].name!r}, which is no .parquet file"
+        problem = f"{reason} {others[0].name!r}, which is not a .parquet file"
         raise refusal(str(path), problem, "Several files make one table only if they are Parquet.")
     base = next(one for one in (path, *path.parents) if not has_magic(str(one)))
     return ParquetFiles(str(path), base, paths)

@@ -42,7 +42,7 @@ class WatchedText:
         self._decoder = codecs.getincrementaldecoder(form.encoding)(errors="replace") if is_wide else None
         self._is_border = np.isin(np.arange(256), list(f"{form.separator}\r\n".encode()))
         self._separator = re.compile(re.escape(form.separator).encode() + b"(?! )")
-        self._kept, self._rows, self._width, self._is_at_end = b"", 0, 0, False
+        self._rest, self._rows, self._width, self._is_at_end = b"", 0, 0, False
 
     def readable(self) -> bool:
         """Return that it can be read."""
@@ -60,7 +60,7 @@ class WatchedText:
             self._is_at_end = not data
             text = self._decoder.decode(data, final=not data).encode() if self._decoder else data
             try:
-                self._check(self._kept + (text if self._rows else text.removeprefix(codecs.BOM_UTF8)))
+                self._check(self._rest + (text if self._rows else text.removeprefix(codecs.BOM_UTF8)))
             except InvalidInputError as error:
                 self.refused = error
                 raise
@@ -91,7 +91,7 @@ class WatchedText:
                 self._check_lines(self._rows + place + 1, [text[a:b] for a, b in pairwise(borders)])
         self.lines += len(lines)
         self._rows += len(rows)
-        self._kept = text[cut:]
+        self._rest = text[cut:]
 
     def _check_lines(self, row: int, lines: list[bytes]) -> None:
         """Refuse a row of several lines if each has as many values as the header, as one with lost line ends has."""
@@ -110,16 +110,16 @@ class WatchedText:
         is_second = np.append(False, is_first)[: len(quotes)]
         if (begins | is_second)[::2].all() and (ends | is_first)[1::2].all():
             return quotes, None
-        taken, is_skipped = list[int](), False
+        places, is_skipped = list[int](), False
         for at, opens, closes, is_double in zip(*(x.tolist() for x in (quotes, begins, ends, is_first)), strict=True):
             if is_skipped:
                 is_skipped = False
-            elif len(taken) % 2 == 0:
-                taken += [at] if opens else []
+            elif len(places) % 2 == 0:
+                places += [at] if opens else []
             elif is_double:
                 is_skipped = True
             elif closes:
-                taken.append(at)
+                places.append(at)
             else:
-                return np.array(taken, np.intp), at
-        return np.array(taken, np.intp), None
+                return np.array(places, np.intp), at
+        return np.array(places, np.intp), None

@@ -63,17 +63,17 @@ def sniff(head: bytes, encoding: str = "") -> TextForm:
         InvalidInputError: no encoding fits, or two separators fit equally well, or none, and the rows below the first
             one have more values than it; without a place.
     """
-    chosen = _known_encoding(encoding, head) if encoding else _encoding(head)
-    text = codecs.getincrementaldecoder(chosen)(errors="replace").decode(head).removeprefix("\ufeff")
+    codec = _known_encoding(encoding, head) if encoding else _encoding(head)
+    text = codecs.getincrementaldecoder(codec)(errors="replace").decode(head).removeprefix("\ufeff")
     match = _SAID.match(text)
     text = text[match.end() :] if match else text
     quote = _quote(text)
-    if match and chosen == "utf-16":  # what comes has no mark any more
-        chosen = "utf-16-le" if head.startswith(codecs.BOM_UTF16_LE) else "utf-16-be"
+    if match and codec == "utf-16":  # what comes has no mark any more
+        codec = "utf-16-le" if head.startswith(codecs.BOM_UTF16_LE) else "utf-16-be"
     return TextForm(
         separator=match[1] if match else _separator(text, quote, is_whole=len(head) < HEAD_BYTES),
-        skipped=head.index(match[0].encode(chosen)) + len(match[0].encode(chosen)) if match else 0,
-        encoding=chosen,
+        skipped=head.index(match[0].encode(codec)) + len(match[0].encode(codec)) if match else 0,
+        encoding=codec,
         quote=quote,
         has_mark=head.startswith(codecs.BOM_UTF8),
     )
@@ -100,7 +100,7 @@ def _encoding(head: bytes) -> str:
         return "utf-16"
     if b"\0" in head:
         raise InvalidInputError(
-            "the file holds bytes 0, so it is no text in UTF-8",
+            "the file holds bytes 0, so it is not a text in UTF-8",
             remedy="If it is UTF-16 without a byte order mark, save it as UTF-8, or say --encoding utf-16.",
         )
     try:

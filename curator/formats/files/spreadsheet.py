@@ -46,23 +46,23 @@ class Spreadsheet:
             yield batch_of_cells(self._rows[start : start + BATCH_ROWS], places, selection)
 
 
-def _sheet(path: Path, wanted: str) -> tuple[str, list[list[Cell]]]:
+def _sheet(path: Path, sheet: str) -> tuple[str, list[list[Cell]]]:
     """Return a sheet's name and its rows that are not empty."""
     where = str(path)
     with importing("tables", f"reading a {path.suffix} file"):
         import python_calamine  # noqa: PLC0415 - not where the extra is missing
 
         from veiltab.curator.formats.files.sheet_size import MOST_CELLS, has_room  # noqa: PLC0415 - not where the extra is missing
-    if not has_room(path, wanted):
+    if not has_room(path, sheet):
         problem = f"a sheet reaches over more than {MOST_CELLS:,} cells, or more than the memory holds"
         remedy = "Delete stray cells far from the table (Ctrl+End goes to the last one), or save it as CSV."
         raise refusal(where, problem, remedy)
     try:
         with python_calamine.CalamineWorkbook.from_path(path) as book:
-            if wanted and wanted not in book.sheet_names:
-                raise refusal(where, f"there is no sheet {wanted!r}", f"Sheets: {_named(book.sheet_names)}.")
+            if sheet and sheet not in book.sheet_names:
+                raise refusal(where, f"there is no sheet {sheet!r}", f"Sheets: {_named(book.sheet_names)}.")
             full = dict[str, list[list[Cell]]]()
-            for name in [wanted] if wanted else book.sheet_names:
+            for name in [sheet] if sheet else book.sheet_names:
                 if rows := _rows(book, name):
                     full[name] = rows
                 if len(full) > 1:  # of the others nothing is read: together they may be more than the memory holds

@@ -203,8 +203,8 @@ def _balance(tally: "Tally", frequencies: "Frequencies") -> tuple[dict[str, obje
 
     sample = balance(tally, frequencies.shares(frequencies.projected))
     rows = [
-        {"value": label, "kept": kept, "held": share, "bias": bias}
-        for label, kept, share, bias in zip(
+        {"value": label, "kept": part, "held": share, "bias": bias}
+        for label, part, share, bias in zip(
             tally.labels, sample.kept_shares.tolist(), sample.value_shares.tolist(), sample.bias.tolist(), strict=True
         )
     ]

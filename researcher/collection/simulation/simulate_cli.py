@@ -106,9 +106,9 @@ def simulate(
 def _one_stratum(nodes: int | None, distribution: str | None, domain: int | None, rate: str | None) -> _Setting:
     from veiltab.common.collection.population import parse_population, parse_rate
 
-    chance = parse_rate(_given(rate, "--rate"), where="--rate")
-    law = parse_population(_given(distribution, "--distribution"), where="--distribution")
-    counts = law.counts(int(_given(nodes, "--nodes")), _size(domain, law.values))
+    chance = parse_rate(_require(rate, "--rate"), where="--rate")
+    law = parse_population(_require(distribution, "--distribution"), where="--distribution")
+    counts = law.counts(int(_require(nodes, "--nodes")), _size(domain, law.values))
     return _Setting(names=("all",), truth=counts[None, :], rates=(chance,))
 
 
@@ -136,7 +136,7 @@ def _many_strata(path: Path, nodes: int | None, distribution: str | None, domain
     return _Setting(names=tuple(one.name for one in strata), truth=truth, rates=tuple(one.rate for one in strata))
 
 
-def _given(value: Given | None, option: str) -> Given:
+def _require(value: Given | None, option: str) -> Given:
     if value is None:
         raise InvalidInputError("this option was not given, nor --strata", where=option)
     return value

@@ -21,7 +21,7 @@ from veiltab.common.linkage.quality import (
     wrong_links,
 )
 from veiltab.common.linkage.row_keys import Keys
-from veiltab.common.linkage.self_match import SelfMatch, decided
+from veiltab.common.linkage.self_match import SelfMatch, decide_passes
 
 COUNTS = Links(links=750, spoke_rows=1000, hub_rows=1500, self_match=0.004)
 KINDS = {name: FieldKind(name) for name in ("given", "family", "birth", "sex", "postcode")}
@@ -34,7 +34,7 @@ def identity(keys: int = 3, **more: object) -> IdentityRule:
 
 def decide(one: IdentityRule, *passes: list[str]) -> tuple[SelfMatch, ...]:
     keys: list[list[Keys]] = [[tuple(c.encode() for c in row) for row in rows] for rows in passes]
-    return decided(one, zip(one.ladder, keys, strict=True), len(passes[0]))
+    return decide_passes(one, zip(one.ladder, keys, strict=True), len(passes[0]))
 
 
 def test_wrong_links_are_what_the_hub_foresees_and_what_moved_dates_link() -> None:

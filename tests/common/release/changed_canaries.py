@@ -31,7 +31,7 @@ def changes_of(sizes: Sequence[int], changed: Sequence["Changed"], owners: str =
         columns=columns_of(sizes, owners),
         numbers=np.array([one.number for one in changed], np.int64),
         offsets=tuple(np.array([one.offsets[a] for one in changed], np.int64) for a in range(len(sizes))),
-        sent=tuple(np.array([one.sent[a] for one in changed], np.int64) for a in range(len(sizes))),
+        symbols=tuple(np.array([one.sent[a] for one in changed], np.int64) for a in range(len(sizes))),
         is_listed=np.array([one.is_listed for one in changed], np.bool_),
     )
 

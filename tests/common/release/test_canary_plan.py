@@ -67,7 +67,7 @@ def test_the_plan_is_that_of_the_table(release: tuple[int, Sizes, str, str], can
     for order in permutations(sizes):
         found = planned_canaries(server, order, population)
         assert found == canaries
-        assert shown_by(server, order, found).shown == Fraction(shown, 1000)
+        assert shown_by(server, order, found).share == Fraction(shown, 1000)
 
 
 @cache
@@ -124,7 +124,7 @@ def test_a_column_is_missed_at_the_share_that_is_shown_with_a_thousandth_at_the_
     sizes: Sizes, canaries: int
 ) -> None:
     server = GammaDiagonal(cells=prod(sizes), replacement=UNIT // 3)
-    shown = shown_by(server, sizes, canaries).shown
+    shown = shown_by(server, sizes, canaries).share
     if shown:
         r = 1 - server.retention
         some = 1 - Fraction(1, prod(sizes))
@@ -139,7 +139,7 @@ def test_no_share_that_is_left_out_passes_often_enough_to_reach_delta(release: t
     plan = plan_release(population=population, cells=prod(sizes), epsilon=Decimal(epsilon), delta=Decimal(delta))
     server = plan.mechanism.server
     canaries = planned_canaries(server, sizes, plan.sample)
-    shown = shown_by(server, sizes, canaries).shown
+    shown = shown_by(server, sizes, canaries).share
     card = card_of(plan.release, delta=Decimal(delta), least_noise=shown).bounds[0].if_omitted
     assert card is not None
     p = float((1 - server.retention) * (1 - Fraction(1, prod(sizes))))
@@ -179,8 +179,8 @@ def test_of_one_column_the_share_that_is_shown_is_that_of_the_amount(
 ) -> None:
     server = GammaDiagonal(cells=prod(sizes), replacement=replacement)
     p = Fraction(replacement, UNIT) * (1 - Fraction(1, prod(sizes)))
-    found = shown_by(server, sizes, canaries).shown
-    assert shown_by(server, (*sizes, 1), canaries).shown == found
+    found = shown_by(server, sizes, canaries).share
+    assert shown_by(server, (*sizes, 1), canaries).share == found
     beyond = found + Fraction(1, 1000)
     assert not shows_less(canaries, p, beyond) if found else not shows_less(canaries, p, Fraction(0))
     assert found == 0 or shows_less(canaries, p, found)
@@ -207,14 +207,14 @@ def test_every_release_has_a_plan_and_a_share_that_is_shown(sizes: Sizes, replac
     ],
 )
 def test_a_test_says_what_it_finds(canaries: int, shown: str, tested: HowTested, words: str) -> None:
-    test = ServerTest(canaries=canaries, shown=Fraction(shown))
+    test = ServerTest(canaries=canaries, share=Fraction(shown))
     assert test.tested is tested
     assert words in test.sentence
     assert ("may pass" in test.sentence) == (tested is HowTested.TOO_LITTLE)
 
 
 def test_card_and_documents_say_the_same_words_of_what_was_tested() -> None:
-    test = ServerTest(canaries=5000, shown=Fraction(1, 2))
+    test = ServerTest(canaries=5000, share=Fraction(1, 2))
     found = test.sentence.partition(": ")[2].replace("0.5", "half")
     root = Path(__file__).parents[3]
     for page in ("README.md", "docs/threat-model.md", "docs/protection.md"):

@@ -187,7 +187,7 @@ def test_whose_list_is_none_is_named(garbage: bytes | str | None) -> None:
         case "number":
             lists["bob"] = replace(changes, numbers=changes.numbers + 1000).to_bytes()
         case "symbol":
-            lists["bob"] = replace(changes, sent=(changes.sent[0] + 3,)).to_bytes()
+            lists["bob"] = replace(changes, symbols=(changes.symbols[0] + 3,)).to_bytes()
         case data:
             lists["bob"] = bytes(data)  # type: ignore[arg-type]
     with pytest.raises(
@@ -202,7 +202,7 @@ def test_two_holders_of_a_column_state_the_same_changes_of_it() -> None:
     assert set(tests.lists) == {"alice", "bob", "carol", "dan"}
     assert tests.together().passed
     changes = CanaryChanges.from_bytes(tests.lists["carol"], columns[1:], 1000)
-    other = replace(changes, sent=((changes.sent[0] + 1) % columns[1].size,)).to_bytes()
+    other = replace(changes, symbols=((changes.symbols[0] + 1) % columns[1].size,)).to_bytes()
     with pytest.raises(FailedReleaseError, match="curator bob or curator carol: they state different changes"):
         joint_receipt(tests.spec, tests.lists | {"carol": other}, tests.orders)
     with pytest.raises(FailedReleaseError, match="curator bob or curator dan: they state different changes"):

@@ -46,7 +46,7 @@ def test_what_is_no_list_is_refused_at_the_start_and_not_taken_over_later(tmp_pa
     path.write_text("nonsense", "utf-8")
     assert found.revokes(7)
     assert not found.revokes(8)
-    with pytest.raises(InvalidInputError, match="no revocation list"):
+    with pytest.raises(InvalidInputError, match="not a revocation list"):
         RevocationList(path, pem(own))
     write(path, own, 7, 8)
     assert found.revokes(8)
@@ -56,7 +56,7 @@ def test_what_is_no_list_is_refused_at_the_start_and_not_taken_over_later(tmp_pa
 def test_whatever_is_no_list_is_said_to_be_none(tmp_path: Path, content: str) -> None:
     path = tmp_path / "crl.pem"
     path.write_text(content, "utf-8")
-    with pytest.raises(InvalidInputError, match="no revocation list") as caught:
+    with pytest.raises(InvalidInputError, match="not a revocation list") as caught:
         RevocationList(path, pem(authority()))
     assert (caught.value.where, "veiltab pki revoke" in caught.value.remedy) == (str(path), True)
 

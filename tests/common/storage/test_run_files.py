@@ -17,7 +17,7 @@ SECRET = np.frombuffer(b"Zebra, a name that nobody else has" * 100, np.uint8)
 
 
 def write(run: RunFiles, name: str, data: np.ndarray[tuple[int], np.dtype[np.uint8]] = SECRET) -> int:
-    with run.written(name) as file:
+    with run.writing(name) as file:
         return file.append(data)
 
 
@@ -28,7 +28,7 @@ def read(run: RunFiles, name: str, start: int, length: int) -> bytes:
 
 def test_another_process_reads_what_was_written(tmp_path: Path) -> None:
     run = new_run(tmp_path)
-    with run.written("a") as file:
+    with run.writing("a") as file:
         starts = [file.append(SECRET[:17]), file.append(SECRET)]
     there: RunFiles = pickle.loads(pickle.dumps(run))  # noqa: S301 - of this test
     assert read(there, "a", starts[0], 17) == SECRET[:17].tobytes()
@@ -55,9 +55,9 @@ def test_a_folder_that_is_gone_is_told_from_a_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read(run, "a", 0, 1)
     write(run, "a")
-    with pytest.raises(UnavailableError, match="mount it again here and at each of them"), run.written("b"):
+    with pytest.raises(UnavailableError, match="mount it again here and at each of them"), run.writing("b"):
         run.folder.rename(tmp_path / "away")
-    for use in (lambda: read(run, "a", 0, 1), lambda: write(run, "c"), lambda: run.created("d")):
+    for use in (lambda: read(run, "a", 0, 1), lambda: write(run, "c"), lambda: run.create("d")):
         with pytest.raises(UnavailableError, match="the folder with the files of this run is gone"):
             use()
     (tmp_path / "away").rename(run.folder)
@@ -110,7 +110,7 @@ def test_no_key_stream_serves_two_files_nor_the_same_file_twice(tmp_path: Path) 
 
 def test_what_is_left_of_a_task_that_was_killed_hinders_nobody(tmp_path: Path) -> None:
     run = new_run(tmp_path)
-    begun = run.written("a")
+    begun = run.writing("a")
     begun.__enter__().append(SECRET[:50])  # and here it was killed
     assert not (run.folder / "a").exists()
     start = write(run, "a")
@@ -123,18 +123,18 @@ def test_what_is_left_of_a_task_that_was_killed_hinders_nobody(tmp_path: Path) -
 
 def test_an_error_leaves_no_file(tmp_path: Path) -> None:
     run = new_run(tmp_path)
-    with pytest.raises(ZeroDivisionError), run.written("a"):
+    with pytest.raises(ZeroDivisionError), run.writing("a"):
         raise ZeroDivisionError
     assert not list(run.folder.iterdir())
 
 
 def test_an_open_file_is_read_by_others_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = new_run(tmp_path)
-    file = run.created("table")
+    file = run.create("table")
     start = file.append(SECRET)
     assert file.read(start, 9).tobytes() == read(run, "table", start, 9) == SECRET[:9].tobytes()
     with pytest.raises(FileExistsError):
-        run.created("table")
+        run.create("table")
     synced = list[int]()
     monkeypatch.setattr(os, "fsync", synced.append)
     file.sync()  # for other machines

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from veiltab.common.storage import sorted_records
-from veiltab.common.storage.sorted_records import Kept, SortedRecords
+from veiltab.common.storage.sorted_records import RecordFile, SortedRecords
 
 WIDTH = 32
 
@@ -33,7 +33,7 @@ def test_records_come_back_in_order(tmp_path: Path, batch: int, monkeypatch: pyt
 def test_kept_records_are_read_back_in_batches(tmp_path: Path, counts: tuple[int, ...]) -> None:
     chance = np.random.default_rng(3)
     parts = [chance.integers(0, 256, (count, WIDTH), np.uint8) for count in counts]
-    kept = Kept(iter(parts), tmp_path, 8)
+    kept = RecordFile(iter(parts), tmp_path, 8)
     wanted = b"".join(part.tobytes() for part in parts)
     assert kept.count == sum(counts)
     read = [kept.read(start) for start in range(0, kept.count, 8)]

@@ -41,7 +41,7 @@ def test_an_attribute_may_have_several_holders() -> None:
         ('holders = ["dan", "carol"]', 'owner = "dan"', "several stands without holders"),
         ('["dan", "carol"]', '["dan"]', "holders are not two or more different curators"),
         ('["dan", "carol"]', '["dan", "dan"]', "holders are not two or more different curators"),
-        ('["dan", "carol"]', '["dan", "erin"]', "attribute stay has the owner 'erin', who is no curator"),
+        ('["dan", "carol"]', '["dan", "erin"]', "attribute stay has the owner 'erin', who is not a curator"),
         ('["dan", "carol"]', '["dan", "alice"]', "attribute stay has the holder alice, who lacks nobody of the hub"),
         ("[1, 60]", "[0, 60]", "whole numbers from 1"),
         ("integers = [1, 60]", 'categories = ["1", "3"]', "whole numbers from 1"),

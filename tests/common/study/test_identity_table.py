@@ -89,7 +89,7 @@ def test_deletions_follow_the_default_ladder() -> None:
         (FIELDS, f'{FIELDS}\nladder = ["given~ family~"]', "lets two fields differ"),
         (FIELDS, f'{FIELDS}\nladder = ["given+family+birth"]', "joins three"),
         (FIELDS, f'{FIELDS}\ndefault_dates = ["1.1.1900"]', "default_dates has '1.1.1900'"),
-        ('date_order = "dmy"', 'date_order = "dmy"\nfirst_year = 0', "first_year is no year"),
+        ('date_order = "dmy"', 'date_order = "dmy"\nfirst_year = 0', "first_year is not a year"),
         (FIELDS, f"{FIELDS}\ncap = 0", "cap is not between 0 and 1"),
         (FIELDS, f"{FIELDS}\nalone_in_spoke = 1", "a share of rows without partner"),
         (FIELDS, f"{FIELDS}\nplacebo = 1", "placebo is of another kind"),

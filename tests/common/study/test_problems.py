@@ -51,7 +51,7 @@ def test_one_mistake_is_named_with_its_line(old: str, new: str, key: str, expect
     [
         ('[server]\nname = "cloud"\nendpoint = "localhost:7400"\n', "", "there is no [server]. Add it: the cloud"),
         ('name = "rita"', 'name = "rosa"', "parties are named 'rosa' twice."),
-        ('owner = "alice"', 'owner = "zoe"', "attribute sex has the owner 'zoe', who is no curator."),
+        ('owner = "alice"', 'owner = "zoe"', "attribute sex has the owner 'zoe', who is not a curator."),
         ("[study]\n", "name = 3\n[study]\n", "unknown table 'name'. Known tables: study, budget"),
         ("[study]\n", "title = 3\n[study]\n", "unknown table 'title'. As a key, it belongs to [study]."),
     ],

@@ -26,7 +26,7 @@ from veiltab.common.rpc.certificates.release_verification import Finding
 from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.rpc.parties.identity import Party
 from veiltab.curator.evidence.check import EvidenceFindings, check_beside, check_evidence
-from veiltab.curator.evidence.ledger_comparison import Seen, compared, split_views
+from veiltab.curator.evidence.ledger_comparison import View, compared, split_views
 from veiltab.curator.peers.witnesses import keep_checkpoints, note_seen, own_checkpoint, sign_charge, witnessed_lines
 from veiltab.curator.progress.release_record import Progress
 from veiltab.curator.records.store import CuratorStore
@@ -52,10 +52,10 @@ def looked(
 ) -> Finding:
     ledger = {number: HEADS[number] for number in range(1, entries + 1)}
     of_alice = [
-        Seen(party=ALICE.uri, head=LedgerHead(length=n, digest=digest), at=at(when), release=f"{n:032x}")
+        View(party=ALICE.uri, head=LedgerHead(length=n, digest=digest), at=at(when), release=f"{n:032x}")
         for n, digest, when in seen
     ]
-    others = [Seen(party=BOB.uri, head=LedgerHead(length=1, digest="ff" * 32), at=at(1))]
+    others = [View(party=BOB.uri, head=LedgerHead(length=1, digest="ff" * 32), at=at(1))]
     releases = {number: f"{number:032x}" for number in charged or (n for n, _, _ in seen)}
     return compared(ALICE.uri, made_at, ledger, releases, "bob", [*others, *of_alice])
 
@@ -90,14 +90,14 @@ def test_a_witness_that_lacks_checkpoints_of_releases_is_said_and_does_not_hold(
 
 def test_a_checkpoint_of_another_release_than_its_entry_is_found() -> None:
     ledger, head = {1: HEADS[1]}, LedgerHead(length=1, digest=HEADS[1])
-    other = Seen(party=ALICE.uri, head=head, at=at(1), release=OTHER)
+    other = View(party=ALICE.uri, head=head, at=at(1), release=OTHER)
     assert compared(ALICE.uri, 1000, ledger, {1: OTHER}, "bob", [other]).holds
     assert compared(ALICE.uri, 1000, ledger, {1: ID}, "bob", [other]).holds is False
 
 
 def test_two_ledgers_that_a_curator_signed_are_proof_whichever_files_hold_them() -> None:
-    def signed(length: int, digest: str, release: str = "", party: Party = ALICE) -> Seen:
-        return Seen(party=party.uri, head=LedgerHead(length=length, digest=digest), at=at(1), release=release)
+    def signed(length: int, digest: str, release: str = "", party: Party = ALICE) -> View:
+        return View(party=party.uri, head=LedgerHead(length=length, digest=digest), at=at(1), release=release)
 
     one, same, stated = signed(1, HEADS[1], ID), signed(2, HEADS[2], OTHER), signed(2, HEADS[2])
     assert not list(split_views([("bob", one), ("carol", one), ("bob", same), ("carol", stated)]))
@@ -197,8 +197,8 @@ def witnessed(signer: Party, witness: Party) -> str:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        (witnessed(BOB, BOB), "no checkpoint of another that this curator cosigned"),
-        (witnessed(ALICE, ALICE), "no checkpoint of another that this curator cosigned"),
+        (witnessed(BOB, BOB), "not a checkpoint of another that this curator cosigned"),
+        (witnessed(ALICE, ALICE), "not a checkpoint of another that this curator cosigned"),
         (witnessed(BOB, ALICE).replace("ledger", "ledgers"), "not a checkpoint"),
         ("{}", "cannot be read"),
         ("[", "cannot be read"),
@@ -221,8 +221,8 @@ def test_evidence_with_a_checkpoint_of_another_says_so(office: Office) -> None:
     found = check_evidence(rewritten(office, change, identity(ALICE)), PEM, None)
     assert found.holds
     assert (
-        Seen(party=BOB.uri, head=LedgerHead(length=1, digest=HEADS[1]), at=at(int(NOW.timestamp())), release=ID)
-        in found.seen
+        View(party=BOB.uri, head=LedgerHead(length=1, digest=HEADS[1]), at=at(int(NOW.timestamp())), release=ID)
+        in found.views
     )
 
 

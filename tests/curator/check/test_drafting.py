@@ -158,15 +158,15 @@ def test_a_stray_text_among_numbers_is_named_with_its_row_and_counts_as_missing(
     assert found.table["missing_values"] == ["", "NA", "?", "k.A.", "o.\u00c4."]
     assert found.numbers == (Decimal("100.5"), Decimal("299.5"))
     first, second = found.warnings
-    assert first.startswith("'k.A.' (row 152) is no number, and counts as missing: every party reads it")
-    assert second.startswith("'o.\u00c4.' (row 203) is no number")
+    assert first.startswith("'k.A.' (row 152) is not a number, and counts as missing: every party reads it")
+    assert second.startswith("'o.\u00c4.' (row 203) is not a number")
 
 
 def test_dates_are_found_in_spite_of_a_stray_cell(propose: Propose) -> None:
     found = attribute(propose, [*DAYS, "00:00:00", "00:00:00"])
     assert "dates" in found.table
     assert found.table["missing_values"] == ["", "NA", "?", "00:00:00"]
-    assert found.warnings[0].startswith("'00:00:00' (row 202) is no date until today, and counts as missing")
+    assert found.warnings[0].startswith("'00:00:00' (row 202) is not a date until today, and counts as missing")
 
 
 def test_what_a_person_calls_missing_is_missing(propose: Propose) -> None:
@@ -373,7 +373,7 @@ def test_tables_of_which_no_draft_can_be_made(
 def test_files_of_which_no_draft_can_be_made(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_bytes(b"")
     (tmp_path / "wide.csv").write_bytes("id,x\n1,é\n".encode("utf-16-le"))
-    for name, problem in (("empty.csv", "is empty"), ("wide.csv", "no text in UTF-8"), ("none.csv", "cannot be read")):
+    for name, problem in (("empty.csv", "is empty"), ("wide.csv", "a text in UTF-8"), ("none.csv", "cannot be read")):
         with pytest.raises(InvalidInputError, match=problem):
             propose_table(tmp_path / name, "alice")
     with pytest.raises(InvalidInputError, match="is not a name"):

@@ -82,7 +82,7 @@ def test_the_budget_adds_up(office: Office) -> None:
     points = points_of(entries)
     assert [point.share for point in points] == [sum(e.share for e in entries[: n + 1]) for n in range(3)]
     (month,) = months_of(entries)
-    assert (month.releases, month.taken, month.total) == (3, points[-1].share, points[-1].share)
+    assert (month.releases, month.share, month.total) == (3, points[-1].share, points[-1].share)
 
 
 def test_points_are_thinned_to_the_last() -> None:

@@ -12,7 +12,7 @@ from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.linkage.ladder import default_ladder
 from veiltab.common.linkage.row_keys import normal_rows
 from veiltab.common.linkage.self_match import self_matches
-from veiltab.curator.alignment.linking.agreement import HubLine, PassLine, read_hub_line, stated
+from veiltab.curator.alignment.linking.agreement import HubLine, PassLine, read_hub_line, state_line
 from veiltab.curator.alignment.linking.own_keys import OwnRows, matching_rows
 
 RULE = identity(keys=default_ladder(dict(FIELDS), 5))
@@ -31,7 +31,7 @@ def test_counts_on_disk_are_those_of_the_rule(tmp_path: Path, twins: int) -> Non
     rows = register(twins, twins)
     own = OwnRows(RULE, "ymd", table_of(rows, "x").respondents, tmp_path)
     every = np.arange(len(rows))
-    line = stated(RULE, len(rows), 5, 0, lambda step: matching_rows(own.records(step, every, "a")))
+    line = state_line(RULE, len(rows), 5, 0, lambda step: matching_rows(own.records(step, every, "a")))
     wanted = self_matches(RULE, normal_rows(RULE, "ymd", list(zip(*rows, strict=True))))
     assert [Fraction(one.matches, len(rows)) for one in line.passes] == [one.share for one in wanted]
     assert [one.runs for one in line.passes] == [one.does_run for one in wanted]
@@ -49,7 +49,7 @@ def line_of(*matches: int, rows: int = 1000) -> HubLine:
     def fresh(_: object) -> set[int]:
         return {next(numbers) for _ in range(next(seen))}
 
-    return stated(identity(), rows, rows, 0, fresh)
+    return state_line(identity(), rows, rows, 0, fresh)
 
 
 def test_the_limit_itself_still_runs() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from veiltab.common.storage.sorted_records import Bytes, Kept, SortedRecords
+from veiltab.common.storage.sorted_records import Bytes, RecordFile, SortedRecords
 from veiltab.curator.alignment.joining.row_numbers import NOBODY
 from veiltab.curator.alignment.linking import shown_keys
 from veiltab.curator.alignment.linking.link_hub import hub_numbers
@@ -62,7 +62,7 @@ def test_a_spoke_asks_about_as_many_digests_whatever_its_keys_are(
     chance = np.random.default_rng(4)
     for count in (0, 1, 16, 90):
         own = random(chance, count, 32)
-        keys = DigestedKeys(Kept(iter([own] if count else []), tmp_path, 16), bytes(32), 90)
+        keys = DigestedKeys(RecordFile(iter([own] if count else []), tmp_path, 16), bytes(32), 90)
         made = np.concatenate([*keys.pieces()])
         assert (len(keys), made.shape) == (90, (90, 64))
         assert len(np.unique(made, axis=0)) == 90

@@ -105,9 +105,9 @@ def test_a_summary_is_a_table_like_others(tmp_path: Path) -> None:
         ("select * from read_csv('{here}')", "reaches beyond"),
         ("select * from '{here}'", "reaches beyond"),
         ("select id from t; select id from t", "more than one statement"),
-        ("copy t to '{here}.out'", "no statement that reads"),
+        ("copy t to '{here}.out'", "not a statement that reads"),
         ("with x as (select 1) delete from t", "does not understand"),
-        ("attach '{here}' as x", "no statement that reads"),
+        ("attach '{here}' as x", "not a statement that reads"),
     ],
 )
 def test_queries_that_are_refused(tmp_path: Path, query: str, problem: str) -> None:

@@ -142,7 +142,7 @@ def test_files_of_a_pattern_follow_one_another(tmp_path: Path, study: Study) -> 
     with pytest.raises(InvalidInputError, match="no file fits the pattern"):
         load_table(tmp_path / "piece-*.parquet", study, "alice")
     (tmp_path / "piece-1.csv").touch()
-    with pytest.raises(InvalidInputError, match=r"fits 'piece-1.csv', which is no .parquet file"):
+    with pytest.raises(InvalidInputError, match=r"fits 'piece-1.csv', which is not a .parquet file"):
         load_table(tmp_path / "piece-*", study, "alice")
 
 
@@ -237,8 +237,8 @@ def refuse(table: Path, query: str, study: Study, problem: str) -> None:
 @pytest.mark.parametrize(
     ("query", "problem"),
     [
-        ("drop table people", "is no statement that reads"),
-        (" /* select */ -- select\n delete from people", "is no statement that reads"),
+        ("drop table people", "is not a statement that reads"),
+        (" /* select */ -- select\n delete from people", "is not a statement that reads"),
         ("select * from people; drop table people", "does not understand|more than one statement|more than read"),
         ("select nothing from people", "does not understand the query"),
         ("select pid from people", "column '(wage|kids)' is not in the header"),
@@ -313,21 +313,21 @@ def test_floating_point_ids_of_parquet_come_as_they_would_be_written(tmp_path: P
 )
 def test_no_password_is_shown(location: str, shown: str) -> None:
     address = TableAddress(location=location, query="select 'secret'")
-    assert address.shown == f"postgresql://{shown}"
+    assert address.label == f"postgresql://{shown}"
     assert "secret" not in repr(address)
 
 
 def test_other_places_are_refused_without_their_url(study: Study) -> None:
-    with pytest.raises(InvalidInputError, match="mysql:// is no place") as caught:
+    with pytest.raises(InvalidInputError, match="mysql:// is not a place") as caught:
         load_table(TableAddress(location="mysql://ana:secret@h/d"), study, "alice")
     assert "secret" not in str(caught.value)
     mistyped = ("postgresql:ana:secret@h/d", "postgresql//ana:secret@h/d", "POSTGRES:/ana:secret@h/d")
     keywords = ("host=h dbname=d password=secret", "host=h password = 'a.secret'")
     for location in ("mysql://ana:secret@h/d", *mistyped, *keywords):
         reading = read_table(TableAddress(location=location), study, "alice")
-        assert "is no place that tables are read from" in str(reading.errors[0])
+        assert "is not a place to read tables from" in str(reading.errors[0])
         assert "secret" not in "".join(map(str, reading.errors))
-        assert TableAddress(location=location).shown == "..."
+        assert TableAddress(location=location).label == "..."
     with pytest.raises(InvalidInputError, match="a database needs a query"):
         load_table(TableAddress(location="postgresql://ana:secret@h/d"), study, "alice")
 

@@ -153,7 +153,7 @@ def test_of_rows_with_something_wrong_the_first_are_kept() -> None:
 @pytest.mark.parametrize("name", ["t.csv", "t.json", "t.parquet", "t.arrow", "t.sqlite", "t.xlsx", "t.csv.gz"])
 def test_a_pipe_is_not_waited_for(tmp_path: Path, study: Study, name: str) -> None:
     os.mkfifo(tmp_path / name)
-    with pytest.raises(InvalidInputError, match="no file that can be read twice"):
+    with pytest.raises(InvalidInputError, match="not a file that can be read twice"):
         load_table(tmp_path / name, study, "alice")
 
 
@@ -161,7 +161,7 @@ def test_a_pipe_among_files_is_not_waited_for(tmp_path: Path, study: Study) -> N
     written.write_parquet(tmp_path / "a.parquet", ROWS)
     os.mkfifo(tmp_path / "b.parquet")
     for place in (tmp_path, tmp_path / "*.parquet"):
-        with pytest.raises(InvalidInputError, match=r"'b.parquet', which is no .parquet file"):
+        with pytest.raises(InvalidInputError, match=r"'b.parquet', which is not a .parquet file"):
             load_table(place, study, "alice")
 
 

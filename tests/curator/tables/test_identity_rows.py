@@ -125,7 +125,7 @@ def test_a_row_that_misses_a_value_stays_to_be_linked(study: Study, tmp_path: Pa
         path.write_text(head + "".join(written) + "Cy,Wu,1971,1,1,2,30\n")
         table = load_table(path, study, "alice")
         assert (table.rows, table.rows_read, table.rows_dropped) == (2, 3, 1)
-        assert table.respondents.kept().tolist() == [*kept, True]
+        assert table.respondents.mask().tolist() == [*kept, True]
         (ids,) = table.respondents.all_ids()
         assert [one.split("\x1f")[0] for one in ids.to_pylist()] == [one.split(",")[0] for one in [*written, "Cy,"]]
         digests.add(table.content_digest)

@@ -81,7 +81,7 @@ def test_integer_agrees_with_python(number: int, zeros: int, decimals: int, blan
 def test_rows_whose_id_is_no_whole_number_are_named(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("pid,land,wage,kids\n1.0,A,1,0\n1234.5,A,1,0\nzebra,A,1,0\n")
-    with pytest.raises(InvalidInputError, match=r"2 rows have an id .pid. that is no whole.*rows 3, 4") as caught:
+    with pytest.raises(InvalidInputError, match=r"2 rows have an id .pid. that is not a whole.*rows 3, 4") as caught:
         load_table(path, study('normalise = ["integer"]'), "alice")
     assert "zebra" not in str(caught.value)
     assert "1234" not in str(caught.value)

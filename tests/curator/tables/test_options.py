@@ -27,7 +27,7 @@ def test_a_query_is_checked_as_a_file_is(tmp_path: Path) -> None:
     report = checked(tmp_path, "--table", str(path), "--query", QUERY)
     assert (report["ok"], report["rows"], report["description"]) == (True, 4, "a query of a SQLite file")
     refused = checked(tmp_path, "--table", str(path), "--query", "drop table people")
-    assert "t.sqlite: the query is no statement that reads." in str(refused["problems"])
+    assert "t.sqlite: the query is not a statement that reads." in str(refused["problems"])
 
 
 def test_what_a_person_says_of_a_text_file_reaches_its_reader(tmp_path: Path) -> None:

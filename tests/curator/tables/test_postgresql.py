@@ -65,7 +65,7 @@ def test_a_query_streams_its_rows(url: str) -> None:
 @pytest.mark.parametrize(
     ("query", "problem"),
     [
-        ("delete from people", "is no statement that reads"),
+        ("delete from people", "is not a statement that reads"),
         ("with gone as (delete from people returning *) select * from gone", "the query does more than read"),
         ("select * into copied from people", "returns no columns"),
         ("select 1; drop table people", "does not understand"),

@@ -192,7 +192,7 @@ def test_impossible_questions_are_refused() -> None:
             conditional_shares(one, given)
     with pytest.raises(InvalidInputError, match="a list of names"):
         conditional_shares(one, "education")
-    with pytest.raises(InvalidInputError, match="none is named"):
+    with pytest.raises(InvalidInputError, match="no groups"):
         contrasts(one, Contrast.RATIO, [])
     with pytest.raises(InvalidInputError, match=r"no category 'none'.*low, mid, high"):
         contrasts(one, Contrast.RATIO, ["education"], {"education": "none"})

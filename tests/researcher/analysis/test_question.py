@@ -219,7 +219,7 @@ def test_a_table_of_a_model_is_marked_whatever_is_asked(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["ratio of salary"], "a ratio compares groups, and none is named"),
+        (["ratio of salary"], "no groups were named for the ratio"),
         (["ratio of salary by education against sex=m"], "not among the given"),
         (["salary", "--compare", "wages"], "compared with itself"),
         (["salary", "--compare", "elsewhere"], "^--compare elsewhere: no attribute 'salary'. Known: sex"),

@@ -264,10 +264,10 @@ def test_an_analyst_cannot_ask_for_releases(tmp_path: Path) -> None:
 
 
 def test_too_many_at_a_time_are_told_to_come_again(reader: Program) -> None:
-    reader.api._places.taken = MOST_UNDER_WAY
+    reader.api._places.count = MOST_UNDER_WAY
     answer = reader.ask("/v1/study")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
-    reader.api._places.taken -= 1
+    reader.api._places.count -= 1
     assert reader.ask("/v1/study").status_code == 200
 
 
@@ -319,7 +319,7 @@ async def test_those_who_wait_keep_nobody_from_an_answer(reader: Program, monkey
         path = f"/v1/releases/{3:032x}?wait=30"
         bearers = [{"Authorization": f"Bearer {reader.with_scopes(Scope.READ).token}"} for _ in range(MOST_WAITING)]
         waiting = [asyncio.create_task(client.get(path, headers=one)) for one in bearers]
-        while reader.api._waiting.taken < MOST_WAITING:  # noqa: ASYNC110 - no event says it
+        while reader.api._waiting.count < MOST_WAITING:  # noqa: ASYNC110 - no event says it
             await asyncio.sleep(0.01)
         assert (await client.get(path)).json()["release"]["state"] == "requested"
         assert (await client.get("/v1/study")).status_code == 200
@@ -372,7 +372,7 @@ async def test_a_greedy_token_keeps_no_other_from_an_answer(reader: Program, mon
     assert await asked(reader, "/v1/study", greedy) == 503
     leave.set()
     await asyncio.wait(asking, timeout=10)
-    assert reader.api._places.taken == 0, "whose client left has no place"
+    assert reader.api._places.count == 0, "whose client left has no place"
     assert await asyncio.wait_for(asked(reader, "/v1/study", greedy), 10) == 200
     over.set()
 

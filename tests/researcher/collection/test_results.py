@@ -194,10 +194,10 @@ def test_a_picture_of_many_values_shows_the_largest() -> None:
     ("text", "problem"),
     [
         ("north=1", "stratum south has none"),
-        ("north=1,south=2,west=3", "'west' is no stratum"),
-        ("north=1,north=2,south=1", "named twice"),
-        ("north=x,south=2", "is no number"),
-        ("many", "is no number"),
+        ("north=1,south=2,west=3", "'west' is not a stratum"),
+        ("north=1,north=2,south=1", "comes twice"),
+        ("north=x,south=2", "is not a number"),
+        ("many", "is not a number"),
     ],
 )
 def test_values_by_stratum_are_whole(text: str, problem: str) -> None:

@@ -155,7 +155,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="cannot be read"):
         read_report(tmp_path / "none.json")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
-    with pytest.raises(InvalidInputError, match="no JSON"):
+    with pytest.raises(InvalidInputError, match="not JSON"):
         read_report(tmp_path / "bytes")
 
 

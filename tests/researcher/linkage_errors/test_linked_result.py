@@ -97,7 +97,7 @@ def test_one_play_has_one_share_of_wrong_links_in_all_tables(tables: tuple[Table
             if isinstance(table, LinkedResult):
                 truth = model.marginal(table.names)
                 none = mixed(truth, table.shape, [((1,), 0.5)]) - truth
-                found.append(0.5 * float(none @ (table.seen(truth, key) - truth)) / float(none @ none))
+                found.append(0.5 * float(none @ (table.with_links(truth, key) - truth)) / float(none @ none))
         return found
 
     assert shares(bytes(32), 0.0) == pytest.approx([SHARE] * 4, abs=1e-12)

@@ -58,7 +58,7 @@ LAWS: dict[str, Callable[[np.random.Generator, Rows, Rows], Floats]] = {
 @pytest.mark.parametrize("law", LAWS)
 def test_means_slopes_and_variances_are_those_of_the_numbers(law: str) -> None:
     numbers, rows = people(LAWS[law])
-    drawn = DrawnNumbers(DOMAIN, 0, rows).drawn(rows, Uniforms(law.encode()).numbers(PEOPLE))
+    drawn = DrawnNumbers(DOMAIN, 0, rows).draw(rows, Uniforms(law.encode()).numbers(PEOPLE))
     points = POINTS[rows[:, 0]]
     design = np.stack([np.ones(PEOPLE), rows[:, 1] == 1, rows[:, 1] == 2, rows[:, 2]], axis=1)
 
@@ -78,7 +78,7 @@ def test_means_slopes_and_variances_are_those_of_the_numbers(law: str) -> None:
 def test_a_number_lies_in_the_steps_beside_its_point() -> None:
     _, rows = people(LAWS["smooth"])
     rows[:100, 0] = len(POINTS)
-    drawn = DrawnNumbers(DOMAIN, 0, rows).drawn(rows, Uniforms(b"").numbers(PEOPLE))
+    drawn = DrawnNumbers(DOMAIN, 0, rows).draw(rows, Uniforms(b"").numbers(PEOPLE))
     assert np.isnan(drawn[:100]).all()
     ends = np.r_[POINTS[0], POINTS, POINTS[-1]]
     symbols = rows[100:, 0]
@@ -97,10 +97,10 @@ def test_the_law_has_the_shares_of_the_points(shares: list[float]) -> None:
 @pytest.mark.parametrize("rows", [0, 1, 5])
 def test_few_rows_get_numbers_too(rows: int) -> None:
     _, some = people(LAWS["smooth"])
-    drawn = DrawnNumbers(DOMAIN, 0, some[:rows]).drawn(some, Uniforms(b"").numbers(PEOPLE))
+    drawn = DrawnNumbers(DOMAIN, 0, some[:rows]).draw(some, Uniforms(b"").numbers(PEOPLE))
     assert np.isfinite(drawn).all()
     every = np.array([[len(POINTS), 0, 0]])
-    assert np.isnan(DrawnNumbers(DOMAIN, 0, every).drawn(every, np.array([0.5]))).all()
+    assert np.isnan(DrawnNumbers(DOMAIN, 0, every).draw(every, np.array([0.5]))).all()
 
 
 @pytest.mark.parametrize(("correlation", "scale"), [(0.8, 4.0), (-0.7, 16.0), (0.0, 4.0)])
@@ -113,8 +113,8 @@ def test_numbers_have_the_covariances_of_their_points_and_say_what_steps_hide(co
     domain = Domain(attributes=(*attributes, *DOMAIN.attributes[1:]))
     rows = np.stack([rounded(numbers[0], random), rounded(numbers[1], random), *np.zeros((2, PEOPLE), np.int64)], 1)
     together = DrawnTogether(domain, rows)
-    drawn = np.stack([*together.drawn(rows, Uniforms(b"more")).values()])
-    points, alone = POINTS[rows[:, :2].T], DrawnNumbers(domain, 0, rows).drawn(rows, Uniforms(b"").numbers(PEOPLE))
+    drawn = np.stack([*together.draw(rows, Uniforms(b"more")).values()])
+    points, alone = POINTS[rows[:, :2].T], DrawnNumbers(domain, 0, rows).draw(rows, Uniforms(b"").numbers(PEOPLE))
     wanted = np.cov(points)[0, 1]
     assert np.cov(drawn)[0, 1] == pytest.approx(wanted, abs=0.05 * abs(wanted) + 0.03 * scale**2)
     assert np.cov(drawn)[0, 1] == pytest.approx(np.cov(numbers)[0, 1], abs=0.1 * scale**2)
@@ -136,7 +136,7 @@ def test_a_second_attribute_of_a_column_tells_its_variance(scale: float, *, is_n
     domain = Domain(attributes=(*attributes, *DOMAIN.attributes[1:]))
     rows = np.stack([rounded(numbers, random), rounded(numbers, random), *np.zeros((2, PEOPLE), np.int64)], 1)
     together = DrawnTogether(domain, rows)
-    drawn = together.drawn(rows, Uniforms(b"more"))[0]
+    drawn = together.draw(rows, Uniforms(b"more"))[0]
     assert bool(abs(drawn.var() / numbers.var() - 1) > 0.1) == is_named
     assert any(one.startswith("The standard deviation of x is") for one in together.losses) == is_named
 

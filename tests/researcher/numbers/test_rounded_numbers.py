@@ -247,7 +247,7 @@ def test_a_median_lies_within_its_points() -> None:
         (lambda one: correlation([one], ["x"]), "two attributes"),
         (lambda one: linear([one], "y"), "~"),
         (lambda one: linear([one], "z ~ x"), "z"),
-        (lambda one: means(one, "x", ["y"]), "no groups"),
+        (lambda one: means(one, "x", ["y"]), "not groups"),
         (lambda one: quantiles(one, "x", 0.0), "not above 0"),
         (lambda one: quantiles(one, "x", 1.0), "not above 0"),
         (lambda one: quantiles(one, "x", float("nan")), "not above 0"),

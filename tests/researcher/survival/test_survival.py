@@ -275,8 +275,8 @@ def test_everybody_dies_in_the_last_bin() -> None:
         (lambda one: asked(one, "months:died=yes ~ months"), "twice"),
         (lambda one: asked(one, "months:died=yes", ["died"]), "is given"),
         (lambda one: asked(one, "arm:died=yes", until=3), "not numbers"),
-        (lambda one: asked(one, "months:died=yes", until=99), "no time"),
-        (lambda one: asked(one, "months:died=yes", until=0), "no time"),
+        (lambda one: asked(one, "months:died=yes", until=99), "not a time"),
+        (lambda one: asked(one, "months:died=yes", until=0), "not a time"),
         (lambda one: asked(one, "span:died=yes", until=3), "one of 2, 5"),
     ],
 )

@@ -302,9 +302,9 @@ async def test_a_client_that_takes_no_answer_gives_its_place_back(
         reader, writer = await asyncio.open_connection(*at, ssl=trusting, server_hostname="localhost", limit=1024)
         writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         assert await reader.readexactly(15) == b"HTTP/1.1 200 OK"
-        assert places.taken == 1
+        assert places.count == 1
         async with asyncio.timeout(10):
-            while places.taken:  # noqa: ASYNC110 - no event says it
+            while places.count:  # noqa: ASYNC110 - no event says it
                 await asyncio.sleep(0.05)
             with suppress(ConnectionError, ssl.SSLError):  # closed, in whichever way
                 assert len(await reader.read()) < 50_000_000

@@ -101,7 +101,7 @@ NOT_OF_THE_STUDY: dict[str, tuple[dict[str, Any], type[VeiltabError], str]] = {
     "another question's domain": ({"question": "pet"}, InvalidInputError, "not as the study says"),
     "another stratum": ({"strata": (EVERYBODY,)}, InvalidInputError, "a stratum is not in the study"),
     "a deadline that has passed": ({"deadline": 1}, InvalidInputError, "the deadline has passed"),
-    "a deadline before time": ({"deadline": -1}, InvalidInputError, "the deadline is no Unix time"),
+    "a deadline before time": ({"deadline": -1}, InvalidInputError, "the deadline is not a Unix time"),
     "too dear": ({"epsilon": Decimal("4.01")}, BudgetExceededError, "a node epsilon 4 over all rounds"),
 }
 
