@@ -48,6 +48,7 @@ class PartyLinks:
         self._study = study
         self.server = study.server.name
         self.room = asyncio.Semaphore(MOST_BESIDE)
+        """For calls beside the first of a release."""
         self._witnessed = witnessed
         server = Party(study=study.id, role=Role.SERVER, name=study.server.name)
         self._server = Peer.at(study.server.endpoint, server, identity, server_release_pb2_grpc.ReleaseServiceStub)
