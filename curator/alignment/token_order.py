@@ -299,9 +299,10 @@ class TokenOrder:
         for piece, bits in zip(pieces, here, strict=True):
             is_here = _bits(bits, len(piece)) if parts else np.zeros(len(piece), np.bool_)
             stop = start + int(np.count_nonzero(is_here))
-            columns = {name: lacking[name].values(piece, type_) for name, type_ in types.items()}
+            columns = {name: np.empty(len(piece), type_) for name, type_ in types.items()}
             for name, column in columns.items():
                 column[is_here] = own[name][start:stop]
+                column[~is_here] = lacking[name].values(piece[~is_here], column.dtype)
             joined.matched += stop - start
             start = stop
             yield piece, columns

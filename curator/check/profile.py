@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import NUMBER
+from veiltab.curator.formats.columns.arrow_buffers import entries_of
 from veiltab.curator.formats.columns.named_columns import NamedColumns
 from veiltab.curator.formats.columns.numerals import Notation, Numerals, is_number
 from veiltab.curator.formats.columns.source import FIRST_ROW, Source
-from veiltab.curator.table.column_coding import entries_of, first_rows_of
+from veiltab.curator.table.column_coding import first_rows_of
 from veiltab.curator.table.date_formats import DateWritings
 
 MISSING_MARKERS = frozenset({"", "NA", "?", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", ".", "-"})

@@ -10,6 +10,7 @@ from veiltab.common.core.domain import PARTS, POSITION, symbol_dtype
 from veiltab.common.dataclass import dataclass
 from veiltab.common.study.coding.coding import UNKNOWN
 from veiltab.common.study.coding.rules import AttributeRule
+from veiltab.curator.formats.columns.arrow_buffers import entries_of
 from veiltab.curator.formats.columns.numerals import Notation, Numerals
 
 FIRST = 5
@@ -179,12 +180,3 @@ def first_rows_of(
     rows = zip(distinct[order].tolist(), places[order].tolist(), strict=True)
     present = {raw.strip(): place + first_row for entry, place in rows if (raw := values[entry]) is not None}
     return {value: row for value, row in present.items() if not is_missing(value)}
-
-
-def entries_of(indices: pa.Array, absent: int) -> NDArray[np.int32]:
-    """Return the dictionary entry of each value, `absent` where there is none."""
-    if indices.null_count or indices.type != pa.int32():
-        filled: NDArray[np.int32] = indices.fill_null(absent).to_numpy(zero_copy_only=False)
-        return filled
-    # Straight from the buffer: a conversion would load pandas.
-    return np.frombuffer(indices.buffers()[1], np.int32)[indices.offset : indices.offset + len(indices)]

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from veiltab.common.core.domain import Symbols
-from veiltab.curator.table.string_buffers import string_buffers
+from veiltab.curator.formats.columns.arrow_buffers import string_buffers
 
 
 class ContentDigest:

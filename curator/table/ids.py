@@ -1,17 +1,12 @@
-"""Respondents' ids: normalised so that spellings of one person agree, and checked for repetitions.
-
-Where no value is missing, Arrow's values are read through their buffers: its conversions to and from Python load
-pandas, which takes longer than the rest of a curator's start.
-"""
+"""Respondents' ids: normalised so that spellings of one person agree, and checked for repetitions."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from veiltab.common.core.randomness import KEY_BYTES
@@ -20,8 +15,9 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.partitions import Partitions, leading_bits
 from veiltab.common.storage.scratch import Scratch
 from veiltab.common.study.members import zfill_width
+from veiltab.curator.formats.columns import arrow_functions as pc
+from veiltab.curator.formats.columns.arrow_buffers import string_array, string_buffers
 from veiltab.curator.formats.columns.numerals import BLANKS
-from veiltab.curator.table.string_buffers import string_buffers
 from veiltab.curator.table.tokens import tokens
 
 SEPARATOR = "\x1f"
@@ -117,8 +113,7 @@ def joined_identity(texts: Mapping[str, pa.Array], fields: Sequence[Sequence[str
     ]
     separated = np.any([_separated(part, 0) for part in parts], axis=0)
     values = pc.binary_join_element_wise(*parts, pa.scalar(SEPARATOR, pa.large_string()))
-    if separated.any():
-        values = pc.if_else(pa.array(separated), pa.scalar(None, values.type), values)
+    values = pc.if_else(pa.array(separated), pa.scalar(None, values.type), values)
     return Ids(
         values=values,
         whole=~separated,
@@ -180,16 +175,18 @@ class RepeatedIds:
 
     def _note(self, ids: pa.Array) -> None:
         """Make fingerprints."""
-        prints = _fingerprints(ids.drop_null(), self._key)
+        prints = _fingerprints(ids.drop_null() if ids.null_count else ids, self._key)
         self._prints.append(leading_bits(prints), [prints])
 
 
 def _ascend(ids: pa.Array) -> bool:
     """Return whether each id is longer than the one before, or larger and as long: so numbers ascend too."""
-    before, after = ids[:-1], ids[1:]
-    length_before, length_after = pc.binary_length(before), pc.binary_length(after)
-    is_larger = pc.and_(pc.equal(length_before, length_after), pc.less(before, after))
-    return bool(pc.all(pc.or_(is_larger, pc.less(length_before, length_after)), min_count=0).as_py())
+    offsets, text = string_buffers(ids)
+    lengths = np.diff(offsets)
+    edges = np.flatnonzero(np.diff(lengths, prepend=0, append=0)).tolist()
+    alike = (text[offsets[a] : offsets[b]].view(f"S{lengths[a]}") for a, b in pairwise(edges))
+    are_longer = bool(lengths.all() and (lengths[1:] >= lengths[:-1]).all())
+    return are_longer and all(bool((some[1:] > some[:-1]).all()) for some in alike)
 
 
 def _fingerprints(ids: pa.Array, key: bytes) -> NDArray[np.uint64]:
@@ -198,7 +195,7 @@ def _fingerprints(ids: pa.Array, key: bytes) -> NDArray[np.uint64]:
 
 
 def _repeated(prints: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return what is there several times, once each, in ascending order.
+    """Return what is there several times.
 
     Numbers are put in groups by 16 bits, and compared with all others of their group: a third of the time of a sort.
     """
@@ -209,7 +206,7 @@ def _repeated(prints: NDArray[np.uint64]) -> NDArray[np.uint64]:
     else:
         ordered, distances = prints.take(np.argsort(bits, kind="stable")), largest - 1
     meeting = [ordered[apart:][ordered[apart:] == ordered[:-apart]] for apart in range(1, distances + 1)]
-    return np.unique(np.concatenate([ordered[:0], *meeting]))
+    return np.concatenate([ordered[:0], *meeting])
 
 
 def _confirmed(ids: Iterable[pa.Array], key: bytes, meeting: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -224,15 +221,12 @@ def _confirmed(ids: Iterable[pa.Array], key: bytes, meeting: NDArray[np.uint64])
     rows = np.concatenate(positions)
     codes = pa.chunked_array(values).combine_chunks().dictionary_encode().indices.to_numpy()
     _, first = np.unique(codes, return_index=True)
-    repeats: NDArray[np.int64] = np.delete(rows, first)
-    return repeats
+    return np.delete(rows, first)
 
 
 def _filled(part: pa.Array) -> pa.Array:
     """Return an id column as a large_string array of its own, "" where there is none."""
-    if part.offset:  # pyarrow's ascii_lower fails on a part of an array
-        part = pa.concat_arrays([part])
-    return (pc.fill_null(part, "") if part.null_count else part).cast(pa.large_string())
+    return string_array(*string_buffers(part.fill_null("") if part.null_count else part))
 
 
 def _normalised(part: pa.Array, steps: Sequence[str], low: int, high: int) -> pa.Array:
@@ -241,8 +235,15 @@ def _normalised(part: pa.Array, steps: Sequence[str], low: int, high: int) -> pa
     if "strip" in steps and (low <= ord(" ") or high >= _ASCII_END):
         part = pc.utf8_trim_whitespace(part)
     if "casefold" in steps:
-        part = pc.utf8_lower(part) if high >= _ASCII_END else pc.ascii_lower(part)
+        part = pc.utf8_lower(part) if high >= _ASCII_END else _lower(part)
     return pc.utf8_normalize(part, "NFC") if "nfc" in steps and high >= _ASCII_END else part
+
+
+def _lower(part: pa.Array) -> pa.Array:
+    """Return texts of ASCII in lower case."""
+    offsets, text = string_buffers(part)
+    is_upper = text - np.uint8(ord("A")) < 26  # other signs are more, or begin again at 255
+    return string_array(offsets, text + is_upper.view(np.uint8) * np.uint8(32))
 
 
 def _broken(part: pa.Array, steps: Sequence[str]) -> NDArray[np.bool_]:
@@ -253,8 +254,7 @@ def _broken(part: pa.Array, steps: Sequence[str]) -> NDArray[np.bool_]:
         is_broken = pc.match_substring_regex(part, _DECIMALS)
     else:
         return np.zeros(len(part), np.bool_)
-    result: NDArray[np.bool_] = is_broken.to_numpy(zero_copy_only=False)
-    return result
+    return np.asarray(is_broken.to_numpy(zero_copy_only=False), np.bool_)
 
 
 def _numbered(part: pa.Array, steps: Sequence[str]) -> pa.Array:
@@ -278,8 +278,7 @@ def _separated(part: pa.Array, low: int) -> NDArray[np.bool_]:
     """Return where an id column, whose bytes are from `low` on, holds the separator."""
     if low > ord(SEPARATOR):
         return np.zeros(len(part), np.bool_)
-    result: NDArray[np.bool_] = pc.match_substring(part, SEPARATOR).to_numpy(zero_copy_only=False)
-    return result
+    return np.asarray(pc.match_substring(part, SEPARATOR).to_numpy(zero_copy_only=False), np.bool_)
 
 
 def _byte_range(part: pa.Array) -> tuple[int, int]:

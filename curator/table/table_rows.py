@@ -18,7 +18,7 @@ from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.storage.scratch import Scratch
 from veiltab.common.storage.sealed import SealedFile
 from veiltab.common.storage.stored import Readable, StoredFile
-from veiltab.curator.table.string_buffers import string_buffers
+from veiltab.curator.formats.columns.arrow_buffers import string_array, string_buffers
 
 Types = Mapping[str, np.dtype[np.unsignedinteger]]
 """Attribute -> type of its symbols."""
@@ -77,8 +77,7 @@ class WrittenBatch:
         offsets = np.zeros(self.rows + 1, np.int64)
         lengths = file.read(self.lengths, 4 * self.rows).view("<u4")
         np.cumsum(lengths, out=offsets[1:])
-        text = file.read(self.texts, self.text_bytes)
-        return pa.LargeStringArray.from_buffers(self.rows, pa.py_buffer(offsets), pa.py_buffer(text))
+        return string_array(offsets, file.read(self.texts, self.text_bytes))
 
 
 class TableRows:

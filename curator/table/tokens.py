@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.randomness import check_key
 from veiltab.common.errors import InvalidInputError
+from veiltab.curator.formats.columns.arrow_buffers import string_buffers
 
 TOKEN_LENGTH = 16
 """Bytes of a token."""
@@ -67,16 +68,11 @@ def tokens(ids: Any, key: bytes) -> NDArray[np.uint8]:  # noqa: ANN401 - pyarrow
 def _batches(ids: Any) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]]:  # noqa: ANN401 - pyarrow ships no types
     """Yield (UTF-8 bytes of a batch of ids and a block of slack, where each id starts, how long it is)."""
     for array in getattr(ids, "chunks", [ids]):
-        offset_type = np.int32 if str(ids.type) == "string" else np.int64
-        _, offsets, data = array.buffers()
         for start in range(0, len(array), _BATCH):
-            count = min(_BATCH, len(array) - start)
-            first = (array.offset + start) * np.dtype(offset_type).itemsize
-            edges = np.frombuffer(offsets, offset_type, count + 1, first).astype(np.int64, copy=False)
-            text = np.empty(edges[-1] - edges[0] + _BLOCK, np.uint8)
-            if data is not None:
-                text[:-_BLOCK] = np.frombuffer(data, np.uint8)[edges[0] : edges[-1]]
-            yield text, edges[:-1] - edges[0], np.diff(edges)
+            edges, data = string_buffers(array.slice(start, _BATCH))
+            text = np.empty(len(data) + _BLOCK, np.uint8)
+            text[:-_BLOCK] = data
+            yield text, edges[:-1], np.diff(edges)
 
 
 class _Cmac:

@@ -8,9 +8,9 @@ import gc
 import os
 import signal
 
-# A start makes up to 80,000 objects that live to the end: no look for garbage among them.
+# A start makes up to 150,000 objects that live to the end: no look for garbage among them.
 if gc.isenabled():
-    gc.set_threshold(100_000)
+    gc.set_threshold(200_000)
 
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)

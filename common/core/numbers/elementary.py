@@ -11,7 +11,7 @@ chooses.
 import math
 from decimal import Context, Decimal
 from itertools import accumulate, repeat
-from math import frexp, inf, ldexp
+from math import frexp, inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ _STEP_LOW = float(_STEP - Decimal(_STEP_HIGH))
 _ROOT = _DIGITS.power(Decimal(2), 1 / Decimal(_STEPS))
 _ROOTS = np.array([*map(float, accumulate(repeat(_ROOT, _STEPS - 1), _DIGITS.multiply, initial=Decimal(1)))])
 _LEAST_POWER = -1100
-_POWERS = np.array([*(ldexp(1, i) for i in range(_LEAST_POWER, 1024)), inf])
+_POWERS = np.append(np.ldexp(1.0, np.arange(_LEAST_POWER, 1024)), inf)
 _SHIFT = 1.5 * 2**52
 """Added to a small number it leaves the nearest whole one in the last bits."""
 

@@ -167,11 +167,8 @@ def joined(lists: Mapping[str, CanaryChanges], columns: Sequence[Column]) -> Can
         lists: owner -> the changes in its columns.
         columns: all of them, in study order.
     """
-    numbers = np.unique(np.concatenate([changes.numbers for changes in lists.values()]))
+    numbers, counts = np.unique(np.concatenate([one.numbers for one in lists.values()]), return_counts=True)
     rows = {owner: np.searchsorted(numbers, changes.numbers) for owner, changes in lists.items()}
-    counts = np.zeros(len(numbers), np.int64)
-    for at in rows.values():
-        counts[at] += 1
 
     def spread(column: Column, values: NDArray[np.int64]) -> NDArray[np.int64]:
         whole = np.zeros(len(numbers), np.int64)

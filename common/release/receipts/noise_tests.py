@@ -312,7 +312,7 @@ def _repeats(of: str, values: NDArray[np.int64], cells: int) -> NoiseTest:
         is_seen = np.bincount(first, minlength=_SMALL) > 0
         kinds, again = int(is_seen.sum()), int(is_seen[rest].sum())
     else:
-        different = np.unique(first)
+        different, _ = np.unique(first, return_counts=True)  # without counts, numpy imports its masked arrays
         kinds, again = len(different), int(np.isin(rest, different).sum())
     # An attribute of one category has no offsets.
     law = Binomial(len(rest), Fraction(kinds, max(cells, 1)))

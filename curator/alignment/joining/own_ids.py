@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from veiltab.common.oblivious.code import Bits
 from veiltab.common.oblivious.function import digests
-from veiltab.curator.table.string_buffers import string_buffers
+from veiltab.curator.formats.columns.arrow_buffers import string_buffers
 from veiltab.curator.table.table_rows import TableRows
 
 _PIECE = 2**14

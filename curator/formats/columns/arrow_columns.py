@@ -5,8 +5,9 @@ from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from veiltab.curator.formats.columns import arrow_functions as pc
+from veiltab.curator.formats.columns.arrow_buffers import string_buffers
 from veiltab.curator.formats.columns.refusals import changed_meanwhile, refusal, too_long
 from veiltab.curator.formats.columns.source import BATCH_ROWS, LONGEST, Batch, Column, ColumnKind, Selection
 
@@ -105,7 +106,7 @@ def _longest(column: pa.Array) -> int:
         return int(views[texts.is_valid().to_numpy(zero_copy_only=False), 0].max(initial=0))
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
         return 0
-    return pc.max(pc.binary_length(texts)).as_py() or 0
+    return int(np.diff(string_buffers(texts.drop_null() if texts.null_count else texts)[0]).max(initial=0))
 
 
 def _name(type_: pa.DataType) -> str:
