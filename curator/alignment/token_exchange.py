@@ -75,7 +75,7 @@ class TokenExchange(Exchange):
         begun = path.with_suffix(".part")
         try:
             with ExitStack() as block:
-                measured = block.enter_context(step("fetch tokens"))
+                size = block.enter_context(step("fetch tokens"))
                 block.enter_context(named_in_errors(begun))
                 end = os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
                 file = block.enter_context(os.fdopen(end, "ab"))
@@ -92,7 +92,7 @@ class TokenExchange(Exchange):
                 async for data in peers.tokens(peer, name, before, admit):
                     file.write(data)
                     progress.advance(len(data) // TOKEN_LENGTH)
-                measured.bytes = file.tell() - before
+                size.bytes = file.tell() - before
                 file.flush()
                 os.fsync(file.fileno())
         except (NotReadyError, UnavailableError):

@@ -322,12 +322,12 @@ class _Check:
         for plain in map(json.loads, read_lines(self.archive, STATEMENTS)):
             spec = TableSpec.from_json(plain["spec"])
             signed = SignedText(**{name: plain[name] for name in ("text", "signature", "certificate")})
-            stated = check_statement(signed, self._party, spec.digest(), self._issuer)
-            if bool(spec.columns_of(self._party.name)) != bool(stated.receipts):
+            statement = check_statement(signed, self._party, spec.digest(), self._issuer)
+            if bool(spec.columns_of(self._party.name)) != bool(statement.receipts):
                 raise IntegrityError(
                     f"release {spec.release_id}: a curator with columns, and no other, tests the server"
                 )
-            if stated.receipts and not _are_passed(stated.receipts, spec, self._party.name):
+            if statement.receipts and not _are_passed(statement.receipts, spec, self._party.name):
                 raise IntegrityError(f"release {spec.release_id}: the server did not pass this curator's test")
             releases.add(spec.release_id)
             self.signing_certificates.add(signed.certificate)

@@ -143,18 +143,18 @@ class Decider:
         """Whether the policy of this process has considered a request, or it is decided about."""
         return release.state is not ReleaseState.REQUESTED or release.request.release_id in self._decided
 
-    def check_shares(self, planned: ReleaseSpec, charge: Charge) -> None:
+    def check_shares(self, spec: ReleaseSpec, charge: Charge) -> None:
         """Refuse a release that, with others of its month or without own attributes, takes too much; see `Ledger`."""
         try:
             if self._study.month_share is not None:
-                self._ledger.check_month_share(planned.release_id, charge, self._study.month_share)
-            if self._name not in planned.owners:
+                self._ledger.check_month_share(spec.release_id, charge, self._study.month_share)
+            if self._name not in spec.owners:
                 most = self.policy.others_share
-                self._ledger.check_others_share(planned.release_id, charge, self.own_attributes, most)
+                self._ledger.check_others_share(spec.release_id, charge, self.own_attributes, most)
         except (NotReadyError, BudgetExceededError) as error:
             raise type(error)(error.problem, where=f"curator {self._name}", remedy=error.remedy) from None
 
-    async def check_rest(self, request: ReleaseRequest, planned: ReleaseSpec) -> None:
+    async def check_rest(self, request: ReleaseRequest, spec: ReleaseSpec) -> None:
         """Refuse a release that is not what was approved here: parts were denied, or other people are common.
 
         Fewer cells have less noise: pairs face more, and canaries that a request counts test the server less.
@@ -164,10 +164,10 @@ class Decider:
         """
         approved = [one for one in self._store.decisions.decisions(request.release_id) if one.verdict == APPROVED]
         by_rule = {one.attribute for one in approved if one.rule is not None}
-        rest = self.policy.decide(request, by_rule, int(time.time()), await self._outlook(planned)) if by_rule else ()
+        rest = self.policy.decide(request, by_rule, int(time.time()), await self._outlook(spec)) if by_rule else ()
         is_approved = all(one.verdict == APPROVED for one in rest)
-        is_part = {column.attribute for column in planned.columns} != set(request.attributes)
-        if is_part and len(by_rule) < len(approved) and any(USUAL.lacks(planned)):
+        is_part = {column.attribute for column in spec.columns} != set(request.attributes)
+        if is_part and len(by_rule) < len(approved) and any(USUAL.lacks(spec)):
             is_approved = is_approved and any(USUAL.lacks(await self._foreseen_spec(request)))
         if not is_approved:
             raise DeniedError(

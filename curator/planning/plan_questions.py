@@ -140,6 +140,6 @@ class ChargeQuestion:
         return Allowance(epsilon=self.epsilon, delta=self.delta).charge_of_pure_epsilon(epsilon)
 
 
-def charge_question(planned: ReleaseSpec, allowance: Allowance) -> ChargeQuestion:
+def charge_question(spec: ReleaseSpec, allowance: Allowance) -> ChargeQuestion:
     """Return the question what a release takes of a budget."""
-    return ChargeQuestion(spec=planned, epsilon=allowance.epsilon, delta=allowance.delta)
+    return ChargeQuestion(spec=spec, epsilon=allowance.epsilon, delta=allowance.delta)

@@ -152,8 +152,8 @@ def _kind(question: ChargeQuestion) -> tuple[object, ...] | None:
     return table.description, str(table.epsilon), str(table.delta), str(question.epsilon), str(question.delta)
 
 
-def _tables_of(planned: ReleaseSpec) -> int:
-    return len(planned.tables) if planned.several else 0
+def _tables_of(spec: ReleaseSpec) -> int:
+    return len(spec.tables) if spec.several else 0
 
 
 class _Worker:

@@ -100,41 +100,39 @@ def next_step_of_tables(
         tables: number -> state of the tables that run here, or are over.
         now: Unix seconds.
     """
-    planned, are_open = release.several, release.state is ReleaseState.UPLOADING
-    if planned and are_open and now > release.request.deadline and _is_whole(planned, tables):
+    spec, are_open = release.several, release.state is ReleaseState.UPLOADING
+    if spec and are_open and now > release.request.deadline and _is_whole(spec, tables):
         return Step.FINISH  # the first results stand, with what ran a second time by now
     if are_open and now > release.request.deadline and any(not table.state.finished for table in tables.values()):
         return Wait("the tables end at the deadline")  # each is counted against whom it waited for
     outcome = next_step(release, own, peers, now)
-    if isinstance(outcome, End) or planned is None:
+    if isinstance(outcome, End) or spec is None:
         return outcome
     if are_open:  # what the others are needed for is each table's
-        return _step_with_tables(release, planned, tables)
+        return _step_with_tables(release, spec, tables)
     if release.state is not ReleaseState.CHARGED or isinstance(peers, VeiltabError):
         return outcome
     return lacking_charge(peers) or Step.OPEN_TABLES
 
 
 def _step_with_tables(
-    release: CuratorRelease, planned: ReleaseSpec, tables: Mapping[int, TableState]
+    release: CuratorRelease, spec: ReleaseSpec, tables: Mapping[int, TableState]
 ) -> Step | Wait | End:
     # Where time ran out for a table that ran a second time, at any party, the first results stand.
-    late = {
-        number for number in tables if number >= len(planned.tables) and tables[number].state is ReleaseState.EXPIRED
-    }
+    late = {number for number in tables if number >= len(spec.tables) and tables[number].state is ReleaseState.EXPIRED}
     for number, table in sorted(tables.items()):
         if table.state.unsuccessful and number not in late:
             why = table.failure or table.state.value
-            return End(ReleaseState.FAILED, f"table {', '.join(planned.attributes(number))}: {why}")
+            return End(ReleaseState.FAILED, f"table {', '.join(spec.attributes(number))}: {why}")
     ready = sum(table.state is ReleaseState.READY for table in tables.values())
     if ready + len(late) < len(tables):
         return Wait(f"{ready} of {len(tables)} tables are ready")
-    if planned.repeats and release.choice is None:
-        return Wait(f"researcher {planned.researcher}: has not chosen the tables that run a second time yet")
+    if spec.repeats and release.choice is None:
+        return Wait(f"researcher {spec.researcher}: has not chosen the tables that run a second time yet")
     return Step.FINISH
 
 
-def _is_whole(planned: ReleaseSpec, tables: Mapping[int, TableState]) -> bool:
+def _is_whole(spec: ReleaseSpec, tables: Mapping[int, TableState]) -> bool:
     """Whether every table has run once."""
-    first = [tables.get(number) for number in range(len(planned.tables))]
+    first = [tables.get(number) for number in range(len(spec.tables))]
     return all(table is not None and table.state is ReleaseState.READY for table in first)

@@ -106,10 +106,10 @@ class StepExecutor:
         self._keep_room(spec)
         self.store.releases.set_planned(spec)
 
-    def _keep_room(self, planned: ReleaseSpec) -> None:
+    def _keep_room(self, spec: ReleaseSpec) -> None:
         """Keep room for what a release writes here."""
-        size = release_bytes(planned, self.name, copies=self.curator.execution.is_remote)
-        self.curator.room.keep(planned.release_id, size)
+        size = release_bytes(spec, self.name, copies=self.curator.execution.is_remote)
+        self.curator.room.keep(spec.release_id, size)
 
     async def _reserve(self, spec: ReleaseSpec) -> None:
         check_aborted(self.store.coins)
@@ -129,23 +129,21 @@ class StepExecutor:
 
     async def _charge(self, release: CuratorRelease, server: ServerLink) -> None:
         tables = (release.planned_spec,) if release.several is None else release.several.each_table()
-        planned = release.planned or release_of(release.planned_spec)
+        spec = release.planned or release_of(release.planned_spec)
         own = next((table for table in tables if table.columns_of(self.name)), None)
         # The disk may have filled up since the release was planned.
-        self._keep_room(planned)
+        self._keep_room(spec)
         if own is not None:
             # An unreachable server, or one with another study file, is noticed before the charge.
             with step("announce", release_id=own.release_id):
                 announced = await server.announce(own)
-        with step("charge", release_id=planned.release_id), transaction(self.store.connection):
-            self.curator.ledger.charge(planned.release_id)
-            sign_charge(
-                self.store.connection, self.curator.identity, planned.release_id, self.curator.ledger.chain.head
-            )
+        with step("charge", release_id=spec.release_id), transaction(self.store.connection):
+            self.curator.ledger.charge(spec.release_id)
+            sign_charge(self.store.connection, self.curator.identity, spec.release_id, self.curator.ledger.chain.head)
             if own is not None:
                 self.store.tests.record_noise_digest(own.release_id, announced.noise_digest)
-            if not planned.several:
-                self.curator.coins.commit(planned.release_id)
+            if not spec.several:
+                self.curator.coins.commit(spec.release_id)
 
     def _witness(self, release: CuratorRelease, others: tuple[Progress, ...]) -> None:
         """Keep what the others signed of their ledgers with the charge, before anything else is done for it."""

@@ -334,30 +334,30 @@ def check(path: Path) -> int:
     return InvalidInputError.exit_code if problems else 0
 
 
-def _facts(loaded: "Study") -> dict[str, object]:
+def _facts(study: "Study") -> dict[str, object]:
     """Return what a study file comes to."""
-    curators = {c.name: len(loaded.attributes_of(c.name)) for c in loaded.curators}
-    facts: dict[str, object] = {"study": loaded.id, "digest": loaded.digest}
+    curators = {c.name: len(study.attributes_of(c.name)) for c in study.curators}
+    facts: dict[str, object] = {"study": study.id, "digest": study.digest}
     facts["attributes"] = ", ".join(f"{name} has {count}" for name, count in curators.items()) or "none"
-    if loaded.curators:
-        facts |= {"hub": loaded.hub, "alignment": loaded.alignment}
-    if loaded.identity is not None:
-        facts["keys"] = len(loaded.identity.ladder)
-    if loaded.questions:
-        facts["questions"] = len(loaded.questions)
+    if study.curators:
+        facts |= {"hub": study.hub, "alignment": study.alignment}
+    if study.identity is not None:
+        facts["keys"] = len(study.identity.ladder)
+    if study.questions:
+        facts["questions"] = len(study.questions)
     return facts
 
 
-def _joining(loaded: "Study") -> list[str]:
+def _joining(study: "Study") -> list[str]:
     """Return who learns of whose presence, and which keys a curator lacks a field of."""
     from veiltab.common.study.identity_table import absent_fields
     from veiltab.common.study.missing import presence_sentence
 
-    lines = [presence_sentence(loaded)] if loaded.curators else []
-    if loaded.identity is None:
+    lines = [presence_sentence(study)] if study.curators else []
+    if study.identity is None:
         return lines
-    absent = absent_fields(loaded.identity, loaded.curators)
-    all_keys = len(loaded.identity.ladder)
+    absent = absent_fields(study.identity, study.curators)
+    all_keys = len(study.identity.ladder)
     return [
         *lines,
         *(f"{len(keys)} of {all_keys} keys need {field}, which {name} lacks" for name, field, keys in absent),

@@ -190,7 +190,7 @@ class LocalStudy:
 
     async def _wait_for(self, role: Role, name: str) -> None:
         if role is Role.RELAY:
-            return  # whoever is called through it answers once it serves
+            return  # the parties called through it answer once it serves
         party = Party(study=self.study.id, role=role, name=name)
         asker = (role, name) if role is Role.RESEARCHER else (Role.RESEARCHER, self.study.researchers[0].name)
         identity = with_way(self.study, load_identity(self.identity_folder(*asker), *asker))

@@ -1,7 +1,7 @@
 """Bearer tokens: who may ask a researcher's service over HTTP, for what, and until when.
 
-A token is a text of 256 random bits. The database has its SHA-256 alone, so that whoever reads the database has no
-token: of so many random bits no hash has to be slow. A token is shown once, when it is made.
+A token is a text of 256 random bits. The database has its SHA-256 alone, so that a reader of the database has
+no token: of so many random bits no hash has to be slow. A token is shown once, when it is made.
 """
 
 import hashlib

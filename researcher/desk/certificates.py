@@ -83,11 +83,11 @@ class Certificates:
     async def _certify(self, release: ReleaseSpec, study: Study, parties: PartyLinks, path: Path) -> None:
         from veiltab.researcher.desk.certifying import certify, ledger_heads  # noqa: PLC0415 - not for releases without a certificate
 
-        stated = self._stated.pop(release.release_id, {})
+        statements = self._stated.pop(release.release_id, {})
         numbers = [one.number for one in self._store.tables(release.release_id) if one.state is ReleaseState.READY]
 
         async def ask(party: Party, release_id: str) -> SignedText:
-            return stated.get(party.uri) or await parties.ask_statement(party, release_id)
+            return statements.get(party.uri) or await parties.ask_statement(party, release_id)
 
         with step("certify", release_id=release.release_id):
             whole = await certify(release, numbers, study, self._identity.authority, ask)
@@ -107,5 +107,5 @@ def _statements(study: Study, published: Publication, answers: CuratorAnswers) -
     if published.statement is not None:
         yield Party(study=study.id, role=Role.SERVER, name=study.server.name).uri, published.statement
     for name, answer in answers.items():
-        if (stated := statement_of(answer)) is not None:
-            yield Party(study=study.id, role=Role.CURATOR, name=name).uri, stated
+        if (statement := statement_of(answer)) is not None:
+            yield Party(study=study.id, role=Role.CURATOR, name=name).uri, statement

@@ -38,12 +38,12 @@ async def certify(
     parties = signers(study)
     is_free = asyncio.Semaphore(_AT_ONCE)
 
-    async def stated(party: Party, release_id: str) -> tuple[str, SignedText]:
+    async def statement(party: Party, release_id: str) -> tuple[str, SignedText]:
         async with is_free:
             return party.uri, await ask(party, release_id)
 
     async def about(release_id: str, parties: Iterable[Party]) -> dict[str, SignedText]:
-        return dict(await asyncio.gather(*(stated(party, release_id) for party in parties)))
+        return dict(await asyncio.gather(*(statement(party, release_id) for party in parties)))
 
     if not release.several:
         whole, tables = await about(release.release_id, parties), {}
@@ -61,9 +61,9 @@ async def certify(
 def ledger_heads(certificate: ReleaseCertificate, study: Study) -> Iterator[tuple[str, LedgerHead, int]]:
     """Yield each curator's name, a ledger that it stated, and when (Unix seconds)."""
     names = {party.uri: party.name for party in signers(study)}
-    for stated in map(statement_of, certificate.signed_texts()):
-        if stated.ledger is not None:
-            yield names[stated.party], stated.ledger, stated.signed_at
+    for statement in map(statement_of, certificate.signed_texts()):
+        if statement.ledger is not None:
+            yield names[statement.party], statement.ledger, statement.signed_at
 
 
 def _checked(

@@ -74,16 +74,16 @@ class Workloads:
             ExpiredReleaseError: a curator's clock says that it is too late to choose.
             FailedReleaseError: the curators contradict one another, or the server fails over all tables together.
         """
-        planned = release.planned or self._agreed(release, answers)
-        if not await self._run(planned, range(len(planned.tables)), parties):
+        spec = release.planned or self._agreed(release, answers)
+        if not await self._run(spec, range(len(spec.tables)), parties):
             return
-        await asyncio.to_thread(self._check_together, planned.release_id)
-        if planned.repeats and time.time() <= planned.deadline:
-            await self._choose(planned, parties)
-            if not await self._run(planned, self._repeats(planned), parties):
+        await asyncio.to_thread(self._check_together, spec.release_id)
+        if spec.repeats and time.time() <= spec.deadline:
+            await self._choose(spec, parties)
+            if not await self._run(spec, self._repeats(spec), parties):
                 return
-            await asyncio.to_thread(self._check_together, planned.release_id)
-        self._store.finish(planned.release_id, ReleaseState.READY)
+            await asyncio.to_thread(self._check_together, spec.release_id)
+        self._store.finish(spec.release_id, ReleaseState.READY)
 
     def _check_together(self, release_id: str) -> None:
         """Refuse a server that left out a little noise in many tables.
@@ -107,20 +107,20 @@ class Workloads:
     def _agreed(self, release: ResearcherRelease, answers: CuratorAnswers) -> ReleaseSpec:
         """Record what every curator planned, and its tables, once all of them have charged it."""
         each = {name: release_from_proto(one.spec) for name, one in answers.items() if one.HasField("spec")}
-        planned = agreed_tables(release.request, self._study, each)
-        if self._store.release(planned.release_id).state not in _CHARGED:
-            raise NotReadyError("not every curator has charged the release yet", where=f"release {planned.release_id}")
-        self._store.record_tables(planned)
-        return planned
+        spec = agreed_tables(release.request, self._study, each)
+        if self._store.release(spec.release_id).state not in _CHARGED:
+            raise NotReadyError("not every curator has charged the release yet", where=f"release {spec.release_id}")
+        self._store.record_tables(spec)
+        return spec
 
-    async def _run(self, planned: ReleaseSpec, numbers: Sequence[int], parties: PartyLinks) -> bool:
+    async def _run(self, spec: ReleaseSpec, numbers: Sequence[int], parties: PartyLinks) -> bool:
         """Drive tables to their ends, in order of number; return whether the release goes on, which else is over."""
-        under_way = self._under_way[planned.release_id] = list[str]()
+        under_way = self._under_way[spec.release_id] = list[str]()
         waiting = iter(numbers)
 
         async def work() -> None:
             for number in waiting:
-                table = planned.table(number)
+                table = spec.table(number)
                 under_way.append(table.release_id)
                 await self._drive(table, parties)
                 under_way.remove(table.release_id)
@@ -132,47 +132,47 @@ class Workloads:
                 for _ in range(_AT_ONCE):
                     tasks.create_task(work())
         except* _TableEndedError:
-            self._end(planned)
+            self._end(spec)
         finally:
-            del self._under_way[planned.release_id]
-        return not self._store.release(planned.release_id).state.finished
+            del self._under_way[spec.release_id]
+        return not self._store.release(spec.release_id).state.finished
 
-    def _end(self, planned: ReleaseSpec) -> None:
+    def _end(self, spec: ReleaseSpec) -> None:
         """End a release of which a table ended without a result; if only time ran out, a whole first phase stands."""
-        ended = next(one for one in self._store.tables(planned.release_id) if one.state.unsuccessful)
+        ended = next(one for one in self._store.tables(spec.release_id) if one.state.unsuccessful)
         if ended.is_repeat and ended.state is ReleaseState.EXPIRED:
-            self._store.finish(planned.release_id, ReleaseState.READY)
+            self._store.finish(spec.release_id, ReleaseState.READY)
         else:
             failure = f"table {', '.join(ended.attributes)}: {ended.failure}"
-            self._store.finish(planned.release_id, ended.state, failure)
+            self._store.finish(spec.release_id, ended.state, failure)
 
-    def _repeats(self, planned: ReleaseSpec) -> list[int]:
-        return [one.number for one in self._store.tables(planned.release_id) if one.is_repeat]
+    def _repeats(self, spec: ReleaseSpec) -> list[int]:
+        return [one.number for one in self._store.tables(spec.release_id) if one.is_repeat]
 
-    async def _choose(self, planned: ReleaseSpec, parties: PartyLinks) -> None:
+    async def _choose(self, spec: ReleaseSpec, parties: PartyLinks) -> None:
         """Choose what runs a second time, once and for all, and name it to every curator."""
-        if not self._store.has_chosen(planned.release_id):
-            with step("choose tables", release_id=planned.release_id):
-                choice = await asyncio.to_thread(self._choice, planned)
-            self._store.record_choice(planned, choice)
-        numbers = [number - len(planned.tables) for number in self._repeats(planned)]
+        if not self._store.has_chosen(spec.release_id):
+            with step("choose tables", release_id=spec.release_id):
+                choice = await asyncio.to_thread(self._choice, spec)
+            self._store.record_choice(spec, choice)
+        numbers = [number - len(spec.tables) for number in self._repeats(spec)]
         for curator in parties.curators:
-            await parties.choose_tables(curator, planned.release_id, numbers)
+            await parties.choose_tables(curator, spec.release_id, numbers)
 
-    def _choice(self, planned: ReleaseSpec) -> list[int]:
+    def _choice(self, spec: ReleaseSpec) -> list[int]:
         """Return the numbers of the tables that show the strongest dependences, ascending."""
-        results = [self._result(planned, one) for one in self._store.tables(planned.release_id)]
+        results = [self._result(spec, one) for one in self._store.tables(spec.release_id)]
         from veiltab.researcher.model.choosing import chosen_tables  # noqa: PLC0415 - not for releases of one table
 
         choice = chosen_tables(
             self._study.domain({name for one in results for name in one.names}),
             [one.measurement for one in results],
-            rows=planned.population,
-            count=planned.repeats,
+            rows=spec.population,
+            count=spec.repeats,
         )
         numbers = {one.names: one.number for one in results}
         return sorted(numbers[names] for names in choice)
 
-    def _result(self, planned: ReleaseSpec, table: StoredTable) -> TableResult:
+    def _result(self, spec: ReleaseSpec, table: StoredTable) -> TableResult:
         histogram = self._store.files.histogram(table.release_id).read_bytes()
-        return table_result(table.number, table.attributes, planned.table(table.number), histogram)
+        return table_result(table.number, table.attributes, spec.table(table.number), histogram)

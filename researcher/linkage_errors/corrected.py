@@ -138,7 +138,7 @@ class CorrectedEstimate(DerivedEstimate):
         deviations = np.concatenate([np.zeros(0), *(leg.shares(whole)[1].reshape(-1) for leg in self.legs)])
         along = self.expanded(contrasts) @ (self._correction.slopes.T * deviations)
         covariance: Floats = self.observed.contrast_covariance(moved) + along @ along.T
-        # Whoever a wrong link brings, like or unlike, was drawn.
+        # The person whom a wrong link brings, like or unlike, was drawn.
         mixes = [(leg.axes(whole), leg.shares(whole)[0]) for leg in self.legs]
         table = (
             self.projected

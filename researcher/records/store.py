@@ -163,26 +163,24 @@ class ResearcherStore:
         """Return how many of the releases that were asked for are in each state."""
         return state_counts(self.connection, "asked_release")
 
-    def record_tables(self, planned: ReleaseSpec) -> None:
+    def record_tables(self, spec: ReleaseSpec) -> None:
         """Record what the curators planned, and the tables that run for the first time."""
         with transaction(self.connection) as db:
-            db.execute(
-                "UPDATE release SET spec = ? WHERE id = ? AND spec IS NULL", [planned.to_json(), planned.release_id]
-            )
-            _add_tables(db, self.release(planned.release_id), planned, range(len(planned.tables)))
+            db.execute("UPDATE release SET spec = ? WHERE id = ? AND spec IS NULL", [spec.to_json(), spec.release_id])
+            _add_tables(db, self.release(spec.release_id), spec, range(len(spec.tables)))
 
     def has_chosen(self, release_id: str) -> bool:
         """Whether it is recorded which tables of a release run a second time."""
         return bool(value_of(self.connection, "SELECT is_chosen FROM release WHERE id = ?", release_id))
 
-    def record_choice(self, planned: ReleaseSpec, numbers: Iterable[int]) -> None:
+    def record_choice(self, spec: ReleaseSpec, numbers: Iterable[int]) -> None:
         """Record which tables of a release run a second time, for good: a later choice changes nothing."""
         with transaction(self.connection) as db:
             first = db.execute(
-                "UPDATE release SET is_chosen = 1 WHERE id = ? AND NOT is_chosen", [planned.release_id]
+                "UPDATE release SET is_chosen = 1 WHERE id = ? AND NOT is_chosen", [spec.release_id]
             ).rowcount
             if first:
-                _add_tables(db, self.release(planned.release_id), planned, map(planned.again, numbers))
+                _add_tables(db, self.release(spec.release_id), spec, map(spec.again, numbers))
 
     def tables(self, release_id: str) -> tuple[StoredTable, ...]:
         """Return the tables of a release of several that are recorded, by number."""
@@ -287,13 +285,11 @@ def _asks_for_something_else(row: sqlite3.Row, request: ReleaseRequest) -> str:
     return "asks for something else" + (f": {differences}" if differences else "")
 
 
-def _add_tables(db: Connection, parent: ResearcherRelease, planned: ReleaseSpec, numbers: Iterable[int]) -> None:
+def _add_tables(db: Connection, parent: ResearcherRelease, spec: ReleaseSpec, numbers: Iterable[int]) -> None:
     """Record tables as releases of their own, once; of what was asked for, each keeps its attributes."""
     for number in numbers:
-        attributes = planned.attributes(number)
-        request = replace(
-            parent.request, release_id=planned.table_id(number), attributes=attributes, tables=(), repeats=0
-        )
+        attributes = spec.attributes(number)
+        request = replace(parent.request, release_id=spec.table_id(number), attributes=attributes, tables=(), repeats=0)
         now = int(time.time())
         db.execute(
             "INSERT INTO release (id, study_digest, label, asked, request, state, created, since, part_of, number)"
@@ -306,7 +302,7 @@ def _add_tables(db: Connection, parent: ResearcherRelease, planned: ReleaseSpec,
                 ReleaseState.CHARGED.value,
                 now,
                 now,
-                planned.release_id,
+                spec.release_id,
                 number,
             ],
         )

@@ -109,13 +109,13 @@ class Receiver:
             path = self._begin(spec.release_id, part, lease)
             with (
                 named_in_errors(path),
-                step("take column", release_id=spec.release_id, attribute=part) as measured,
+                step("take column", release_id=spec.release_id, attribute=part) as size,
                 closing(ColumnUpload(path, spec.column_of_part(part).byte_length(spec.uploaded_rows))) as upload,
             ):
                 # If a failing power damaged what is here of it, the column's digest shows that.
                 received = upload.received
                 upload.write(received, data[received:])
-                measured.bytes = upload.received - received
+                size.bytes = upload.received - received
                 if not upload.finish(digest):
                     problem = f"the column has more than {upload.received} bytes"
                     raise InvalidInputError(problem, where=f"attribute {part}")
@@ -175,11 +175,11 @@ class Receiver:
         upload = ColumnUpload(path, spec.column_of_part(part).byte_length(spec.uploaded_rows))
         received = upload.received
         try:
-            with named_in_errors(path), step("take column", release_id=spec.release_id, attribute=part) as measured:
+            with named_in_errors(path), step("take column", release_id=spec.release_id, attribute=part) as size:
                 async for offset, data in chunks:
                     self._check_held(offset, upload.received)
                     upload.write(offset, data)
-                measured.bytes = upload.received - received
+                size.bytes = upload.received - received
                 whole = part, announced.column_digest, lease
                 session = await asyncio.to_thread(self._finished, upload, session, *whole)
             if is_complete := part in session.complete:

@@ -78,11 +78,11 @@ class RoundKeeper:
                 continue
             rounds = {waiting.arrival.round_id for waiting in batch}
             try:
-                with step("count reports", round_id=rounds.pop() if len(rounds) == 1 else None) as measured:
+                with step("count reports", round_id=rounds.pop() if len(rounds) == 1 else None) as size:
                     answers: Sequence[Exception | None] = await asyncio.to_thread(
                         self._store.record, [waiting.arrival for waiting in batch]
                     )
-                    measured.reports = sum(answer is None for answer in answers)
+                    size.reports = sum(answer is None for answer in answers)
             except Exception as error:  # noqa: BLE001 - each caller gets it as its own incident
                 answers = [error] * len(batch)
             for waiting, answer in zip(batch, answers, strict=True):

@@ -74,17 +74,17 @@ def check_statement(signed_text: SignedText, party: Party, digest: bytes, author
     Raises:
         IntegrityError: it is another's, about another release, or not signed by a certificate that was valid then.
     """
-    stated = statement_of(signed_text)
+    statement = statement_of(signed_text)
     try:
-        at = datetime.fromtimestamp(stated.signed_at, UTC)
+        at = datetime.fromtimestamp(statement.signed_at, UTC)
     except (ValueError, OverflowError, OSError):
         raise IntegrityError("a statement was signed at no possible time", where=str(party)) from None
     signer = signer_of(signed_text, authority, at)
-    if signer != party or stated.party != party.uri:
+    if signer != party or statement.party != party.uri:
         raise IntegrityError(f"the statement is signed by {signer}, not by {party}", where=str(party))
-    if stated.spec_digest != digest.hex():
+    if statement.spec_digest != digest.hex():
         raise IntegrityError("the statement is about another release", where=str(party))
-    return stated
+    return statement
 
 
 def verified(
@@ -138,10 +138,10 @@ def _tables(release: ReleaseSpec, certificate: ReleaseCertificate, study: Study,
     statements: dict[Party, Statement] = {}
     curators = signers(study)[:-1]
     yield from _signatures(release.digest(), certificate.statements, curators, authority, statements)
-    for party, stated in statements.items():
-        if stated.ledger is None or stated.published or stated.receipts:
+    for party, statement in statements.items():
+        if statement.ledger is None or statement.published or statement.receipts:
             yield Finding(what=str(party), detail="of all tables a curator states which, and its ledger", holds=False)
-    yield _all_there(release, certificate, {stated.tables for stated in statements.values()})
+    yield _all_there(release, certificate, {statement.tables for statement in statements.values()})
     joint = []
     for table in certificate.tables:
         try:
@@ -171,8 +171,8 @@ def _all_there(release: ReleaseSpec, certificate: ReleaseCertificate, lists: set
     if len(lists) != 1:
         problem = "the curators state different tables" if lists else "no curator states which tables there are"
     else:
-        (stated,) = lists
-        missing, foreign = sorted(set(stated) - set(here)), sorted(set(here) - set(stated))
+        (numbers,) = lists
+        missing, foreign = sorted(set(numbers) - set(here)), sorted(set(here) - set(numbers))
         if missing or foreign:
             groups = {"missing from the file": missing, "in the file, and in no curator's list": foreign}
             problem = "; ".join(
@@ -225,15 +225,15 @@ def _signatures(
     for party in parties:
         signed_text = by_uri.pop(party.uri, None)
         try:
-            stated = None if signed_text is None else check_statement(signed_text, party, digest, authority)
+            statement = None if signed_text is None else check_statement(signed_text, party, digest, authority)
         except IntegrityError as error:
             yield Finding(what=str(party), detail=error.problem, holds=False)
             continue
-        if stated is None:
+        if statement is None:
             yield Finding(what=str(party), detail="its signature is missing", holds=False)
         else:
-            statements[party] = stated
-            yield _signed(party, stated)
+            statements[party] = statement
+            yield _signed(party, statement)
     for uri in by_uri:
         yield Finding(what=uri or "statement", detail="a statement of nobody who takes part in releases", holds=False)
 
@@ -242,12 +242,10 @@ def _table(spec: TableSpec, signed: Iterable[SignedText], study: Study, authorit
     """Check the statements about a table."""
     statements: dict[Party, Statement] = {}
     yield from _signatures(spec.digest(), signed, signers(study), authority, statements)
-    if any(stated.tables for stated in statements.values()):
+    if any(statement.tables for statement in statements.values()):
         yield Finding(what="statements", detail="they list tables of a release that has one", holds=False)
     owners = spec.owners
-    by_party = {
-        stated.published for party, stated in statements.items() if party.role is Role.SERVER or party.name in owners
-    }
+    by_party = {one.published for party, one in statements.items() if party.role is Role.SERVER or party.name in owners}
     if len(by_party) > 1:
         yield Finding(what="published columns", detail="the parties state different columns", holds=False)
     elif by_party:
@@ -296,11 +294,11 @@ def _privacy(certificate: ReleaseCertificate) -> Finding:
     return Finding(what="privacy", detail=f"{charge} was asked for and is kept. {rows}", holds=True)
 
 
-def _is_same(computed: tuple[CardRow, ...], stated: tuple[CardRow, ...]) -> bool:
+def _is_same(computed: tuple[CardRow, ...], other: tuple[CardRow, ...]) -> bool:
     """Whether two cards say the same; an epsilon of another version may differ by one in its last digit."""
     # Texts that alternate with epsilons.
     ours, theirs = (
-        _EPSILON.split(canonical_json([[row.coalition, row.faces] for row in card])) for card in (computed, stated)
+        _EPSILON.split(canonical_json([[row.coalition, row.faces] for row in card])) for card in (computed, other)
     )
     if ours[::2] != theirs[::2]:
         return False
@@ -316,29 +314,29 @@ def _stated_party(signed_text: SignedText) -> str:
         return ""
 
 
-def _signed(party: Party, stated: Statement) -> Finding:
-    at = datetime.fromtimestamp(stated.signed_at, UTC)
+def _signed(party: Party, statement: Statement) -> Finding:
+    at = datetime.fromtimestamp(statement.signed_at, UTC)
     ledger = ""
-    if stated.ledger is not None:
-        ledger = f"; its ledger then ended with entry {stated.ledger.length}, head {stated.ledger.digest[:16]}..."
+    if statement.ledger is not None:
+        ledger = f"; its ledger then ended with entry {statement.ledger.length}, head {statement.ledger.digest[:16]}..."
     return Finding(what=str(party), detail=f"signed on {at:%Y-%m-%d %H:%M:%S} UTC{ledger}", holds=True)
 
 
 def _receipts(spec: TableSpec, statements: Mapping[Party, Statement]) -> Iterator[Finding]:
     owners = spec.owners
     joint = set()
-    for party, stated in statements.items():
+    for party, statement in statements.items():
         name = f"receipts of {party}"
-        if (party.role is Role.CURATOR) != (stated.ledger is not None):
+        if (party.role is Role.CURATOR) != (statement.ledger is not None):
             yield Finding(what=str(party), detail="a curator, and nobody else, states its ledger", holds=False)
         if party.role is not Role.CURATOR or party.name not in owners:
-            if stated.receipts:
+            if statement.receipts:
                 yield Finding(what=name, detail="receipts of a party without columns", holds=False)
-        elif [one.tester for one in stated.receipts] != [party.name, ""]:
+        elif [one.tester for one in statement.receipts] != [party.name, ""]:
             yield Finding(what=name, detail="one of its columns and one of all together are not there", holds=False)
         else:
-            joint.add(stated.receipts[1])
-            yield _tests(name, spec, stated.receipts)
+            joint.add(statement.receipts[1])
+            yield _tests(name, spec, statement.receipts)
     if not joint:
         return
     test, (one, *others) = server_test(spec), joint

@@ -150,9 +150,9 @@ class SessionFiles:
         path = self.folder / message.received_name
         if not path.exists():
             unchecked = path.with_suffix(".unchecked")
-            with step("fetch join") as measured, self.stage.of(f"fetching {kind.name.lower()} of {self.other}", None):
+            with step("fetch join") as size, self.stage.of(f"fetching {kind.name.lower()} of {self.other}", None):
                 await self._fetch(message, unchecked, most)
-                measured.bytes = unchecked.stat().st_size
+                size.bytes = unchecked.stat().st_size
             self._beyond.pop(message.received_name, None)
             try:
                 await asyncio.to_thread(check, unchecked)

@@ -69,7 +69,7 @@ class LinkSession:
         return min(self.rows, MOST_PAIRS)
 
     def key_count(self, step: Pass) -> int:
-        """Return how many keys the spoke asks about in a pass, whoever is linked."""
+        """Return how many keys the spoke asks about in a pass, the same for any links."""
         return (self.rows + self.placebo_rows) * most_variants(step, self.identity)
 
     @property

@@ -27,8 +27,8 @@ def check_own_rows(where: str, query: str, ids: Collection[str]) -> None:
     Raises:
         InvalidInputError: it has a window, a group, a join, a total or a limit that does not keep people apart.
     """
-    parsed, aggregates = _parsed(query)
-    if why := _Query(parsed, ids, aggregates).why_not():
+    nodes, aggregates = _parsed(query)
+    if why := _Query(nodes, ids, aggregates).why_not():
         problem = f"a row of the query may depend on other people's rows: {why}"
         every = f"Take {', '.join(ids)} into every `group by`, `partition by` and join, or leave it out."
         raise refusal(where, problem, f"A release protects one row. {every}")
@@ -44,8 +44,8 @@ def check_plan(where: str, query: str, plan: object) -> None:
         InvalidInputError: a view, or text that DuckDB does not read, has a window, a group, a limit or a sample, or a
             table is read twice; or it changes a table.
     """
-    parsed, aggregates = _parsed(query)
-    query_plan = _Query(parsed, (), aggregates)
+    nodes, aggregates = _parsed(query)
+    query_plan = _Query(nodes, (), aggregates)
     steps = [node for node in _nodes(plan) if "Node Type" in node]
     kinds = {step["Node Type"] for step in steps}
     if "ModifyTable" in kinds:
@@ -76,13 +76,13 @@ def _parsed(query: str) -> tuple[list[_Node], frozenset[str]]:
     with duckdb.connect(":memory:") as connection:
         ((text,),) = connection.execute("select json_serialize_sql(?)", [query]).fetchall()
         ((aggregates,),) = connection.execute(_AGGREGATES).fetchall()
-    parsed = json.loads(text)
-    return [] if parsed["error"] else parsed["statements"], frozenset(aggregates)
+    answer = json.loads(text)
+    return [] if answer["error"] else answer["statements"], frozenset(aggregates)
 
 
 class _Query:
-    def __init__(self, parsed: list[_Node], ids: Collection[str], aggregates: Collection[str]) -> None:
-        self._nodes, self._aggregates = list(_nodes(parsed)), aggregates
+    def __init__(self, roots: list[_Node], ids: Collection[str], aggregates: Collection[str]) -> None:
+        self._nodes, self._aggregates = list(_nodes(roots)), aggregates
         items = (one for one in self._nodes if "key" in one and "value" in one)
         self._tables = {one["key"].lower(): frozenset(_tables(one["value"])) for one in items}
         # A name of an id is one that a column of the result has, or one from which a column of that name is made.

@@ -108,9 +108,9 @@ def test_numbers_that_nobody_can_compute_with_are_refused(parse: Callable[[str |
     assert parse("0." + "1" * 98) == Decimal("0." + "1" * 98)
     assert parse("1e-12") == Decimal("1e-12")
     for long in ("0." + "1" * 99, "0." + "1" * 900_000, "1" + "0" * 100 + "e-101"):
-        with pytest.raises(InvalidInputError, match="at most 100 characters"):
+        with pytest.raises(InvalidInputError, match="more than 100 characters"):
             parse(long)
-        with pytest.raises(InvalidInputError, match=r"at most 100 characters|no less than"):
+        with pytest.raises(InvalidInputError, match=r"more than 100 characters|no less than"):
             parse(Decimal(long))
     for small in ("0.99e-12", "1e-999999999", Decimal("1e-400")):
         with pytest.raises(InvalidInputError, match="a number from 1e-12"):

@@ -97,10 +97,10 @@ def test_floating_point_ids_need_the_step_and_to_be_exact(tmp_path: Path) -> Non
     integer = study('normalise = ["strip", "casefold", "nfc", "integer"]')
     assert ids_in(load_table(path, integer, "alice").respondents) == ["3", "1234", "9007199254740991"]
     pq.write_table(pa.table({"pid": pa.array([3.0, 1.5, 2.0**24], pa.float32()), **columns}), path)
-    with pytest.raises(InvalidInputError, match=r"2 rows have an id .* no whole number.*first in rows 3, 4"):
+    with pytest.raises(InvalidInputError, match=r"2 rows have an id .* not a whole number.*first in rows 3, 4"):
         load_table(path, integer, "alice")
     pq.write_table(pa.table({"pid": [3.0, 1.5, 2.0**53], **columns}), path)
-    with pytest.raises(InvalidInputError, match=r"2 rows have an id .* no whole number.*first in rows 3, 4"):
+    with pytest.raises(InvalidInputError, match=r"2 rows have an id .* not a whole number.*first in rows 3, 4"):
         load_table(path, integer, "alice")
 
 
