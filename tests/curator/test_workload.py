@@ -178,8 +178,6 @@ def test_what_people_see_of_it_before_they_decide(workload: ReleaseSpec) -> None
     ("changes", "rules", "problem"),
     [
         ({}, {}, ""),
-        ({}, {"maximum_tables": 1}, "2 tables are asked for; the study allows 1"),
-        ({}, {"maximum_cells": 5}, "the table sex, age has 6 cells; the study allows 5"),
         ({"attributes": ("age", "sex", "salary"), "tables": (("age", "sex"), ("salary",))}, {}, "study order"),
         ({"attributes": ("sex", "pay"), "tables": (("sex",), ("sex", "pay"))}, {}, "no attribute 'pay'"),
     ],

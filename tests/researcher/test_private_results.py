@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.researcher.test_table import make_estimate
-from veiltab.common.errors import InvalidInputError
 from veiltab.common.web.document import write_page
 from veiltab.researcher.drawing.style import write_picture
 from veiltab.researcher.estimates.table import SUFFIXES, to_frame, write
@@ -35,9 +34,3 @@ def test_a_file_of_a_result_is_its_users_alone(tmp_path: Path, name: str) -> Non
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.stat().st_size
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_no_folder_is_made_for_a_page(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="there is no such folder"):
-        write_page("<!DOCTYPE html>", tmp_path / "none" / "page.html")
-    assert list(tmp_path.iterdir()) == []

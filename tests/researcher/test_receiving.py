@@ -51,6 +51,8 @@ def test_rows_of_data_alone_are_counted_whatever_the_modes(
     expected = np.bincount(whole[release.places[data]], minlength=release.spec.cells)
     assert np.array_equal(counts(store), expected)
     assert (stored.state, stored.granted) == (ReleaseState.READY, ("sex", "age", "salary"))
+    keys = [64, 32] if pad is Pad.CHACHA20 else [2 * release.spec.uploaded_rows] * 2
+    assert list(stored.bytes.values()) == [4 * release.spec.published_rows, *keys]
     assert [receipt.changed for receipt in stored.receipts] == [0, 0, 0][: 3 if canaries else 0]
 
 

@@ -17,7 +17,5 @@ def test_a_name_in_letters_that_look_like_it_is_the_same_person_s(name: str) -> 
 
 def test_another_name_is_another_person_s_and_capitals_of_other_scripts_look_alike() -> None:
     assert same_person_key("Ana Díaz") != same_person_key("Ana Ruiz")
-    assert same_person_key("\u0422\u041e\u041c \u0421\u041e\u0425") == same_person_key("Tom Cox"), (
-        "in Cyrillic capitals"
-    )
-    assert same_person_key("\u0391\u039d\u039d\u0391") == same_person_key("Anna"), "in Greek ones"
+    assert same_person_key("\u0422\u041e\u041c \u0421\u041e\u0425") == same_person_key("Tom Cox")
+    assert same_person_key("\u0391\u039d\u039d\u0391") == same_person_key("Anna")

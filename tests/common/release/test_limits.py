@@ -18,6 +18,12 @@ SEVERAL: dict[str, Any] = {
 }
 
 
+def test_a_release_has_no_more_tables_than_the_study_allows(study: Study) -> None:
+    check_limits(request_with(**SEVERAL), replace(study, maximum_tables=2))
+    with pytest.raises(InvalidInputError, match="2 tables are asked for; the study allows 1"):
+        check_limits(request_with(**SEVERAL), replace(study, maximum_tables=1))
+
+
 @pytest.mark.parametrize("several", [False, True])
 def test_a_table_may_have_the_most_cells_and_not_one_more(study: Study, *, several: bool) -> None:
     request = request_with(**(SEVERAL if several else {}))

@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import request_with, spec_with
 from veiltab.common.errors import InvalidInputError, NotFoundError
+from veiltab.common.release.guarantees import release_pure_epsilon
 from veiltab.common.release.messages.release_messages import (
     release_from_proto,
     release_to_proto,
@@ -83,6 +84,11 @@ def test_a_table_that_runs_again_has_another_id_and_its_own_noise() -> None:
     for number in (-1, 4):
         with pytest.raises(NotFoundError, match=f"no table {number}"):
             WORKLOAD.table(number)
+
+
+def test_pure_epsilons_of_tables_and_of_what_runs_again_add_up() -> None:
+    alone = [table.description.pure_epsilon for table in WORKLOAD.each_table()]
+    assert release_pure_epsilon(WORKLOAD) == sum(alone) + max(alone)
 
 
 def test_every_field_of_a_workload_travels_is_read_back_and_is_in_its_digest() -> None:

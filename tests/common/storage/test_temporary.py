@@ -1,5 +1,6 @@
 """Folders among the temporary files, and what becomes of those that a kill leaves."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -54,6 +55,20 @@ def test_the_next_folder_deletes_what_a_kill_left_and_nothing_of_a_process_that_
         assert (left / "microdata.csv").exists()
         another = TemporaryFolder()
         assert set(place.iterdir()) == {own.path, other.path, another.path}
+
+
+def test_a_folder_that_another_process_deletes_is_made_again(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock, taken = fcntl.flock, list[Path]()
+
+    def locked(descriptor: int, how: int) -> None:
+        if not taken:
+            taken.extend(place.iterdir())
+            taken[0].rmdir()
+        lock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", locked)
+    folder = TemporaryFolder()
+    assert [folder.path] == list(place.iterdir()) != taken
 
 
 def test_nothing_but_own_folders_is_deleted(place: Path) -> None:

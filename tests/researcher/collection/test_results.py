@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from veiltab.common.collection.oracles import oracle_for
 from veiltab.common.collection.round import Round, RoundState, RoundStatus, Stratum
-from veiltab.common.errors import InvalidInputError, NotReadyError
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.card import advised_delta
 from veiltab.common.privacy.shuffle import OrderCertificate
 from veiltab.common.study.file import Study, study_from_bytes
@@ -167,13 +167,6 @@ def test_a_page_warns_of_a_biased_estimator(study: Study) -> None:
     tally = tally_of(known, counts, study.question("age").attribute.categories)
     assert "horvitz_thompson is unbiased here" in report_page(study, known, tally, "T")
     assert "is unbiased here" not in report_page(study, known, tally)
-
-
-def test_a_round_without_reports_has_no_report(study: Study) -> None:
-    known = status(reports=(0, 0))
-    tally = tally_of(known, np.zeros(8, np.int64), study.question("age").attribute.categories)
-    with pytest.raises(NotReadyError, match="no node has reported"):
-        report_page(study, known, tally)
 
 
 def test_a_picture_of_many_values_shows_the_largest() -> None:
