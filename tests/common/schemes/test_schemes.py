@@ -88,6 +88,7 @@ def test_multiplicities_and_variance_are_those_of_every_draw(name: str, n: int, 
     found = scheme.multiplicities()
     assert [float(law[j]) for j in range(len(found))] == pytest.approx(found.tolist(), abs=1e-14)
     assert scheme.eta == pytest.approx(float(1 - law[0]), rel=1e-13)
+    assert scheme.pool == {"wr": 1, "must.wo": 1, "must.ow": (b or 0) / n}.get(name, scheme.eta)
     # One respondent's share T = 1/n: Var = v (1/n)(1 - 1/n).
     variance = square - Fraction(1, n) ** 2
     assert scheme.variance_factor * (1 / n) * (1 - 1 / n) == pytest.approx(float(variance), rel=1e-12, abs=1e-15)
