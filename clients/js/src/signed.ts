@@ -151,7 +151,7 @@ function only(parts: readonly Part[]): Part {
 
 function three(parts: readonly Part[]): readonly [Part, Part, Part] {
   const [one, two, last, ...others] = parts;
-  check(one !== undefined && two !== undefined && last !== undefined && others.length === 0, "This is no certificate.");
+  check(one !== undefined && two !== undefined && last !== undefined && others.length === 0, "This is not a certificate.");
   return [one, two, last];
 }
 
