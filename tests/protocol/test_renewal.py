@@ -122,7 +122,7 @@ def test_a_hangup_takes_the_policy_and_keeps_the_table_and_the_study(tmp_path: P
             client.request(FREE, epsilon="0.1", label=world.label()).wait(60)
         policy.write_text('[[rule]]\ndecision = "deny"\n', "utf-8")
         local._running[ALICE].send_signal(signal.SIGHUP)
-        wait_for(world, ALICE, f"policy: {policy}, rules: 1")
+        world.wait_until(lambda: world.log(ALICE).count(" serves ") == 4, 60)
         with pytest.raises(DeniedError):
             client.request(FREE, epsilon="0.1", label=world.label()).wait(60)
 
