@@ -82,9 +82,10 @@ def _date_hint(values: list[str], dates: DateBins) -> str:
 
 def _number_hint(values: list[str], notation: Notation | None) -> str:
     if notation and any(notation.plain(value) is None and is_number(value) for value in values):
+        other = {Notation.POINT: "comma", Notation.COMMA: "point"}.get(notation, "comma or --decimal point")
         return (
-            f"The first rows write {notation.value}, and some others do not; say --decimal comma or --decimal point if"
-            " that is how all are written."
+            f"Numbers of this column are read with {notation.value}, and some are not written so: correct them, or say"
+            f" --decimal {other} if all are written that way."
         )
     if notation is None and any(map(is_number, values)) and any("," in value for value in values):
         return "Some are texts with a comma: store numbers, or text alone."

@@ -1,6 +1,7 @@
 """How the numbers of a column are written: with a decimal point or a decimal comma, with thousands set apart or not.
 
-The first rows decide, and all others must agree. What may be read in two ways is refused: 1,234 may be either.
+Most values of the first rows decide, and all others must agree. What may be read in two ways is refused: 1,234 may be
+either.
 Where a point may stand between thousands and the first rows show neither mark, the first later number with one decides.
 """
 
@@ -23,7 +24,7 @@ def _pattern(decimal: str, between: str) -> re.Pattern[str]:
 class Notation(Enum):
     """A way of writing numbers."""
 
-    PLAIN = "numbers without a comma"
+    PLAIN = "no comma"
     POINT = "a decimal point"
     COMMA = "a decimal comma"
 
@@ -121,19 +122,19 @@ class Numerals:
         return None
 
     def _decided(self, values: Mapping[str, int]) -> Notation | None:
-        has_point = has_comma = False
+        points = commas = 0
         unclear: set[str] = set()
         for value in values:
-            if "," not in value and (has_point or value.isdigit()):
+            if value.isdigit():
                 continue
             point, comma = Notation.POINT.plain(value), Notation.COMMA.plain(value)
             if point is not None and comma is not None and point != comma:
                 unclear.add("," if "," in value else ".")
-            has_point |= point is not None and comma is None
-            has_comma |= comma is not None and point is None
-        if has_point or has_comma:
-            # Where both occur, the rows with a comma are refused one by one.
-            return Notation.POINT if has_point else Notation.COMMA
+            points += point is not None and comma is None
+            commas += comma is not None and point is None
+        if points or commas:
+            # Where both occur, the rows of the rarer one are refused one by one.
+            return Notation.POINT if points >= commas else Notation.COMMA
         if "," in unclear or (unclear and self._has_grouped_points):
             raise self._unclear("," if "," in unclear else ".")
         return None if self._has_grouped_points else Notation.PLAIN

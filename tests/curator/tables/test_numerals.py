@@ -46,6 +46,7 @@ def decided(*values: str, has_grouped_points: bool = False) -> Notation | None:
         (["1,234,567"], Notation.POINT),
         (["0.125", "1,234"], Notation.POINT),
         (["1.5", "1,5"], Notation.POINT),
+        (["1,5", "3.5", "2,5"], Notation.COMMA),
         (["x,y", "1;2"], Notation.PLAIN),
     ],
 )
@@ -154,7 +155,7 @@ def test_a_person_decides_what_may_be_read_in_two_ways(tmp_path: Path, study: St
 
 @pytest.mark.parametrize(
     ("first", "later", "notation"),
-    [("1,5", "2.5", "a decimal comma"), ("12", '"1,5"', "numbers without a comma"), ("1.5", "2,5", "a decimal point")],
+    [("1,5", "2.5", "a decimal comma"), ("12", '"1,5"', "no comma"), ("1.5", "2,5", "a decimal point")],
 )
 def test_a_later_row_that_contradicts_the_first_ones_is_named(
     tmp_path: Path, study: Study, first: str, later: str, notation: str
@@ -162,8 +163,8 @@ def test_a_later_row_that_contradicts_the_first_ones_is_named(
     path = table(tmp_path, *[first] * 120_000, later, separator="," if '"' in later else ";")
     (error,) = read(path, study).errors
     assert "no numbers, in 1 row, first in row 120002" in str(error)
-    assert f"The first rows write {notation}, and some others do not" in error.remedy
-    assert "--decimal comma" in error.remedy
+    assert f"are read with {notation}, and some are not written so" in error.remedy
+    assert ("--decimal comma" in error.remedy) == (notation != "a decimal comma")
 
 
 def test_numbers_that_nobody_wrote_keep_their_point(tmp_path: Path, study: Study) -> None:
