@@ -264,19 +264,19 @@ def _id_column(where: str, profiles: Sequence[ColumnProfile]) -> tuple[tuple[str
     ids = [profile for profile in unique if looks_like_id(profile.column)]
     candidates = ids or [profile for profile in unique if profile.are_whole]
     if ids or (len(candidates) == 1 and not _why_no_id(candidates[0])):
-        return (candidates[0].column,), "every row has another value"
+        return (candidates[0].column,), "every row has a different value"
     repeating = [f"; {one.column} repeats values, or misses some" for one in profiles if looks_like_id(one.column)]
-    problem = "".join(["no column has another value in every row", *repeating])
+    problem = "".join(["no column has a different value in every row", *repeating])
     names = ", ".join(one.column for one in candidates)
     if len(candidates) > 1:
-        problem = f"several columns have another value in every row: {names}"
+        problem = f"several columns have a different value in every row: {names}"
     elif candidates:
-        problem = f"only {names} has another value in every row, and its values {_why_no_id(candidates[0])}"
+        problem = f"only {names} has a different value in every row, and its values {_why_no_id(candidates[0])}"
     raise InvalidInputError(
         problem,
         where=where,
-        remedy="Name the id columns with --id, those without a name in the header first, or link by names and birth"
-        " dates with --identity.",
+        remedy="If the ids have no name in the header, give them one; then name the id columns with --id, or link by"
+        " names and birth dates with --identity.",
     )
 
 

@@ -150,7 +150,8 @@ class AttributeProposal:
             for category in few[:_SHOWN]
         ]
         if len(few) > _SHOWN:
-            warnings.append(f"so it is with {len(few) - _SHOWN} more categories")
+            more = len(few) - _SHOWN
+            warnings.append(f"{more} more {'category has' if more == 1 else 'categories have'} as few rows")
         return replace(self, warnings=(*self.warnings, *warnings))
 
 
@@ -273,7 +274,7 @@ def _reason_of_numbers(profile: ColumnProfile) -> str:
     if max(-low, high) > _LARGEST:
         return "its numbers are too large for bins"
     if profile.is_unique and looks_like_id(profile.column):
-        return "every row has another value, as ids have"
+        return "every row has a different value, as ids have"
     if profile.is_unique and profile.are_whole and high - low + 1 == profile.rows > _MOST_INTEGERS:
         return "it numbers the rows"
     return ""
@@ -318,7 +319,10 @@ def _text_coding(profile: ColumnProfile, spellings: Mapping[str, Sequence[str]])
     if recode:
         reasons.append(f"letter case and white space do not count; spellings recoded: {len(recode)}")
     if profile.numbers or profile.dates:
-        reasons.append("not all are numbers, so there are no bins")
+        no_bins = "not all are numbers, so there are no bins"
+        reasons.append(
+            f"{no_bins}; name texts that mean a missing value, as --missing {quoted(profile.column + '=n/k')}"
+        )
     table: _Table = {"categories": list(labels.values())}
     return table | ({"recode": recode} if recode else {}), reasons
 
@@ -362,9 +366,10 @@ def _missing_rule(profile: ColumnProfile, coding: Mapping[str, object]) -> tuple
     rows = profile.missing_rows
     if not rows:
         return table, []
-    share = f"{rows:,} of {profile.rows:,} rows miss it"
+    miss, leave = ("misses", "leaves") if rows == 1 else ("miss", "leave")
+    share = f"{rows:,} of {profile.rows:,} rows {miss} it"
     if rows < FEW_ROWS or rows <= _MISSING_SHARE * profile.rows:
-        return table, [f"{share}, and leave every release"]
+        return table, [f"{share}, and {leave} every release"]
     categories = coding.get("categories")
     names = categories if isinstance(categories, list) else []
     name = next(name for number in count(1) if (name := f"missing-{number}" if number > 1 else "missing") not in names)

@@ -58,7 +58,7 @@ def _confirm_attribute(proposal: AttributeProposal, again: Propose, *, takes_all
     while True:
         edges = f", edges such as {proposal.edges_example}" if proposal.edges_example else ""
         edges += ", grid 0 20 40 80 for means" if proposal.numbers else ""
-        question = f"Take it (y, n{edges}, or missing TEXT)"
+        question = f"Take it (y, n{edges}, or missing and a text that means a missing value)"
         answer = click.prompt(question, default="n" if proposal.warnings else "y").strip()
         if answer.lower() in {"y", "yes"}:
             return proposal

@@ -132,7 +132,8 @@ def test_a_person_takes_changes_and_refuses_proposals(tables: Ran, monkeypatch: 
     assert (code, err) == (0, "")
     # What would name one person stays out unless somebody says otherwise.
     assert "warning: 1 row has 'nun'" in out
-    assert "Take it (y, n, or missing TEXT) [n]: " in out
+    assert "alice.toml is written, with 1 attribute (columns that stay out: Education). Read it" in out
+    assert "Take it (y, n, or missing and a text that means a missing value) [n]: " in out
     assert "this is not an answer. Type y or n; a column of texts has no edges." in out
     assert "numbers of the column lie outside these edges" in out
     assert "this is not an answer. Type y or n, or edges such as 0 18 65." in out

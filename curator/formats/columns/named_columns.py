@@ -36,7 +36,7 @@ class NamedColumns:
         self, source: Source, texts: Collection[str], coded: Collection[str], *, floats_as_ids: bool = False
     ) -> None:
         self._source, self._texts, self._coded = source, frozenset(texts), frozenset(coded)
-        self._columns = {name: _find_column(source, name) for name in sorted(self._texts | self._coded)}
+        self._columns = _find_columns(source, sorted(self._texts | self._coded))
         for name, column in self._columns.items():
             if column.kind in (_NO_ID if name in texts and not floats_as_ids else _UNREADABLE):
                 raise refusal(source.where, f"column {name!r} has the type {column.type_name}", _remedy(column.kind))
@@ -92,20 +92,21 @@ def read_header(source: Source) -> dict[str, str]:
     return {column.name: column.type_name if column.kind in _UNREADABLE else "" for column in columns}
 
 
-def _find_column(source: Source, name: str) -> Column:
-    """Return the one column of a name.
+def _find_columns(source: Source, names: Collection[str]) -> dict[str, Column]:
+    """Return name -> its one column.
 
     Raises:
-        InvalidInputError: the header has none, or several.
+        InvalidInputError: the header lacks some, or has one several times.
     """
-    columns = source.columns
-    named = [column for column in columns if column.name == unicodedata.normalize("NFC", name)]
-    if not named:
-        raise _absent_column(source.where, name, [column.name for column in columns], source.description)
-    if len(named) > 1:
-        problem = f"column {name!r} is {len(named)} times in the header"
-        raise refusal(source.where, problem, "Give each column a name of its own.")
-    return named[0]
+    header = [column.name for column in source.columns]
+    normal = {name: unicodedata.normalize("NFC", name) for name in names}
+    if absent := [name for name in names if normal[name] not in header]:
+        raise _absent_columns(source.where, absent, header, source.description)
+    for name in names:
+        if (times := header.count(normal[name])) > 1:
+            problem = f"column {name!r} is {times} times in the header"
+            raise refusal(source.where, problem, "Give each column a name of its own.")
+    return {name: source.columns[header.index(normal[name])] for name in names}
 
 
 def _remedy(kind: ColumnKind) -> str:
@@ -114,19 +115,20 @@ def _remedy(kind: ColumnKind) -> str:
     return "Store it as text or as whole numbers."
 
 
-def _absent_column(where: str, name: str, header: Sequence[str], looks: str) -> InvalidInputError:
-    """Return the refusal of a header without a column: it names the nearest column, or else shows the header.
+def _absent_columns(where: str, names: Sequence[str], header: Sequence[str], looks: str) -> InvalidInputError:
+    """Return the refusal of a header without some columns: it names the nearest ones, and shows the header.
 
     A first row of values is not shown: the file has no header then, and the row is data.
     """
-    problem = f"column {name!r} is not in the header ({looks})"
+    are = f"column {names[0]!r} is" if len(names) == 1 else f"columns {header_text(names)} are"
+    problem = f"{are} not in the header ({looks})"
     if not _looks_like_header(header):
         return refusal(where, problem, "The first row seems to hold values: put the names of the columns above it.")
-    near = _nearest(name, header)
-    hint = f"The nearest column is {near!r}. " if near else ""
+    nearest = [(name, near) for name in names[:_MOST_NAMES] if (near := _nearest(name, header))]
+    hint = "".join(f"The column nearest to {name!r} is {near!r}. " for name, near in nearest)
     is_strange = any(not sign.isascii() and not sign.isalnum() for one in header for sign in one)
     strange = _OTHER_ENCODING if is_strange else ""
-    rename = "Rename the column there (with `as`, in a query), or in the study at every party."
+    rename = "Rename what is meant there (with `as`, in a query), or in the study at every party."
     return refusal(where, problem, f"{hint}The header is: {header_text(header)}. {strange}{rename}")
 
 

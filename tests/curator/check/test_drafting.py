@@ -291,7 +291,7 @@ def test_as_many_texts_as_there_may_be_become_categories(propose: Propose) -> No
     assert found.rule.attribute.categories[:3] == ("town 0", "town 1", "town 2")
     assert found.rule.attribute.size == 64
     assert len(found.warnings) == 6
-    assert found.warnings[-1] == "so it is with 59 more categories"
+    assert found.warnings[-1] == "59 more categories have as few rows"
 
 
 def test_more_different_values_than_are_counted(propose: Propose, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,10 +352,10 @@ def test_ids(propose: Propose) -> None:
 @pytest.mark.parametrize(
     ("header", "rows", "problem"),
     [
-        (["a", "b"], [[1, 2], [1, 3], [2, 3]], "in every row. Name the id columns with --id"),
-        (["id", "b"], [[1, 2], [1, 3], [2, 3]], "no column has another value in every row; id repeats values"),
+        (["a", "b"], [[1, 2], [1, 3], [2, 3]], "in every row. If the ids have no name"),
+        (["id", "b"], [[1, 2], [1, 3], [2, 3]], "no column has a different value in every row; id repeats values"),
         (["id", "b"], [[1, 2], ["NA", 2], [3, 2]], "id repeats values, or misses some"),
-        (["a", "b"], [[1, "x"], [2, "y"]], "several columns have another value in every row: a, b"),
+        (["a", "b"], [[1, "x"], [2, "y"]], "several columns have a different value in every row: a, b"),
         (["first name", "b"], [["Ann", 1], ["Bob", 1], ["Cy", 2]], "only first name .* its values have no digit"),
         (["born", "b"], [[day.replace("-", ""), 1] for day in DAYS], "only born .* its values are dates"),
         (["id", "x", " x "], [[1, 2, 3]], "2 columns are named 'x'"),

@@ -241,7 +241,7 @@ def refuse(table: Path, query: str, study: Study, problem: str) -> None:
         (" /* select */ -- select\n delete from people", "is not a statement that reads"),
         ("select * from people; drop table people", "does not understand|more than one statement|more than read"),
         ("select nothing from people", "does not understand the query"),
-        ("select pid from people", "column '(wage|kids)' is not in the header"),
+        ("select pid from people", "columns 'kids', 'land', 'wage' are not in the header"),
         ("select pid, 'zebra' land, wage, kids from people", "in 5 rows, first in rows 2"),
         ("with x as (select 1) insert into people select 7, 'A', 1, 1", "more than read|not understand|more than one"),
     ],

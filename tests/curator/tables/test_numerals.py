@@ -35,7 +35,6 @@ def decided(*values: str, has_grouped_points: bool = False) -> Notation | None:
         (["1", "NA", "", "1e5"], Notation.PLAIN),
         (["1234", "1 234", "1'234", "1\u00a0234 567"], Notation.PLAIN),
         (["1.234", "12.345"], Notation.PLAIN),
-        (["1,5"], Notation.COMMA),
         (["1,234", "1,5"], Notation.COMMA),
         (["1.234.567"], Notation.COMMA),
         (["1.234,5"], Notation.COMMA),
