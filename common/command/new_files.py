@@ -39,5 +39,7 @@ def refuse_present(path: Path) -> None:
         ConflictError: it is there.
     """
     if not has_flag("--force") and (path.exists() or path.is_symlink()):
-        remedy = "Name another one, or move this one away; commands with --force overwrite it."
+        context = click.get_current_context(silent=True)
+        takes_force = context is not None and any("--force" in one.opts for one in context.command.params)
+        remedy = "Name another one, or move this one away" + ("; --force overwrites it." if takes_force else ".")
         raise ConflictError("this file is there already", where=str(path), remedy=remedy)

@@ -48,7 +48,7 @@ def test_a_file_to_edit_has_an_id_that_a_study_can_have_and_replaces_no_file(cli
     Path("study.toml").write_text("mine")
     code, _, err = cli("merge")
     assert (code, Path("study.toml").read_text()) == (5, "mine")
-    assert "this file is there already. Name another one" in err
+    assert "this file is there already. Name another one, or move this one away.\n" in err
 
 
 def test_check_says_all_that_is_wrong(cli: Ran) -> None:
