@@ -5,9 +5,11 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from veiltab.common.command.new_files import refuse_present
 from veiltab.common.core.texts.canonical import canonical_json, canonical_text
 from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.rpc.certificates.certificate_files import file_text
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.certificates.release_verification import verified
 from veiltab.common.rpc.certificates.statement import LedgerHead
@@ -97,11 +99,11 @@ def write_evidence(own_state: OpenedState, identity: Identity, order: EvidenceOr
         path: a file that is not there yet.
 
     Raises:
-        InvalidInputError: there is such a file, or the curator's certificate is not valid now.
+        ConflictError: there is such a file.
+        InvalidInputError: the curator's certificate is not valid now.
         IntegrityError: the ledger or the audit log was altered.
     """
-    if path.exists():
-        raise InvalidInputError("there is such a file", where=str(path), remedy="Choose another name.")
+    refuse_present(path)
     store = own_state.store
     identity.check_lifetime(utc_now())
     store.audit.verify()
@@ -174,14 +176,14 @@ def shown_policy(content: bytes, where: str) -> str:
     return "# Comments and the table [notify] were left out.\n" + toml_text(keys)
 
 
-def checked_certificate(text: str, study: Study, authority: bytes, revoked: Path | None = None) -> ReleaseCertificate:
+def checked_certificate(path: Path, study: Study, authority: bytes, revoked: Path | None = None) -> ReleaseCertificate:
     """Return a release certificate that holds, of this study; with a revocation list, nobody on it may have signed.
 
     Raises:
-        IntegrityError: it cannot be read.
-        InvalidInputError: a line of it does not hold.
+        IntegrityError: this is not a release certificate, or it was altered.
+        InvalidInputError: the file cannot be read, or a line of it does not hold.
     """
-    certificate = ReleaseCertificate.from_text(text)
+    certificate = ReleaseCertificate.from_text(file_text(path), str(path))
     for finding in verified(certificate, study, authority, revoked):
         if finding.holds is False:
             raise InvalidInputError(

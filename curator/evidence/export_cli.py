@@ -6,8 +6,6 @@ import click
 
 from veiltab.common.command.cli import PATH, emit
 from veiltab.common.command.options import identity_option
-from veiltab.common.errors import InvalidInputError
-from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.parties.identity import Role, load_identity
 from veiltab.curator.evidence.export import EvidenceOrder, checked_certificate, write_evidence
 from veiltab.curator.officer.open_state import OpenedState, with_own_state
@@ -43,7 +41,7 @@ def evidence(
     order = EvidenceOrder(
         person=who,
         since=since,
-        certificates=tuple(_certificate(path, own_state, identity.authority) for path in certificates),
+        certificates=tuple(checked_certificate(path, own_state.study, identity.authority) for path in certificates),
     )
     index = write_evidence(own_state, identity, order, out)
     plain = {
@@ -56,18 +54,3 @@ def evidence(
         f"{out}: {len(index.files)} files, {index.ledger.length} charges, {index.audit.length} entries of the audit log"
     )
     emit(plain, f"{text}.\nCheck it: veiltab verify {out} --authority ca.pem")
-
-
-def _certificate(path: Path, own_state: OpenedState, authority: bytes) -> ReleaseCertificate:
-    try:
-        text = _content(path).decode()
-    except UnicodeDecodeError:
-        raise InvalidInputError("this is not a release certificate", where=str(path)) from None
-    return checked_certificate(text, own_state.study, authority)
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InvalidInputError(f"the file cannot be read ({error.strerror})", where=str(path)) from None

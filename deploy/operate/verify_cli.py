@@ -13,13 +13,13 @@ from veiltab.common.command.rare_options import rare_options
 from veiltab.common.core.texts.spelling import escaped
 from veiltab.common.errors import IntegrityError, NotReadyError
 from veiltab.common.release.guarantees import release_card, release_test
+from veiltab.common.rpc.certificates.certificate_files import authority_pem, file_text, read_at_most
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.certificates.release_verification import Finding, to_dict, verified
 from veiltab.common.study.file import load_study
 from veiltab.curator.evidence.check import check_beside, check_evidence
 from veiltab.curator.evidence.ledger_comparison import split_views
 from veiltab.deploy.registry.entry_file import ABOUT, write_entry
-from veiltab.deploy.registry.files import file_content, file_text, read_at_most
 
 _ARCHIVE = b"PK"
 """How evidence begins, an archive, and no certificate does."""
@@ -75,7 +75,7 @@ def verify(
         write_entry(file, study_path, authority, revoked, out, **about_it)
         return
     study = None if study_path is None else load_study(study_path)
-    issuer = None if authority is None else file_content(authority)
+    issuer = None if authority is None else authority_pem(authority)
     if read_at_most(file, len(_ARCHIVE)) == _ARCHIVE:
         evidence = check_evidence(file, issuer, study, revoked)
         others = [check_evidence(path, issuer, study, revoked) for path in beside]

@@ -18,6 +18,7 @@ from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.release.guarantees import release_card, release_test
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.table_spec import TableSpec
+from veiltab.common.rpc.certificates.certificate_files import authority_pem
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.certificates.release_verification import signers, statement_of
 from veiltab.common.rpc.certificates.statement import Statement
@@ -26,7 +27,6 @@ from veiltab.common.schemes.registry import scheme_class
 from veiltab.common.study.file import Study, load_study
 from veiltab.common.study.missing import joined, presence_sentence, respondents
 from veiltab.curator.evidence.export import checked_certificate
-from veiltab.deploy.registry.files import file_content, file_text
 
 NOT_STATED = "not stated by the certificate"
 
@@ -217,4 +217,4 @@ def read_certified(path: Path, study_path: Path, authority: Path, revoked: Path 
         InvalidInputError: a line of it does not hold, or a file cannot be read.
     """
     study = load_study(study_path)
-    return CertifiedRelease(checked_certificate(file_text(path), study, file_content(authority), revoked), study)
+    return CertifiedRelease(checked_certificate(path, study, authority_pem(authority), revoked), study)

@@ -144,8 +144,8 @@ def card_rows(release: ReleaseSpec) -> tuple[CardRow, ...]:
     return tuple(CardRow(coalition=who, faces=faces) for who, faces in release_card(release).rows_in_full())
 
 
-def plain_pem(pem: bytes) -> str:
-    """Return certificates in the plain spelling.
+def plain_pem(pem: bytes, where: str = "authority") -> str:
+    """Return certificates in the plain spelling; `where` names the file in a refusal.
 
     Raises:
         InvalidInputError: these are none.
@@ -153,7 +153,9 @@ def plain_pem(pem: bytes) -> str:
     try:
         certificates = x509.load_pem_x509_certificates(pem)
     except (ValueError, x509.InvalidVersion):
-        raise InvalidInputError("this is not a PEM certificate", where="authority") from None
+        raise InvalidInputError(
+            "this is not a PEM certificate", where=where, remedy="Give ca.pem of the study's authority."
+        ) from None
     return "".join(one.public_bytes(Encoding.PEM).decode() for one in certificates)
 
 

@@ -181,8 +181,7 @@ def test_the_commands(office: Office, tmp_path: Path) -> None:
     result = run(curator, *exported, "--out", str(out), "--json")
     assert result.exit_code == 0, result.output
     assert set(json.loads(result.output)["files"]) == set(contents(out)) - {"index.json", "index.signature"}
-    with pytest.raises(InvalidInputError, match="there is such a file"):
-        curator.main([*exported, "--out", str(out)], standalone_mode=False)
+    assert "this file is there already. Name" in str(run(curator, *exported, "--out", str(out)).exception)
     result = run(verify, str(out), "--authority", str(tmp_path / "ca.pem"), "--study", study)
     assert (result.exit_code, "Every line holds" in result.output) == (0, True)
     result = run(verify, str(out))
@@ -193,10 +192,11 @@ def test_the_commands(office: Office, tmp_path: Path) -> None:
     result = run(verify, str(out), "--revoked", str(tmp_path / "crl.pem"), "--json")
     (line,) = (one for one in json.loads(result.output)["findings"] if one["holds"] is False)
     assert (result.exit_code, line["what"], "which signed, is revoked" in line["detail"]) == (5, "revocation", True)
-    altered = rewritten(office, replaced("index.html", b"as agreed", b"as argued"))
-    result = run(verify, str(altered), "--json")
+    result = run(verify, str(rewritten(office, replaced("index.html", b"as agreed", b"as argued"))), "--json")
     assert (result.exit_code, json.loads(result.output)["holds"]) == (5, False)
     assert run(verify, str(tmp_path / "one.certificate")).exit_code == 2
-    broken = certificate(office.study).to_text().replace("301", "302")
+    refused = [run(verify, str(one), "--authority", str(out)).exception for one in (out, tmp_path / "one.certificate")]
+    assert [(one.exit_code, f"{out}: this is not a PEM" in str(one)) for one in refused] == [(2, True)] * 2
+    (tmp_path / "broken").write_text(certificate(office.study).to_text().replace("301", "302"))
     with pytest.raises((IntegrityError, InvalidInputError)):
-        checked_certificate(broken, office.study, PEM)
+        checked_certificate(tmp_path / "broken", office.study, PEM)

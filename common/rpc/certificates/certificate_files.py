@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from veiltab.common.errors import IntegrityError, InvalidInputError
-from veiltab.common.rpc.certificates.release_certificate import LONGEST
+from veiltab.common.rpc.certificates.release_certificate import LONGEST, plain_pem
 
 
 def file_text(path: Path) -> str:
@@ -39,3 +39,8 @@ def file_content(path: Path) -> bytes:
     if len(data) > LONGEST:
         raise IntegrityError("the file is too long to be what it should be", where=str(path))
     return data
+
+
+def authority_pem(path: Path) -> bytes:
+    """Return the certificates of a study's authority, PEM; InvalidInputError: the file cannot be read, or has none."""
+    return plain_pem(read_at_most(path, LONGEST), str(path)).encode()
