@@ -78,7 +78,7 @@ class Reader:
         """
         name = self._longest(self._domain.names)
         if name is None:
-            raise self.refusal("an attribute", known_names("Attributes", self._domain.names, self.next_name))
+            raise self.refusal("an attribute", known_names("Attributes here", self._domain.names, self.next_name))
         return self._domain.attributes[self._domain.names.index(name)]
 
     def categories(self, attribute: Attribute) -> tuple[str, ...]:

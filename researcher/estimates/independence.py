@@ -79,7 +79,7 @@ class IndependenceTest:
         """Return the verdict, and its numbers."""
         facts = (
             f"W = {self.statistic:.4g} with {self.degrees} degrees of freedom, p = {self.p_value:.3g};"
-            f" Cramer's V {self.association:.3f}, noise taken off."
+            f" Cramer's V {self.association:.3f}, noise taken off and all cells weighed alike."
         )
         return "\n".join((self.verdict, facts, *self.remarks))
 

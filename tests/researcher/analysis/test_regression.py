@@ -139,7 +139,7 @@ def test_formulas_are_read_whatever_the_names(text: str, formula: Formula | None
         ("", "expected an attribute, but the text ends"),
         ("wage", "expected ~, but the text ends"),
         ("wage ~", "expected an attribute, but the text ends"),
-        ("wage ~ height", "expected an attribute, but 'height' comes next.*Attributes: a, a \\+ b, wage"),
+        ("wage ~ height", "expected an attribute, but 'height' comes next.*Attributes here: a, a \\+ b, wage"),
         ("wage ~ a +", "expected an attribute, but the text ends"),
         ("wage ~ a - wage", r"expected \+ or \*, but '- wage' comes next"),
         ("wage ~ a + wage", "wage stands on both sides"),

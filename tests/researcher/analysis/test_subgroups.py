@@ -95,7 +95,7 @@ def test_subgroups_are_read() -> None:
         ("sex", "expected =, but the text ends"),
         ("sex=x", "expected a category of sex, but 'x'"),
         ("sex=m & sex=f", "named twice"),
-        ("age=3", "Attributes: education, marital, sex, salary"),
+        ("age=3", "Attributes here: education, marital, sex, salary"),
     ):
         with pytest.raises(InvalidInputError, match=message):
             read(text)
