@@ -56,7 +56,7 @@ def _opened(address: TableAddress, path: Path, part: str) -> Source:
     if path.is_dir() or (has_magic(str(path)) and not path.exists()):
         return _reader("files.parquet_files:parquet_files")(path, _PARQUET, remedy=_KINDS)
     plain_name = name.removesuffix(".gz")
-    if not (plain_name.endswith((*_TEXTS, *_JSON)) or name.endswith((*_PLAIN, *_SPREADSHEETS, *_DATABASES))):
+    if not _has_known_ending(path):
         if not path.exists():
             raise refusal(address.label, "no such file or folder", f"{_near(path)}Check the path. {_KINDS}")
         raise refusal(address.label, f"unsupported file type {''.join(path.suffixes[-2:])!r}", _KINDS)
@@ -109,10 +109,17 @@ def _check_compression(path: Path, start: bytes) -> None:
     raise refusal(str(path), "the file is not compressed by gzip", "Take .gz off its name.")
 
 
+def _has_known_ending(path: Path) -> bool:
+    """Return whether a name ends as that of a file that can be read."""
+    name = path.name.lower()
+    texts = name.removesuffix(".gz").endswith((*_TEXTS, *_JSON))
+    return texts or name.endswith((*_PLAIN, *_SPREADSHEETS, *_DATABASES))
+
+
 def _near(path: Path) -> str:
-    """Return the file beside an absent one that may be meant, as a question; "" if there is none."""
+    """Return what can be read beside an absent file and may be meant, as a question; "" if there is nothing."""
     beside = path.parent.iterdir() if path.parent.is_dir() and not path.exists() else ()
-    return nearest((one.name for one in beside), path.name)
+    return nearest((one.name for one in beside if one.is_dir() or _has_known_ending(one)), path.name)
 
 
 def _beginning(path: Path) -> bytes:

@@ -145,6 +145,7 @@ def test_a_directory_and_an_absent_file_are_refused(tmp_path: Path, study: Study
     for name in ("none", "none/"):
         with pytest.raises(InvalidInputError, match="none: no such file or folder"):
             load_table(tmp_path / name, study, "alice")
+    (tmp_path / "tt.csvx").touch()
     with pytest.raises(InvalidInputError, match=r"tt\.csv: the file cannot be read .*Did you mean 't\.csv'\?"):
         load_table(tmp_path / "tt.csv", study, "alice")
     with pytest.raises(InvalidInputError, match="no curator 'zoe'"):

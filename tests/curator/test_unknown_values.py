@@ -5,6 +5,7 @@ import pytest
 from veiltab.common.core.domain import Attribute
 from veiltab.common.study.coding.coding import Coding
 from veiltab.common.study.coding.dates import DateBins
+from veiltab.common.study.coding.grids import Grid
 from veiltab.common.study.coding.rules import AttributeRule
 from veiltab.curator.formats.columns.numerals import Notation
 from veiltab.curator.table.column_coding import ColumnReading, UnknownValue
@@ -12,6 +13,7 @@ from veiltab.curator.table.unknown_values import unknown_values
 
 TEXTS = Coding(categories=("0", "1", "Red"))
 NUMBERS = Coding(categories=("low", "high"), bins=(Decimal(0), Decimal(5), Decimal(9)))
+GRID = Coding(categories=("0", "5"), grid=Grid(points=(Decimal(0), Decimal(5))))
 DATES = Coding(categories=("1990",), dates=DateBins(edges=("1990", "1991")))
 SHORT_DATES = Coding(categories=("1960",), dates=DateBins(edges=("1960", "1961"), format="%d.%m.%y", first_year=1969))
 
@@ -41,8 +43,6 @@ def remedy(coding: Coding, *values: str, notation: Notation | None = None) -> st
         (TEXTS, ["1.5", "2.0"], None, ""),
         (TEXTS, ["true", "false"], None, "Some are truth values"),
         (TEXTS, ["RED"], None, "Some differ from categories in letter case alone"),
-        (TEXTS, ["zebra"], None, ""),
-        (NUMBERS, ["150"], Notation.PLAIN, ""),
         (
             NUMBERS,
             ["1,5"],
@@ -57,7 +57,8 @@ def remedy(coding: Coding, *values: str, notation: Notation | None = None) -> st
         ),
         (NUMBERS, ["1,5"], None, "Some are texts with a comma"),
         (NUMBERS, ["1990-01-01", "2000-01-01"], Notation.PLAIN, "They look like dates"),
-        (NUMBERS, ["zebra"], Notation.PLAIN, ""),
+        (NUMBERS, ["150", "zebra"], Notation.PLAIN, ""),
+        (GRID, ["n/k", "150"], Notation.PLAIN, '`outside = "clip"` in the study file moves numbers outside to'),
         (DATES, ["31.12.1990"], None, "They look like date_format = '%d.%m.%Y' in"),
         (DATES, ["01/02/1990"], None, "They look like date_format = '%d/%m/%Y' or '%m/%d/%Y' in"),
         (DATES, ["1989-01-01"], None, ""),

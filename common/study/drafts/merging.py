@@ -231,7 +231,8 @@ def _lacks_steps(draft: Draft, steps: Sequence[str]) -> Problem:
         f"{column} as {sentence(forms)}" for column, forms in zip(draft.id_columns, _forms(draft), strict=True)
     )
     line = f"normalise = {json.dumps(with_steps(draft, steps).normalise)}"
-    return _conflict(draft.curator, f"ids are written in another way than those of others: {columns}", f"Write {line}")
+    problem = f"ids are written in another way than those of others: {columns}"
+    return _conflict(draft.curator, problem, f"Write into the draft of {draft.curator}: {line}")
 
 
 def _match(drafts: Sequence[Draft]) -> bool:

@@ -142,8 +142,8 @@ OTHERWISE = (
 )
 CLASH = "alice and bob: ids cannot match: id is written as 9+, by bob as"
 ANOTHER_WAY = "ids are written in another way than those of others:"
-INTEGER = 'Write normalise = ["strip", "casefold", "nfc", "integer"]'
-BOBS = 'Write normalise = ["nfc", "casefold", "strip", "integer"]'
+INTEGER = 'Write into the draft of alice: normalise = ["strip", "casefold", "nfc", "integer"]'
+BOBS = 'Write into the draft of bob: normalise = ["nfc", "casefold", "strip", "integer"]'
 CAROL = replace(BOB, curator="carol", attributes=({"name": "age", "owner": "carol", "integers": [1, 3]},))
 
 
@@ -285,4 +285,4 @@ def test_every_curator_is_told_the_line_to_write() -> None:
     drafts = drafts_with("0999999", "9+", "VN-0999999")
     lines = [str(problem) for problem in conflicts(drafts)]
     assert len(lines) == len(drafts)
-    assert all('Write normalise = ["nfc", "casefold", "strip", "digits", "zfill:7"]' in line for line in lines)
+    assert all(': normalise = ["nfc", "casefold", "strip", "digits", "zfill:7"]' in line for line in lines)
