@@ -86,10 +86,10 @@ def verify(
         findings, plain = evidence.findings, evidence.as_dict()
     elif beside:
         raise click.UsageError("--beside compares evidence with evidence, and this is not evidence.")
-    elif study is None:
-        raise click.UsageError("A release certificate is checked against its study file: name it by --study.")
     else:
         certificate = ReleaseCertificate.from_text(file_text(file), str(file))
+        if study is None:
+            raise click.UsageError("A release certificate is checked against its study file: name it by --study.")
         if certificate.spec.several:
             note(f"pricing {len(certificate.tables)} tables anew, and checking each: about half a minute for a hundred")
         findings = verified(certificate, study, issuer, revoked, untested=untested)

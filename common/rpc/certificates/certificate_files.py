@@ -25,7 +25,9 @@ def read_at_most(path: Path, size: int) -> bytes:
         with path.open("rb") as file:
             return file.read(size)
     except OSError as error:
-        raise InvalidInputError(f"the file cannot be read ({error.strerror})", where=str(path)) from None
+        raise InvalidInputError(
+            f"the file cannot be read ({error.strerror})", where=str(path), remedy="Check the path and its rights."
+        ) from None
 
 
 def file_content(path: Path) -> bytes:
