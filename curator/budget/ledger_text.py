@@ -31,8 +31,9 @@ def spent_text(book: Ledger) -> str:
 def statements_text(book: Ledger) -> str:
     """Return in a sentence what is spent in Gaussian and zero-concentrated differential privacy."""
     price = book.budget.spent_price
-    leak = f", both but for a probability of {bound_text(price.slack, 2)}" if price.slack else ""
-    return f"Spent so far, of a plan made beforehand: {upward(price.mu)}-GDP and {upward(price.rho)}-zCDP{leak}."
+    leak = f", each except with probability {bound_text(price.slack, 2)}" if price.slack else ""
+    both = f"{upward(price.mu)}-GDP and {upward(price.rho)}-zCDP"
+    return f"Spent so far, if the releases had been planned beforehand: {both}{leak}."
 
 
 def adding_up(book: Ledger) -> str:

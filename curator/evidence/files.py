@@ -176,7 +176,9 @@ def check_archive(path: Path, archive: zipfile.ZipFile, most_bytes: int) -> None
     listed = sum(_DIRECTORY_ENTRY + len(name.encode()) for name in names) + _DIRECTORY_END
     if not (is_written and archive.start_dir == end and path.stat().st_size == end + listed):
         raise IntegrityError(
-            "the evidence is not as it was written: something stands beside its files", where=str(path)
+            "the archive is not in the form in which a curator writes evidence, such as after it was packed anew",
+            where=str(path),
+            remedy="Verify the file that the curator exported.",
         )
 
 

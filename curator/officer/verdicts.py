@@ -103,7 +103,7 @@ def deny(
     name, why, now, store = person_name(person), reason_text(reason), int(time.time()), own_state.store
     if not why:
         raise InvalidInputError(
-            "a refusal was given without a reason", where="reason", remedy="Write why; in a terminal, by --reason."
+            "no reason was given for the refusal", where="reason", remedy="Write why, in a terminal by --reason."
         )
     named = list(attributes)
     with transaction(store.connection):

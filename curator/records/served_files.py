@@ -75,7 +75,7 @@ class ServedPolicy:
                 return ""
         except OSError:
             return f"{self.path} cannot be read any more; the running curator goes on with the rules that it read."
-        return f"{self.path} was edited since the running curator read it. The new rules count once that gets SIGHUP."
+        return f"{self.path} was edited since the running curator read it. Send the curator SIGHUP to apply the edit."
 
 
 class Served:

@@ -55,7 +55,7 @@ def test_a_release_is_refused_then_asked_again_approved_by_two_persons_and_read(
     expect(page).to_have_title(re.compile("Request of rosa"))
     eye.look_at(page, "request")
     decide(page, "Refuse", "")
-    expect(page.get_by_role("main")).to_contain_text("a refusal was given without a reason")
+    expect(page.get_by_role("main")).to_contain_text("no reason was given for the refusal")
     eye.look_at(page, "refused")
     decide(ana.open(f"/releases/{refused}"), "Refuse", "Say which report it is for")
     expect(page.get_by_role("status")).to_contain_text("Refused: region")

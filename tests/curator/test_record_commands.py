@@ -35,7 +35,9 @@ def test_the_ledger_shows_every_charge_and_what_each_coalition_faces_of_all(term
     assert (found["budget"], found["spent"], found["remaining"]) == (1.0, 0.2, 0.8)
     assert [(entry["number"], entry["release"]) for entry in found["entries"]] == [(1, ID), (2, OTHER)]
     assert found["entries"][0]["tables"][0]["relation"] == "substitution"
-    assert "Spent 0.200000 of 1; 0.800000 left. The chain is whole." in out
+    assert (
+        "Spent 0.200000 of 1; 0.800000 left. The chain is whole.\nSpent so far, if the releases had been planned" in out
+    )
     faced = {tuple(bound["coalition"]): bound["epsilon"] for bound in found["card"]}
     (one,) = (b for b in epsilon_card(spec_with()).bounds if b.roles == ("desk", "curators"))
     assert one.epsilon is not None
@@ -110,7 +112,7 @@ def test_a_policy_that_was_edited_since_it_is_served_is_noticed(terminal: Termin
     path.write_text("budget = 0.6\n")
     code, out, err = terminal.run("requests")
     assert (code, "Budget 0.5" in out) == (0, True)
-    assert f"{path} was edited since the running curator read it" in err
+    assert f"{path} was edited since the running curator read it. Send the curator SIGHUP to" in err
     path.unlink()
     assert "cannot be read any more" in terminal.run("ledger")[2]
 

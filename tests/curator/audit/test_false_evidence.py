@@ -223,7 +223,7 @@ def test_what_is_no_evidence(tmp_path: Path, content: bytes) -> None:
         check_evidence(tmp_path / "x.zip", None, None)
 
 
-@pytest.mark.parametrize(("name", "problem"), [("index.json", "as it was written"), ("a", "is missing")])
+@pytest.mark.parametrize(("name", "problem"), [("index.json", "in the form in which"), ("a", "is missing")])
 def test_an_archive_with_a_name_twice_or_without_an_index(tmp_path: Path, name: str, problem: str) -> None:
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w") as archive:
@@ -249,7 +249,7 @@ def test_a_damaged_archive_is_said_to_be_damaged(office: Office) -> None:
         b"PK before" + whole,
     ):
         path.write_bytes(damaged)
-        with pytest.raises(IntegrityError, match=r"cannot be read|as it was written"):
+        with pytest.raises(IntegrityError, match=r"cannot be read|in the form in which"):
             check_evidence(path, PEM, None)
 
 
@@ -265,7 +265,7 @@ def test_nothing_stands_beside_the_signed_files(office: Office) -> None:
     path = office.folder / "hidden.zip"
     for changed in (end[:start] + page + end[start:], whole + page, whole + b"x", whole[:-2] + b"\x01\x00x"):
         path.write_bytes(changed)
-        with pytest.raises(IntegrityError, match=r"as it was written|not an evidence file"):
+        with pytest.raises(IntegrityError, match=r"in the form in which|not an evidence file"):
             check_evidence(path, PEM, None)
 
 
@@ -285,7 +285,7 @@ def test_another_way_to_compress_is_refused(office: Office, method: int) -> None
 
 def test_many_files_are_refused_and_not_named(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("veiltab.curator.evidence.files.MOST_FILES", 5)
-    with pytest.raises(IntegrityError, match="as it was written"):
+    with pytest.raises(IntegrityError, match="in the form in which"):
         check_evidence(office.file, PEM, None)
 
 
