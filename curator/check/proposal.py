@@ -321,7 +321,7 @@ def _text_coding(profile: ColumnProfile, spellings: Mapping[str, Sequence[str]])
     if profile.numbers or profile.dates:
         no_bins = "not all are numbers, so there are no bins"
         reasons.append(
-            f"{no_bins}; name texts that mean a missing value, as --missing {quoted(profile.column + '=n/k')}"
+            f"{no_bins}; name texts that mean a missing value, as --missing {quoted(profile.column + '=TEXT')}"
         )
     table: _Table = {"categories": list(labels.values())}
     return table | ({"recode": recode} if recode else {}), reasons

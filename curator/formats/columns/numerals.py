@@ -1,7 +1,6 @@
 """How the numbers of a column are written: with a decimal point or a decimal comma, with thousands set apart or not.
 
-Most values of the first rows decide, and all others must agree. What may be read in two ways is refused: 1,234 may be
-either.
+Most of the first values decide, and all others must agree. What may be read in two ways is refused: 1,234.
 Where a point may stand between thousands and the first rows show neither mark, the first later number with one decides.
 """
 

@@ -67,7 +67,7 @@ def _lines(proposal: TableProposal) -> Iterator[str]:
     yield f"{proposal.respondents} of {proposal.rows} rows by {', '.join(proposal.ids.columns)}: {forms}{steps}"
     for one in proposal.attributes:
         coding = [f"{key} = {toml_value(value)}" for key, value in one.table.items() if key not in KNOWN]
-        missing = [reason for reason in one.reasons if "rows miss it" in reason]
+        missing = [reason for reason in one.reasons if "rows miss" in reason]
         yield f"{one.rule.column}: {'; '.join([*coding, *missing])}"
         yield from (f"  warning: {warning.split(';')[0]}" for warning in one.warnings)
     yield from (f"{one.column} stays out: {one.reason}" for one in proposal.omissions)
