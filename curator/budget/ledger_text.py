@@ -32,8 +32,7 @@ def statements_text(book: Ledger) -> str:
     """Return in a sentence what is spent in Gaussian and zero-concentrated differential privacy."""
     price = book.budget.spent_price
     leak = f", each except with probability {bound_text(price.slack, 2)}" if price.slack else ""
-    both = f"{upward(price.mu)}-GDP and {upward(price.rho)}-zCDP"
-    return f"Spent so far, if the releases had been planned beforehand: {both}{leak}."
+    return f"Spent so far, if all was planned beforehand: {upward(price.mu)}-GDP and {upward(price.rho)}-zCDP{leak}."
 
 
 def adding_up(book: Ledger) -> str:
