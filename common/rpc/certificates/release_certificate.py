@@ -153,9 +153,7 @@ def plain_pem(pem: bytes, where: str = "authority") -> str:
     try:
         certificates = x509.load_pem_x509_certificates(pem)
     except (ValueError, x509.InvalidVersion):
-        raise InvalidInputError(
-            "this is not a PEM certificate", where=where, remedy="Give ca.pem of the study's authority."
-        ) from None
+        raise InvalidInputError("this is not a PEM certificate", where=where, remedy="Give the ca.pem file.") from None
     return "".join(one.public_bytes(Encoding.PEM).decode() for one in certificates)
 
 
