@@ -37,8 +37,7 @@ def test_no_version_with_a_known_hole_satisfies_the_requirements(hole: str) -> N
 
 
 def test_every_lock_of_a_party_is_asked_about() -> None:
-    recipe = (ROOT / "deploy/compose/Dockerfile").read_text("utf-8")
-    assert "party.lock" in recipe
+    assert "party.lock" in (ROOT / "deploy/compose/Dockerfile").read_text("utf-8")
     extras = {"dask", "metrics", "notify", "otel", "postgres", "researcher", "tables"}
     assert {path.stem for path in LOCKS} == {"requirements", "party", *extras}
     assert all(re.search(r"^[a-z0-9-]+==\S+", path.read_text("utf-8"), re.MULTILINE) for path in LOCKS)

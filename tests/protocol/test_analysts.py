@@ -50,8 +50,7 @@ def test_an_analyst_reads_what_its_researcher_reads(village: World, label: str) 
         assert all(one.receipt is not None for one in whole.receipts)
         assert np.array_equal(mine.measurements()[0].counts, hers.measurements()[0].counts)
         assert mine.frame().equals(hers.frame())
-        cells = mine.rows().value_counts().to_dict()
-        assert cells == hers.rows().value_counts().to_dict()
+        assert mine.rows().value_counts().to_dict() == hers.rows().value_counts().to_dict()
         assert list(mine.rows().columns) == list(FREE)
         release_id = mine.id
         asked = {(a.subject, a.release_id) for a in rosa.accesses() if a.analyst == "ana"}
