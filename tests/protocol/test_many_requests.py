@@ -26,16 +26,12 @@ NAMES = ("region", "income")
 async def propose(world: World, place: int) -> Counter[grpc.StatusCode]:
     """Let one of the crowd propose all its requests to both curators; return how bob answered."""
     codes = Counter[grpc.StatusCode]()
-    first = 1000 * (place + 1)
+    # The same bytes to both: another deadline would be another request under the same id.
+    messages = [proposal(world.local, 1000 * (place + 1) + number) for number in range(REQUESTS_EACH)]
     for curator in (ALICE, BOB):
         async with connection(world.local, CROWD[place], curator) as channel:
             ask = call(channel, "CuratorService/ProposeRelease")
-            codes = Counter(
-                [
-                    await code_of(ask(proposal(world.local, first + number), timeout=60))
-                    for number in range(REQUESTS_EACH)
-                ]
-            )
+            codes = Counter([await code_of(ask(message, timeout=60)) for message in messages])
     return codes
 
 
