@@ -8,16 +8,12 @@ from pathlib import Path
 from veiltab.common.command.new_files import refuse_present
 from veiltab.common.core.texts.canonical import canonical_json, canonical_text
 from veiltab.common.dataclass import dataclass, field
-from veiltab.common.errors import InvalidInputError
-from veiltab.common.rpc.certificates.certificate_files import file_text
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
-from veiltab.common.rpc.certificates.release_verification import verified
 from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.rpc.parties.identity import Identity, utc_now
 from veiltab.common.rpc.parties.signing import signed
 from veiltab.common.storage.database import transaction
 from veiltab.common.storage.files import written_whole
-from veiltab.common.study.file import Study
 from veiltab.common.study.toml_text import parsed_toml_text, toml_text
 from veiltab.curator.audit.log import EMPTY, AuditHead, Event
 from veiltab.curator.evidence.auditor_page import PageInput, evidence_page
@@ -174,24 +170,6 @@ def shown_policy(content: bytes, where: str) -> str:
     plain = parsed_toml_text(content, where)
     keys = {name: plain[name] for name in _SHOWN_OF_POLICY if name in plain}
     return "# Comments and the table [notify] were left out.\n" + toml_text(keys)
-
-
-def checked_certificate(path: Path, study: Study, authority: bytes, revoked: Path | None = None) -> ReleaseCertificate:
-    """Return a release certificate that holds, of this study; with a revocation list, nobody on it may have signed.
-
-    Raises:
-        IntegrityError: this is not a release certificate, or it was altered.
-        InvalidInputError: the file cannot be read, or a line of it does not hold.
-    """
-    certificate = ReleaseCertificate.from_text(file_text(path), str(path))
-    for finding in verified(certificate, study, authority, revoked):
-        if finding.holds is False:
-            raise InvalidInputError(
-                f"the release certificate does not hold: {finding.what}: {finding.detail}",
-                where=f"release {certificate.spec.release_id}",
-                remedy="`veiltab verify` shows every line of it.",
-            )
-    return certificate
 
 
 def _records(own_state: OpenedState, since: int | None, before: AuditHead) -> Iterator[ReleaseRecord]:

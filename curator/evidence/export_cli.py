@@ -6,8 +6,9 @@ import click
 
 from veiltab.common.command.cli import PATH, emit
 from veiltab.common.command.options import identity_option
+from veiltab.common.rpc.certificates.certificate_files import checked_certificate
 from veiltab.common.rpc.parties.identity import Role, load_identity
-from veiltab.curator.evidence.export import EvidenceOrder, checked_certificate, write_evidence
+from veiltab.curator.evidence.export import EvidenceOrder, write_evidence
 from veiltab.curator.officer.open_state import OpenedState, with_own_state
 from veiltab.curator.officer.options import since_option
 from veiltab.curator.officer.persons import named_person, person_name

@@ -18,7 +18,7 @@ from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.release.guarantees import release_card, release_test
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.table_spec import TableSpec
-from veiltab.common.rpc.certificates.certificate_files import authority_pem
+from veiltab.common.rpc.certificates.certificate_files import authority_pem, checked_certificate
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.certificates.release_verification import signers, statement_of
 from veiltab.common.rpc.certificates.statement import Statement
@@ -26,7 +26,6 @@ from veiltab.common.rpc.parties.identity import Party
 from veiltab.common.schemes.registry import scheme_class
 from veiltab.common.study.file import Study, load_study
 from veiltab.common.study.missing import joined, presence_sentence, respondents
-from veiltab.curator.evidence.export import checked_certificate
 
 NOT_STATED = "not stated by the certificate"
 

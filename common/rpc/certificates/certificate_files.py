@@ -3,7 +3,9 @@
 from pathlib import Path
 
 from veiltab.common.errors import IntegrityError, InvalidInputError
-from veiltab.common.rpc.certificates.release_certificate import LONGEST, plain_pem
+from veiltab.common.rpc.certificates.release_certificate import LONGEST, ReleaseCertificate, plain_pem
+from veiltab.common.rpc.certificates.release_verification import verified
+from veiltab.common.study.file import Study
 
 
 def file_text(path: Path) -> str:
@@ -44,5 +46,28 @@ def file_content(path: Path) -> bytes:
 
 
 def authority_pem(path: Path) -> bytes:
-    """Return the certificates of a study's authority, PEM; InvalidInputError: the file cannot be read, or has none."""
-    return plain_pem(read_at_most(path, LONGEST), str(path)).encode()
+    """Return the certificates of a study's authority, PEM.
+
+    Raises:
+        InvalidInputError: the file cannot be read, or has none.
+        IntegrityError: it is too long.
+    """
+    return plain_pem(file_content(path), str(path)).encode()
+
+
+def checked_certificate(path: Path, study: Study, authority: bytes, revoked: Path | None = None) -> ReleaseCertificate:
+    """Return a release certificate that holds, of this study; with a revocation list, nobody on it may have signed.
+
+    Raises:
+        IntegrityError: this is not a release certificate, or it was altered.
+        InvalidInputError: the file cannot be read, or a line of it does not hold.
+    """
+    certificate = ReleaseCertificate.from_text(file_text(path), str(path))
+    for finding in verified(certificate, study, authority, revoked):
+        if finding.holds is False:
+            raise InvalidInputError(
+                f"the release certificate does not hold: {finding.what}: {finding.detail}",
+                where=f"release {certificate.spec.release_id}",
+                remedy="`veiltab verify` shows every line of it.",
+            )
+    return certificate

@@ -35,12 +35,12 @@ from tests.curator.made_records import deny as deny_release
 from tests.worlds.states import curator_state
 from veiltab.common.command.options import ServeOptions
 from veiltab.common.errors import IntegrityError, InvalidInputError
+from veiltab.common.rpc.certificates.certificate_files import checked_certificate
 from veiltab.common.rpc.parties.identity import party_of_certificate
 from veiltab.common.rpc.parties.signing import SignedText
 from veiltab.common.tasks.engine_options import EngineOptions
 from veiltab.curator.cli import curator
 from veiltab.curator.evidence.check import check_evidence
-from veiltab.curator.evidence.export import checked_certificate
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.officer.work_options import WorkOptions
 from veiltab.curator.party.serving import serve_curator
