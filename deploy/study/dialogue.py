@@ -10,7 +10,7 @@ import click
 from veiltab.common.command.cli import printable
 from veiltab.common.errors import InvalidInputError
 from veiltab.curator.check.drafted_table import TableProposal
-from veiltab.curator.check.proposal import AttributeProposal
+from veiltab.curator.check.proposal import AttributeProposal, Omission
 
 
 def check_person_is_there() -> None:
@@ -42,12 +42,14 @@ def confirm_table(proposal: TableProposal, again: Propose, *, takes_all: bool) -
     _show(f"\n{proposal.ids.as_text()}")
     if not takes_all and not click.confirm("Do these name the respondents?", default=True):
         raise InvalidInputError("the id columns are not confirmed", remedy="Name the id columns with --id.")
-    confirmed = [_confirm_attribute(attribute, again, takes_all=takes_all) for attribute in proposal.attributes]
-    return replace(proposal, attributes=tuple(attribute for attribute in confirmed if attribute is not None))
+    answers = [_confirm_attribute(attribute, again, takes_all=takes_all) for attribute in proposal.attributes]
+    attributes = tuple(one for one in answers if isinstance(one, AttributeProposal))
+    refused = (one for one in answers if isinstance(one, Omission))
+    return replace(proposal, attributes=attributes, omissions=(*proposal.omissions, *refused))
 
 
-def _confirm_attribute(proposal: AttributeProposal, again: Propose, *, takes_all: bool) -> AttributeProposal | None:
-    """Return an attribute as the person takes it; None if it stays out.
+def _confirm_attribute(proposal: AttributeProposal, again: Propose, *, takes_all: bool) -> AttributeProposal | Omission:
+    """Return an attribute as the person takes it, or that it stays out.
 
     What comes with a warning stays out unless the person says otherwise.
     """
@@ -63,7 +65,7 @@ def _confirm_attribute(proposal: AttributeProposal, again: Propose, *, takes_all
         if answer.lower() in {"y", "yes"}:
             return proposal
         if answer.lower() in {"n", "no"}:
-            return None
+            return Omission(column=proposal.rule.column, reason="nobody took it")
         try:
             first, *texts = _words(answer)
             if first == "grid":

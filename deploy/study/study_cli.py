@@ -139,7 +139,6 @@ def draft(
     if wants_json() and not yes:
         emit({"file": None, **proposal.as_dict()}, "")
         return
-    proposed = [*(one.column for one in proposal.omissions), *(one.rule.column for one in proposal.attributes)]
     if not wants_json():
         proposal = confirm_table(proposal, propose, takes_all=yes)
     if not proposal.attributes:
@@ -152,9 +151,8 @@ def draft(
     draft_from_bytes(text.encode(), str(path))
     _write(path, text)
     many = len(proposal.attributes)
-    taken = {one.rule.column for one in proposal.attributes}
-    out_of_it = ", ".join(column for column in proposed if column and column not in taken)
-    rest = f" (columns that stay out: {out_of_it})" if out_of_it else ""
+    columns = ", ".join(one.column for one in proposal.omissions if one.column)
+    rest = f" (columns that stay out: {columns})" if columns else ""
     line = f"{path} is written, with {many} attribute{'' if many == 1 else 's'}{rest}. Read it: every party will."
     emit({"file": path, **proposal.as_dict()}, line)
 

@@ -9,7 +9,6 @@ attributes together.
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date
 from hashlib import shake_256
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +21,7 @@ from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.study.coding.coding import DROP, UNKNOWN, Coding
-from veiltab.common.study.coding.dates import DateBins
+from veiltab.common.study.coding.dates import DateBins, day_of_edge
 from veiltab.common.study.coding.rules import AttributeRule
 from veiltab.common.study.file import CuratorMember, Study
 from veiltab.play.studies.dummy_identity import identity_row
@@ -163,8 +162,7 @@ def examples(coding: Coding) -> Iterator[str]:
 
 def first_days(bins: DateBins) -> Iterator[str]:
     """Yield the first day of each bin, as the column writes it."""
-    for edge in bins.edges[:-1]:
-        day = date.fromisoformat(f"{edge}-01-01"[:10])
+    for day in map(day_of_edge, bins.edges[:-1]):
         yield day.strftime(bins.format) if bins.format else day.isoformat()
 
 

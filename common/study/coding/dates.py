@@ -41,7 +41,7 @@ class DateBins:
     _days: tuple[date, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_days", tuple(_day_of_edge(edge) for edge in self.edges))
+        object.__setattr__(self, "_days", tuple(day_of_edge(edge) for edge in self.edges))
         if len(self.edges) < 2 or any(low >= high for low, high in pairwise(self._days)):
             raise InvalidInputError("dates do not increase", remedy="List at least two edges, earliest first.")
         if self.format:
@@ -115,7 +115,7 @@ def check_first_year(year: int | None) -> None:
         raise InvalidInputError("first_year is not a year", remedy="Write four digits, such as 1926.")
 
 
-def _day_of_edge(edge: str) -> date:
+def day_of_edge(edge: str) -> date:
     """Return the first day of an edge."""
     try:
         if _EDGE.fullmatch(edge):
