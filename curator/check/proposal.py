@@ -319,10 +319,8 @@ def _text_coding(profile: ColumnProfile, spellings: Mapping[str, Sequence[str]])
     if recode:
         reasons.append(f"letter case and white space do not count; spellings recoded: {len(recode)}")
     if profile.numbers or profile.dates:
-        no_bins = "not all are numbers, so there are no bins"
-        reasons.append(
-            f"{no_bins}; name texts that mean a missing value, as --missing {quoted(profile.column + '=TEXT')}"
-        )
+        advice = f"name texts that mean a missing value, as --missing {quoted(profile.column + '=TEXT')}"
+        reasons.append(f"not all are numbers, so there are no bins; {advice}")
     table: _Table = {"categories": list(labels.values())}
     return table | ({"recode": recode} if recode else {}), reasons
 

@@ -113,7 +113,8 @@ def joined_identity(texts: Mapping[str, pa.Array], fields: Sequence[Sequence[str
     ]
     separated = np.any([_separated(part, 0) for part in parts], axis=0)
     values = pc.binary_join_element_wise(*parts, pa.scalar(SEPARATOR, pa.large_string()))
-    values = pc.if_else(pa.array(separated), pa.scalar(None, values.type), values)
+    if separated.any():
+        values = pc.if_else(pa.array(separated), pa.scalar(None, values.type), values)
     return Ids(
         values=values,
         whole=~separated,

@@ -66,11 +66,10 @@ def _hint(column: ColumnReading) -> str:
     if coding.dates:
         return _date_hint(values, coding.dates)
     if coding.are_numbers:
-        is_outside = coding.grid and any((column.notation or Notation.PLAIN).plain(value) for value in values)
-        clip = (
-            ' `outside = "clip"` in the study file moves numbers outside to the ends of the grid.' if is_outside else ""
-        )
-        return f"{_number_hint(values, column.notation)}{clip}".strip()
+        hints = [_number_hint(values, column.notation)]
+        if coding.grid and any((column.notation or Notation.PLAIN).plain(value) for value in values):
+            hints.append('`outside = "clip"` in the study file moves numbers outside to the ends of the grid.')
+        return " ".join(filter(None, hints))
     return _text_hint(values, coding)
 
 

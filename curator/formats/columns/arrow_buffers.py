@@ -26,5 +26,7 @@ def entries_of(indices: pa.Array, absent: int) -> NDArray[np.int32]:
     validity, entries = indices.buffers()
     place = slice(indices.offset, indices.offset + len(indices))
     entries = np.frombuffer(entries, str(indices.type))[place].astype(np.int32, copy=False)
-    is_valid = np.unpackbits(np.frombuffer(validity or b"", np.uint8), bitorder="little")[place]
-    return np.where(is_valid, entries, np.int32(absent)) if indices.null_count else entries
+    if not indices.null_count:
+        return entries
+    is_valid = np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little")[place]
+    return np.where(is_valid, entries, np.int32(absent))

@@ -5,4 +5,4 @@ from types import FunctionType
 
 
 def __getattr__(name: str) -> FunctionType:
-    return vars(import_module("pyarrow.compute"))[name]  # type: ignore[no-any-return]
+    return getattr(import_module("pyarrow.compute"), name)  # type: ignore[no-any-return]

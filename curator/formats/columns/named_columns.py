@@ -49,13 +49,10 @@ class NamedColumns:
         return Numerals(self._source.where, column.name, decimal, has_grouped_points=column.has_grouped_points)
 
     def batches(self, *, most_rows: int | None = None) -> Iterator[Batch]:
-        """Read the columns batch by batch, in the order of the rows; where that takes long, say how far it is.
+        """Read the columns of every row, batch by batch and in order; where that takes long, say how far it is.
 
         Args:
             most_rows: of a table, by default those of any study: a query or a small compressed file may not end.
-
-        Returns:
-            Batches that together hold every row.
 
         Raises:
             InvalidInputError: the source has too many rows, or cannot be read.

@@ -5,6 +5,7 @@ Where a point may stand between thousands and the first rows show neither mark, 
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping
 from enum import Enum
 
@@ -46,6 +47,7 @@ _PLAIN = {
 }
 """What becomes of the characters of a number."""
 
+_NINES = str.maketrans("012345678", "999999999")
 _CHOICES = {"point": Notation.POINT, "comma": Notation.COMMA}
 
 
@@ -123,14 +125,13 @@ class Numerals:
     def _decided(self, values: Mapping[str, int]) -> Notation | None:
         points = commas = 0
         unclear: set[str] = set()
-        for value in values:
-            if value.isdigit():
-                continue
+        # Which digits follow a sign and the first digit changes nothing, and there are few forms without them.
+        for value, count in Counter(one[:2] + one[2:].translate(_NINES) for one in values).items():
             point, comma = Notation.POINT.plain(value), Notation.COMMA.plain(value)
             if point is not None and comma is not None and point != comma:
                 unclear.add("," if "," in value else ".")
-            points += point is not None and comma is None
-            commas += comma is not None and point is None
+            points += count * (point is not None and comma is None)
+            commas += count * (comma is not None and point is None)
         if points or commas:
             # Where both occur, the rows of the rarer one are refused one by one.
             return Notation.POINT if points >= commas else Notation.COMMA
