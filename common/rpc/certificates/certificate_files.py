@@ -1,4 +1,4 @@
-"""Reads what may be a certificate, or evidence."""
+"""Reads the files of release certificates, of their authority, and of evidence, and checks a certificate."""
 
 from pathlib import Path
 
