@@ -161,15 +161,15 @@ class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):
         self, request: server_release_pb2.GetReleaseRequest, context: Context
     ) -> server_release_pb2.GetReleaseResponse:
         releases = self._releases
-        session, seconds = await releases.look_up(releases.release_of, request.release_id, caller(context).name)
+        session = await releases.look_up(releases.release_of, request.release_id, caller(context).name)
         is_stated = request.with_statement and session.state is ReleaseState.READY
         return server_release_pb2.GetReleaseResponse(
             state=state_to_proto(session.state),
             spec=spec_to_proto(session.spec),
             waiting_for=session.waiting_for if session.state is ReleaseState.UPLOADING else (),
             failure=session.failure,
-            perturbation_seconds=seconds,
-            salt=await releases.look_up(releases.salt_of, session),
+            perturbation_seconds=session.perturbation_seconds,
+            salt=session.salt,
             columns=await releases.look_up(releases.short_columns_of, session) if request.with_columns else {},
             progress=releases.progress_of(request.release_id),
             statement=await self._statement(request.release_id, caller(context).name) if is_stated else None,

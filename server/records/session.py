@@ -38,6 +38,10 @@ class Session:
         failure: why it failed; empty otherwise.
         publication: fence under which it was published; 0 before, and where one process has the state to itself.
         noise_digest: of the secret of its noise.
+        perturbation_seconds: how long the perturbation took; 0 before.
+        salt: of the published columns' digests, 32 bytes, which the researcher gets and no curator; empty before. A
+            curator knows the ciphertext of its own column: from a plain digest of the published one it could test
+            guesses of the few rows that the server replaced.
     """
 
     spec: TableSpec
@@ -46,6 +50,8 @@ class Session:
     failure: str = ""
     publication: int = 0
     noise_digest: bytes = b""
+    perturbation_seconds: float = 0.0
+    salt: bytes = b""
 
     def check_same(self, spec: TableSpec) -> None:
         """Refuse another spec under the same release id."""

@@ -32,7 +32,7 @@ CREATE TABLE session (
     perturbation_seconds REAL NOT NULL DEFAULT 0, created INTEGER NOT NULL, since INTEGER NOT NULL DEFAULT 0,
     publication INTEGER NOT NULL DEFAULT 0, noise BLOB, announced_by TEXT NOT NULL DEFAULT '',
     size INTEGER NOT NULL DEFAULT 0, places_key BLOB, places_key_from TEXT NOT NULL DEFAULT '',
-    room INTEGER NOT NULL DEFAULT 0, noise_digest BLOB);
+    room INTEGER NOT NULL DEFAULT 0, noise_digest BLOB, salt BLOB);
 CREATE TABLE complete_column (
     release_id TEXT NOT NULL REFERENCES session(id), attribute TEXT NOT NULL, digest BLOB NOT NULL,
     fence INTEGER NOT NULL DEFAULT 0, published BLOB, PRIMARY KEY (release_id, attribute));
@@ -232,12 +232,13 @@ class ServerStore(SessionFiles):
         if bytes(row["digest"]) != digest:
             raise ConflictError("other bytes were taken for this column", where=f"attribute {attribute}")
 
-    def publish(self, release_id: str, digests: Mapping[str, bytes], seconds: float, lease: Lease) -> None:
+    def publish(self, release_id: str, salt: bytes, digests: Mapping[str, bytes], seconds: float, lease: Lease) -> None:
         """Record the one publication of a release: what was perturbed under this lease.
 
         Args:
             release_id: of a release that is being perturbed.
-            digests: attribute -> SHA-256 of its perturbed column.
+            salt: of the digests, 32 bytes.
+            digests: attribute -> SHA-256 of the salt and its perturbed column.
             seconds: how long the perturbation took.
 
         Raises:
@@ -247,14 +248,16 @@ class ServerStore(SessionFiles):
         with transaction(self.connection) as db:
             self._check(lease, release_id)
             self._save(self.session(release_id).published(lease.fence))
-            db.execute("UPDATE session SET perturbation_seconds = ? WHERE id = ?", [seconds, release_id])
+            db.execute(
+                "UPDATE session SET perturbation_seconds = ?, salt = ? WHERE id = ?", [seconds, salt, release_id]
+            )
             db.executemany(
                 "UPDATE complete_column SET published = ? WHERE release_id = ? AND attribute = ?",
                 [(digest, release_id, attribute) for attribute, digest in digests.items()],
             )
 
     def published_digests(self, release_id: str) -> Mapping[str, bytes]:
-        """Return attribute -> SHA-256 of its published column."""
+        """Return attribute -> SHA-256 of the salt and its published column."""
         rows = self.connection.execute(
             "SELECT attribute, published FROM complete_column WHERE release_id = ? AND published IS NOT NULL",
             [release_id],
@@ -309,11 +312,6 @@ class ServerStore(SessionFiles):
         with transaction(self.connection):
             self.leases.check(lease)
 
-    def perturbation_seconds(self, release_id: str) -> float:
-        """Return how long the perturbation took."""
-        row = self.connection.execute("SELECT perturbation_seconds FROM session WHERE id = ?", [release_id]).fetchone()
-        return float(row["perturbation_seconds"])
-
     def _check(self, lease: Lease, release_id: str) -> None:
         if lease.resource.partition("/")[0] != release_id:
             raise ValueError("a lease on another release")
@@ -345,4 +343,6 @@ def _session(row: Any, complete: frozenset[str]) -> Session:  # noqa: ANN401 - a
         failure=row["failure"],
         publication=row["publication"],
         noise_digest=bytes(row["noise_digest"] or b""),
+        perturbation_seconds=row["perturbation_seconds"],
+        salt=bytes(row["salt"] or b""),
     )

@@ -34,13 +34,6 @@ from veiltab.server.sharing.leases import Lease, LostLeaseError
 PLACES = ".places"
 """File of the sampled places beside the published columns; no attribute has such a name."""
 
-SALT = ".salt"
-"""File of the salt of the published columns' digests, 32 bytes, which the researcher gets and no curator.
-
-A curator knows the ciphertext of its own column. From a plain digest of the published one it could test guesses of the
-few rows that the server replaced.
-"""
-
 
 def perturb_release(store: ServerStore, spec: TableSpec, lease: Lease, stage: Stage | None = None) -> None:
     """Perturb, publish and delete the ciphertext of a release whose columns are all complete.
@@ -79,17 +72,19 @@ def _perturb(store: ServerStore, spec: TableSpec, lease: Lease, stage: Stage) ->
     working.mkdir(parents=True)
     size = sum(column.byte_length(spec.published_rows) for column in spec.columns)
     with step("perturb", release_id=spec.release_id, size=size):
-        digests = _write_columns(store, spec, working, stage)
+        salt, digests = _write_columns(store, spec, working, stage)
     with step("publish", release_id=spec.release_id):
         sync_folder(working)
         working.rename(published)
         sync_folder(published.parent)
-        store.publish(spec.release_id, digests, time.monotonic() - began, lease)
+        store.publish(spec.release_id, salt, digests, time.monotonic() - began, lease)
         store.delete_ciphertext(spec.release_id)
 
 
-def _write_columns(store: ServerStore, spec: TableSpec, working: os.PathLike[str], stage: Stage) -> Mapping[str, bytes]:
-    """Write the perturbed columns; return attribute -> SHA-256 of salt and what was written."""
+def _write_columns(
+    store: ServerStore, spec: TableSpec, working: Path, stage: Stage
+) -> tuple[bytes, Mapping[str, bytes]]:
+    """Write the perturbed columns; return a salt, and attribute -> SHA-256 of it and what was written."""
     files_held = store.complete_files(spec.release_id)
     sources = [
         [mapped_column(files_held[part], column, spec.uploaded_rows) for part in column.parts]
@@ -98,14 +93,12 @@ def _write_columns(store: ServerStore, spec: TableSpec, working: os.PathLike[str
     sizes = [column.size for column in spec.columns]
     secret = store.noise_secret(spec)
     stream = CipherStream(derive(secret, "noise"))
-    places = _sampled_places(spec, derive(secret, "places"), Path(working)) if spec.sampling.is_by_server else None
+    places = _sampled_places(spec, derive(secret, "places"), working) if spec.sampling.is_by_server else None
     salt = derive(secret, "salt")
     digests = [hashlib.sha256(salt) for _ in spec.columns]
-    names = (SALT, *(column.attribute for column in spec.columns))
     # The folder is synced, and gets its name, once they are all written.
-    files = [open(os.path.join(working, name), "xb") for name in names]  # noqa: PTH118, PTH123, SIM115 - they are closed below
+    files = [open(working / column.attribute, "xb") for column in spec.columns]  # noqa: PTH123, SIM115 - they are closed below
     try:
-        files[0].write(salt)
         with stage.of("perturbing columns", spec.published_rows) as progress:
             for number, rows in enumerate(row_slices(spec.published_rows)):
                 here = rows if places is None else places[rows]
@@ -115,7 +108,7 @@ def _write_columns(store: ServerStore, spec: TableSpec, working: os.PathLike[str
                 ]
                 outputs = [np.empty_like(part) for part in inputs]
                 perturb_chunk(inputs, sizes, spec.server_mechanism, stream, outputs, chunk=number)
-                for file, digest, part in zip(files[1:], digests, outputs, strict=True):
+                for file, digest, part in zip(files, digests, outputs, strict=True):
                     file.write(part.data)
                     digest.update(part.data)
                 progress.advance(rows.stop - rows.start)
@@ -125,7 +118,7 @@ def _write_columns(store: ServerStore, spec: TableSpec, working: os.PathLike[str
     finally:
         for file in files:
             file.close()
-    return {column.attribute: digest.digest() for column, digest in zip(spec.columns, digests, strict=True)}
+    return salt, {column.attribute: digest.digest() for column, digest in zip(spec.columns, digests, strict=True)}
 
 
 def _sampled_places(spec: TableSpec, key: bytes, working: Path) -> NDArray[np.int64]:
@@ -153,13 +146,11 @@ def mapped_column(path: Path, column: Column, rows: int) -> Symbols:
     return mapped_array(path, symbol_dtype(column.size))
 
 
-def check_column(path: Path, spec: TableSpec, part: str) -> None:
+def check_column(symbols: Symbols, column: Column) -> None:
     """Refuse a part of a column with a symbol outside its alphabet.
 
     Raises:
         IntegrityError: says how many symbols are outside, never which.
     """
-    column = spec.column_of_part(part)
-    source = mapped_column(path, column, spec.uploaded_rows)
-    for rows in row_slices(spec.uploaded_rows):
-        check_symbols(source[rows], column.size)
+    for rows in row_slices(len(symbols)):
+        check_symbols(symbols[rows], column.size)

@@ -10,7 +10,7 @@ from veiltab.common.rpc.chunks import CHUNK
 from veiltab.common.storage.files import file_digest
 from veiltab.server.records.session import Session, check_owner
 from veiltab.server.records.store import ServerStore
-from veiltab.server.release.perturbation import PLACES, SALT
+from veiltab.server.release.perturbation import PLACES
 
 
 class Publications:
@@ -25,12 +25,12 @@ class Publications:
         check_owner(session.spec, curator)
         return session, self._store.published_digests(release_id) if session.state is ReleaseState.READY else {}
 
-    def release_of(self, release_id: str, researcher: str) -> tuple[Session, float]:
-        """Return a release of a researcher's, and how long its perturbation took."""
+    def release_of(self, release_id: str, researcher: str) -> Session:
+        """Return a release of a researcher's."""
         session = self._store.session(release_id)
         if session.spec.researcher != researcher:
             raise DeniedError("this release is for another researcher", where=f"release {release_id}")
-        return session, self._store.perturbation_seconds(release_id)
+        return session
 
     def statement(self, release_id: str, researcher: str, party: str, now: int) -> Statement:
         """Return what the server states about a published release of a researcher's.
@@ -48,18 +48,11 @@ class Publications:
             signed_at=now,
         )
 
-    def salt_of(self, session: Session) -> bytes:
-        """Return the salt of a published release's digests; empty before it is published."""
-        if session.state is not ReleaseState.READY:
-            return b""
-        path = self._published(session) / SALT
-        return path.read_bytes() if path.exists() else b""
-
     def places_digest_of(self, session: Session) -> bytes:
         """Return SHA-256 of the salt and the places that were sampled for a published release; else empty."""
         if session.state is not ReleaseState.READY or not session.spec.sampling.is_by_server:
             return b""
-        return file_digest(self._published(session) / PLACES, self.salt_of(session))
+        return file_digest(self._published(session) / PLACES, session.salt)
 
     def published_column(self, release_id: str, attribute: str, researcher: str) -> tuple[Path, int]:
         """Return the file and length of a perturbed column that a researcher may have."""

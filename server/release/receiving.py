@@ -1,22 +1,25 @@
 """Receives the columns of a release: one process for each column, under a lease and into a file of its own."""
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, closing
-from pathlib import Path
+from contextlib import AsyncExitStack, asynccontextmanager
 from weakref import WeakValueDictionary
 
+import numpy as np
+
+from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import IntegrityError, InvalidInputError, UnavailableError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.disk import named_in_errors
-from veiltab.common.storage.files import sync_folder
+from veiltab.common.storage.files import sync_folder, written_whole
 from veiltab.server.records.session import Session
 from veiltab.server.records.store import ServerStore
-from veiltab.server.release.perturbation import check_column
+from veiltab.server.release.perturbation import check_column, mapped_column
 from veiltab.server.release.retention import end
-from veiltab.server.release.upload import ColumnUpload
+from veiltab.server.release.upload import ColumnUpload, damaged
 from veiltab.server.sharing.leases import Lease, LostLeaseError
 
 Chunks = AsyncIterator[tuple[int, bytes]]
@@ -106,20 +109,16 @@ class Receiver:
         spec, whole = session.spec, dict[str, tuple[bytes, Lease]]()
         for part, lease in leases.items():
             data, digest = parts[part]
-            path = self._begin(spec.release_id, part, lease)
-            with (
-                named_in_errors(path),
-                step("take column", release_id=spec.release_id, attribute=part) as size,
-                closing(ColumnUpload(path, spec.column_of_part(part).byte_length(spec.uploaded_rows))) as upload,
-            ):
-                # If a failing power damaged what is here of it, the column's digest shows that.
-                received = upload.received
-                upload.write(received, data[received:])
-                size.bytes = upload.received - received
-                if not upload.finish(digest):
-                    problem = f"the column has more than {upload.received} bytes"
+            column, path = spec.column_of_part(part), self._store.folder(spec.release_id).column(part, lease.fence)
+            with step("take column", release_id=spec.release_id, attribute=part, size=len(data)):
+                if len(data) != (length := column.byte_length(spec.uploaded_rows)):
+                    problem = f"the column has {length} bytes, and {len(data)} came"
                     raise InvalidInputError(problem, where=f"attribute {part}")
-                self._check(path, session, part, lease)
+                if hashlib.sha256(data).digest() != digest:
+                    raise damaged()
+                self._check(np.frombuffer(data, np.uint8).view(symbol_dtype(column.size)), session, part, lease)
+                with written_whole(path, is_folder_synced=False) as file:
+                    file.write(data)
             whole[part] = digest, lease
         sync_folder(self._store.ciphertext_folder(spec.release_id))
         return self._store.complete_columns(spec.release_id, whole)
@@ -145,9 +144,6 @@ class Receiver:
                 self._store.folder(release_id).column(part, lease.fence).unlink(missing_ok=True)
             raise
 
-    def _begin(self, release_id: str, part: str, lease: Lease) -> Path:
-        return self._store.folder(release_id).begin_column(part, lease.fence)
-
     async def _session(self, announced: Announced) -> tuple[Session, str]:
         session = await self._store.look_up(self._store.session, announced.release_id)
         if session.spec.digest() != announced.spec_digest:
@@ -171,7 +167,7 @@ class Receiver:
         self, part: str, announced: Announced, session: Session, chunks: Chunks, lease: Lease
     ) -> tuple[int, bool]:
         spec = session.spec
-        path = await self._store.look_up(self._begin, spec.release_id, part, lease)
+        path = await self._store.look_up(self._store.folder(spec.release_id).begin_column, part, lease.fence)
         upload = ColumnUpload(path, spec.column_of_part(part).byte_length(spec.uploaded_rows))
         received = upload.received
         try:
@@ -193,7 +189,8 @@ class Receiver:
         if not upload.finish(digest):
             return session
         sync_folder(upload.path.parent)
-        self._check(upload.path, session, part, lease)
+        symbols = mapped_column(upload.path, session.spec.column_of_part(part), session.spec.uploaded_rows)
+        self._check(symbols, session, part, lease)
         return self._store.complete_columns(session.spec.release_id, {part: (digest, lease)})
 
     def _check_held(self, offset: int, received: int) -> None:
@@ -201,10 +198,10 @@ class Receiver:
         if offset > received and self._store.connection.shared:
             raise UnavailableError("the server holds less of the column than it said before", remedy="Ask again.")
 
-    def _check(self, path: Path, session: Session, part: str, lease: Lease) -> None:
+    def _check(self, symbols: Symbols, session: Session, part: str, lease: Lease) -> None:
         """End the release if a whole part of a column is not as its alphabet says."""
         try:
-            check_column(path, session.spec, part)
+            check_column(symbols, session.spec.column_of_part(part))
         except IntegrityError as error:
             end(self._store, session, ReleaseState.FAILED, f"attribute {part}: {error.problem}", lease)
             raise

@@ -25,7 +25,6 @@ from veiltab.common.rpc.parties.identity import Party, Role, load_identity
 from veiltab.common.study.toml_text import toml_text
 from veiltab.play.local.processes import free_ports
 from veiltab.server.records.store import ServerStore
-from veiltab.server.release.perturbation import SALT
 
 LAUNCHER = Path(__file__).with_name("two_servers_launcher.py")
 NODES = toml_text(
@@ -198,7 +197,7 @@ class TwoServers:
         with self.store() as store:
             assert store.session(release_id).state is ReleaseState.READY
             folder = store.published_folder(release_id)
-            return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != SALT}
+            return {path.name: path.read_bytes() for path in folder.iterdir()}
 
     def __enter__(self) -> Self:
         return self

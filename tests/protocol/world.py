@@ -36,7 +36,6 @@ from veiltab.deploy.pki.certificates import init_pki
 from veiltab.play.local.processes import LocalStudy, free_endpoints
 from veiltab.researcher.client.client import Client
 from veiltab.server.records.store import ServerStore
-from veiltab.server.release.perturbation import SALT
 
 Who = tuple[Role, str]
 ALICE: Who = (Role.CURATOR, "alice")
@@ -224,7 +223,7 @@ class World:
     def published(self, release_id: str) -> dict[str, bytes]:
         """Return the perturbed columns that the server holds."""
         folder = self.releases_folder() / release_id / "published"
-        return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != SALT}
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
 
     def log(self, party: Who) -> str:
         """Return everything a party logged."""

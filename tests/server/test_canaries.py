@@ -30,7 +30,7 @@ from veiltab.common.study.file import Study
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release import canaries as module
 from veiltab.server.release.canaries import Canaries, CanaryStream, canary_rows
-from veiltab.server.release.perturbation import PLACES, SALT
+from veiltab.server.release.perturbation import PLACES
 from veiltab.server.release.releases import Releases
 
 ID = "0" * 31 + "1"
@@ -191,7 +191,7 @@ def test_nothing_is_answered_before_the_publication_nor_after_its_time(study: St
     folder = store.published_folder(ID)
     assert session.state is ReleaseState.READY
     assert releases.places_digest_of(session) == b""
-    assert digests == {c.attribute: file_digest(folder / c.attribute, (folder / SALT).read_bytes()) for c in COLUMNS}
+    assert digests == {c.attribute: file_digest(folder / c.attribute, session.salt) for c in COLUMNS}
     assert len(fetched(store, "alice")) == 300
     releases._sweep(spec.deadline + 86_401)
     with pytest.raises(FailedReleaseError, match="no longer kept"):
@@ -207,7 +207,7 @@ def test_the_digest_of_the_sampled_places_is_stated_with_the_publication(study: 
     assert releases.places_digest_of(store.session(ID)) == b""
     perturb(store, spec)
     folder = store.published_folder(ID)
-    stated = sha256((folder / SALT).read_bytes() + (folder / PLACES).read_bytes()).digest()
+    stated = sha256(store.session(ID).salt + (folder / PLACES).read_bytes()).digest()
     assert releases.places_digest_of(store.session(ID)) == stated
 
 

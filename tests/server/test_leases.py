@@ -152,7 +152,7 @@ async def test_one_process_holds_whatever_it_wants() -> None:
 
 CHANGES: dict[str, Callable[[ServerStore, Lease], object]] = {
     "complete_column": lambda store, lease: store.complete_columns(ID, {"sex": (b"1", lease)}),
-    "publish": lambda store, lease: store.publish(ID, DIGESTS, 1.0, lease),
+    "publish": lambda store, lease: store.publish(ID, bytes(32), DIGESTS, 1.0, lease),
     "end": lambda store, lease: store.end(store.session(ID), ReleaseState.FAILED, "late", lease),
 }
 

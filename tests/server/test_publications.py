@@ -89,9 +89,9 @@ async def test_nothing_is_served_before_it_is_published_nor_to_another(releases:
     for ask in (releases.release_of, lambda release, who: releases.published_column(release, "sex", who)):
         with pytest.raises(DeniedError, match="for another researcher"):
             ask(ID, "rita")
-    session, seconds = releases.release_of(ID, "rosa")
+    session = releases.release_of(ID, "rosa")
     assert session.state is ReleaseState.READY
-    assert seconds > 0
+    assert session.perturbation_seconds > 0
 
 
 async def test_columns_that_fit_a_chunk_together_come_with_the_answer(

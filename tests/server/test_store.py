@@ -106,13 +106,13 @@ def test_the_last_column_begins_the_perturbation(store: ServerStore, lease: Leas
 def test_a_release_is_published_once(store: ServerStore, lease: Lease) -> None:
     store.open_session(spec_ahead())
     with pytest.raises(IntegrityError, match="the release was published before"):
-        store.publish(ID, DIGESTS, 1.0, lease)
+        store.publish(ID, bytes(32), DIGESTS, 1.0, lease)
     complete(store, lease)
-    store.publish(ID, DIGESTS, 1.5, lease)
-    assert (store.session(ID).state, store.perturbation_seconds(ID)) == (ReleaseState.READY, 1.5)
+    store.publish(ID, bytes(32), DIGESTS, 1.5, lease)
+    assert (store.session(ID).state, store.session(ID).perturbation_seconds) == (ReleaseState.READY, 1.5)
     with pytest.raises(IntegrityError, match="the release was published before"):
-        store.publish(ID, DIGESTS, 2.5, lease)
-    assert store.perturbation_seconds(ID) == 1.5
+        store.publish(ID, bytes(32), DIGESTS, 2.5, lease)
+    assert store.session(ID).perturbation_seconds == 1.5
 
 
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
@@ -128,7 +128,7 @@ def test_the_first_key_of_the_canaries_places_is_the_only_one(
         store.complete_columns(ID, {attribute: (b"1", lease)})
     with pytest.raises(NotReadyError, match="not published yet"):
         store.record_places_key(ID, "bob", OTHER)
-    store.publish(ID, DIGESTS, 1.0, lease)
+    store.publish(ID, bytes(32), DIGESTS, 1.0, lease)
     # Nothing was recorded by those who were refused.
     assert store.record_places_key(ID, "alice", KEY) == spec
     again = ServerStore(tmp_path, database)
@@ -146,7 +146,7 @@ def test_the_first_key_of_the_canaries_places_is_the_only_one(
 def test_of_two_keys_at_once_one_is_recorded(store: ServerStore, lease: Lease) -> None:
     store.open_session(spec_ahead())
     complete(store, lease)
-    store.publish(ID, DIGESTS, 1.0, lease)
+    store.publish(ID, bytes(32), DIGESTS, 1.0, lease)
 
     def ask(number: int) -> int | None:
         with suppress(ConflictError):
@@ -167,7 +167,7 @@ def test_a_release_that_ended_stays_so(store: ServerStore, lease: Lease, end: Re
     with pytest.raises(FailedReleaseError, match="why"):
         store.complete_columns(ID, {"salary": (b"2", lease)})
     with pytest.raises(IntegrityError):
-        store.publish(ID, DIGESTS, 1.0, lease)
+        store.publish(ID, bytes(32), DIGESTS, 1.0, lease)
     store.end(store.session(ID), ReleaseState.FAILED, "another reason", lease)
     assert (store.session(ID).state, store.session(ID).failure) == (end, "why")
     assert store.open_session(spec_ahead()).state is end
@@ -179,7 +179,7 @@ def test_what_has_gone_on_since_it_was_looked_at_is_not_ended(store: ServerStore
     assert store.end(seen, ReleaseState.EXPIRED, "late", lease).state is ReleaseState.PERTURBING
     assert store.session(ID).state is ReleaseState.PERTURBING
     seen = store.session(ID)
-    store.publish(ID, DIGESTS, 1.0, lease)
+    store.publish(ID, bytes(32), DIGESTS, 1.0, lease)
     assert store.end(seen, ReleaseState.FAILED, "the release was published before", lease).state is ReleaseState.READY
     assert store.session(ID).state is ReleaseState.READY
 
@@ -205,7 +205,7 @@ def test_a_text_that_no_database_keeps_is_no_release(store: ServerStore) -> None
 def test_folders_are_deleted_one_by_one(store: ServerStore, lease: Lease) -> None:
     store.open_session(spec_ahead())
     complete(store, lease)
-    store.publish(ID, DIGESTS, 1.0, lease)
+    store.publish(ID, bytes(32), DIGESTS, 1.0, lease)
     folders = (store.ciphertext_folder(ID), store.published_folder(ID), store.folder(ID).published(lease.fence + 1))
     for folder in folders:
         folder.mkdir(parents=True)

@@ -245,10 +245,10 @@ async def test_a_publication_that_the_database_did_not_answer_is_tried_again(
     releases, publish = Releases(study, two[0]), two[0].publish
     tries: list[int] = []
 
-    def unanswered(release_id: str, digests: Mapping[str, bytes], seconds: float, lease: Lease) -> None:
+    def unanswered(release_id: str, salt: bytes, digests: Mapping[str, bytes], seconds: float, lease: Lease) -> None:
         tries.append(lease.fence)
         if len(tries) > 1:
-            publish(release_id, digests, seconds, lease)
+            publish(release_id, salt, digests, seconds, lease)
         raise UnavailableError("the server's database does not answer")
 
     monkeypatch.setattr(two[0], "publish", unanswered)
