@@ -60,7 +60,11 @@ def _requests_text(own_state: OpenedState, *, is_all: bool) -> str:
 @held_option
 @person_option
 @reason_option
-@click.option("--expires-days", type=click.IntRange(1, MOST_DAYS), help="Days for which the key may be fetched.")
+@click.option(
+    "--expires-days",
+    type=click.IntRange(1, MOST_DAYS),
+    help="Days for which the key may be fetched; without it 30 from the result.",
+)
 def approve(
     own_state: OpenedState,
     prefix: str | None,

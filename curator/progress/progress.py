@@ -21,6 +21,7 @@ however old that progress is by then. Every step may be repeated after a crash.
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from math import inf
 
 from veiltab.common.errors import (
     BudgetExceededError,
@@ -37,6 +38,7 @@ from veiltab.common.errors import (
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState, ended_without_result
 from veiltab.curator.progress.release_record import (
+    KEYS_LAST,
     ColumnDigests,
     CuratorRelease,
     End,
@@ -179,7 +181,8 @@ def check_key_may_leave(release: CuratorRelease, decision: GrantDecision | None,
     """
     if decision is None or decision.attribute != attribute or decision.verdict != APPROVED:
         raise DeniedError("this attribute was not granted", where=f"attribute {attribute}")
-    if decision.expires is not None and now >= decision.expires:
+    lasts = release.since + KEYS_LAST if release.state is ReleaseState.READY else inf
+    if now >= (lasts if decision.expires is None else decision.expires):
         raise DeniedError("the grant has expired", where=f"attribute {attribute}", remedy="Ask for a new release.")
     if release.state is ReleaseState.DENIED:
         raise DeniedError("the release is denied", where=f"release {release.request.release_id}")

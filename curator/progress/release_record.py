@@ -12,13 +12,16 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
 
+KEYS_LAST = 30 * 86_400
+"""Seconds that keys are given out after a release's result, where no decision says until when; then they are erased."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantDecision:
     """This curator's decision about one attribute of its own: approved, held or denied.
 
     Args:
-        expires: Unix seconds until which its key is given out; None for ever.
+        expires: Unix seconds until which its key is given out; None for KEYS_LAST after the result.
         decided_by: "policy" or "person".
         time: Unix seconds.
         person: the person whose word was the last; empty for the policy.
@@ -44,7 +47,7 @@ class Approval:
     Args:
         time: Unix seconds.
         reason: why; may be empty.
-        expires: Unix seconds until which the key may be given out, if it is up to this person; None for ever.
+        expires: Unix seconds until which the key may be given out, if this person said so.
         request_digest: of the request that the person saw.
     """
 

@@ -7,6 +7,7 @@ import time
 from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.storage.database import Database, erase_traces, transaction, value_of
 from veiltab.curator.audit.log import AuditLog, Event
+from veiltab.curator.progress.release_record import KEYS_LAST
 
 _SECONDS_A_DAY = 86_400
 
@@ -74,6 +75,17 @@ class Keys:
             before = self._audit.key_given_at(release_id, attribute, researcher)
             if before is None or before // _SECONDS_A_DAY != int(time.time()) // _SECONDS_A_DAY:
                 self._audit.record(Event.KEY, release=release_id, attribute=attribute, researcher=researcher)
+
+    def outlived(self, now: int) -> tuple[str, ...]:
+        """Return the releases with keys here that nobody may have any more, as `check_key_may_leave` says of them."""
+        rows = self._connection.execute(
+            "SELECT id FROM release WHERE state = 'ready'"
+            " AND EXISTS (SELECT 1 FROM pad WHERE release_id = release.id AND key <> x'')"
+            " AND NOT EXISTS (SELECT 1 FROM decision WHERE release_id IN (release.id, release.part_of)"
+            " AND verdict = 'approved' AND COALESCE(expires, release.since + ?) > ?)",
+            [KEYS_LAST, now],
+        )
+        return tuple(row["id"] for row in rows.fetchall())
 
     def forget_keys(self, release_id: str) -> None:
         """Erase the keys of a release; that they were spent stays recorded."""

@@ -28,6 +28,7 @@ from veiltab.curator.table.table import Table
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 1.0
+_SECONDS_AN_HOUR = 3600.0
 _FOLLOWED = frozenset({Step.PLAN, Step.ENCRYPT, Step.UPLOAD, Step.TEST})
 """Steps that are said with the next one, which follows at once if nothing is in its way."""
 
@@ -52,6 +53,7 @@ class CuratorDriver:
                 tasks.create_task(
                     every(_LOOK_AGAIN_SECONDS, self._erase_traces, _log, "the traces of seeds cannot be erased")
                 )
+                tasks.create_task(every(_SECONDS_AN_HOUR, self._erase_keys, _log, "old keys cannot be erased"))
                 while True:
                     self.curator.submitted.clear()
                     self._show_work()
@@ -99,6 +101,9 @@ class CuratorDriver:
         """Erase what was forgotten for good: of all releases of a second at once, and while none waits for it."""
         if self.store.coins.has_traces:
             await asyncio.to_thread(self.store.coins.erase_traces)
+
+    async def _erase_keys(self) -> None:
+        await asyncio.to_thread(self.curator.forget_old_keys, int(time.time()))
 
     async def _drive_or_log(self, release_id: str, peers: Peers, server: ServerLink) -> None:
         """Drive a release; a failure on the way, such as a full disk, is tried again later."""

@@ -17,11 +17,12 @@ from tests.curator.driver_world import (  # noqa: F401 - fixtures
     driver_fixture,
     world_fixture,
 )
-from veiltab.common.errors import DeniedError, IntegrityError, UnavailableError
+from veiltab.common.errors import DeniedError, IntegrityError, NotFoundError, UnavailableError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.curator.peers.calls import Peers
+from veiltab.curator.progress.release_record import KEYS_LAST
 
 
 def test_after_its_deadline_a_release_expires_and_gives_back_what_it_kept(world: World) -> None:
@@ -111,6 +112,25 @@ def test_a_look_at_a_release_that_is_over_takes_nothing_from_it(world: World, pa
     assert world.step()
     assert (world.state(), world.store.keys.pad(ID, "sex")) == (ReleaseState.READY, before)
     assert world.curator.encryption(ID).pad_file("sex").exists() is (pad is Pad.OTP)
+
+
+@pytest.mark.parametrize("pad", Pad)
+def test_keys_are_erased_once_nobody_may_have_them(world: World, pad: Pad) -> None:
+    carried_to(world, ReleaseState.READY, request_with(sample=400, pad=pad))
+    ends = world.stored.since + KEYS_LAST
+    assert world.store.keys.outlived(ends - 1) == ()
+    world.store.connection.execute("UPDATE decision SET expires = ?", [ends + 1])
+    world.curator.forget_old_keys(ends)
+    key, digest = world.store.keys.pad(ID, "sex") or (b"", b"")
+    assert key
+    assert world.curator.encryption(ID).pad_file("sex").exists() is (pad is Pad.OTP)
+    world.store.connection.execute("UPDATE decision SET expires = NULL")
+    world.curator.forget_old_keys(ends)
+    assert world.store.keys.pad(ID, "sex") == (b"", digest)
+    assert not world.curator.encryption(ID).pad_file("sex").exists()
+    with pytest.raises(NotFoundError):
+        world.store.keys.canary_key(ID)
+    assert world.store.keys.outlived(ends) == ()
 
 
 def test_explicit_indices_are_drawn_once_by_the_first_owner(world: World) -> None:

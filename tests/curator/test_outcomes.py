@@ -36,7 +36,7 @@ from veiltab.curator.progress.progress import (
     next_step,
     outcome_of,
 )
-from veiltab.curator.progress.release_record import ColumnDigests, End, Wait
+from veiltab.curator.progress.release_record import KEYS_LAST, ColumnDigests, End, Wait
 
 
 @pytest.mark.parametrize("state", [state for state in ReleaseState if state.finished])
@@ -112,6 +112,11 @@ def test_a_key_leaves_when_the_release_is_ready_and_a_grant_stands() -> None:
         kind = kinds.get(state, DeniedError) if verdict == APPROVED and expires in {None, 51} else DeniedError
         with pytest.raises((kind, NotReadyError)):
             check_key_may_leave(stored, made, "sex", 50)
+    old = release(state=ReleaseState.READY, spec=SPECS[0])
+    check_key_may_leave(old, decision(), "sex", old.since + KEYS_LAST - 1)
+    with pytest.raises(DeniedError, match="the grant has expired"):
+        check_key_may_leave(old, decision(), "sex", old.since + KEYS_LAST)
+    check_key_may_leave(old, decision(expires=old.since + KEYS_LAST + 1), "sex", old.since + KEYS_LAST)
 
 
 def test_a_receipt_leaves_when_any_key_may() -> None:
