@@ -15,6 +15,7 @@ class RelayLimits:
         waiting: calls of a party that may wait for a parked connection of others.
         wait: seconds that a call waits.
         pairs: pairs of connections that a party may be one side of.
+        between: of these with one other party, so that none takes all of another's.
         minute: connections that a party may open in a minute, in the long run.
         burst: connections that it may open at once.
         handshake: seconds for the TLS handshake.
@@ -27,6 +28,7 @@ class RelayLimits:
     waiting: int = 8
     wait: float = 10.0
     pairs: int = 64
+    between: int = 16
     minute: float = 20.0
     burst: int = 40
     handshake: float = 10.0
@@ -53,10 +55,9 @@ class Allowance:
         now = self._clock()
         self._tokens = min(self._limits.burst, self._tokens + (now - self._at) * self._limits.minute / 60)
         self._at = now
-        if self._tokens < 1:
-            return False
-        self._tokens -= 1
-        return True
+        is_there = self._tokens >= 1
+        self._tokens -= is_there
+        return is_there
 
     def give_back(self) -> None:
         """Give one back: a parked connection that somebody else's call took is not its party's doing."""

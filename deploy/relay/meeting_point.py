@@ -97,9 +97,9 @@ class MeetingPoint:
         """How many connections each party has parked."""
         return {party: len(account.parked) for party, account in self._accounts.items()}
 
-    def pairs(self, party: Party | None = None) -> int:
-        """Return how many pairs there are, of a party or of all."""
-        return sum(one.pair is not None and (party is None or party in one.pair) for one in list(self._connections))
+    def pairs(self, *parties: Party) -> int:
+        """Return how many pairs there are, of a party, between two, or of all."""
+        return sum(one.pair is not None and {*parties} <= {*one.pair} for one in list(self._connections))
 
     async def serve(self, listener: socket.socket) -> None:
         """Take connections from a listening socket, for ever."""
@@ -227,7 +227,7 @@ class MeetingPoint:
         caller, theirs = (self._accounts[party] for party in pair)
         if caller.waiting >= self._limits.waiting:
             raise _Refused("too many waiting calls", "too many calls of this party wait")
-        if max(map(self.pairs, pair)) >= self._limits.pairs:
+        if self.pairs(*pair) >= self._limits.between or max(map(self.pairs, pair)) >= self._limits.pairs:
             raise _Refused("too many pairs", "one of the two parties has too many connections")
         caller.waiting += 1
         try:

@@ -32,7 +32,7 @@ class Place:
         self._folders = {party.name: path for party, path in init_pki(study, self.pki).items()}
         self._roles = {party.name: party.role for party in parties_of(study)}
         own = load_identity(self._folders["relay"], Role.RELAY, "relay")
-        limits = RelayLimits(burst=BURST, minute=1.0, wait=0.5, handshake=5.0)
+        limits = RelayLimits(burst=BURST, minute=1.0, wait=0.5, handshake=5.0, pairs=3, between=2)
         self.point = MeetingPoint(own, list(parties_of(study)), limits)
         self.listener = listening("127.0.0.1:0")
         self.address = self.listener.getsockname()
@@ -77,14 +77,14 @@ async def placed(folder: Path) -> AsyncIterator[Place]:
         place.listener.close()
 
 
-async def paired(place: Place) -> tuple[Streams, Streams]:
-    """Return both ends of a pair: Bob calls Alice."""
+async def paired(place: Place, name: str = "bob") -> tuple[Streams, Streams]:
+    """Return both ends of a pair: Bob, or another party, calls Alice."""
     parked, said = await place.asked("alice", "PARK")
     assert said == "OK 25"
-    calling = asyncio.create_task(place.asked("bob", "CALL curator/alice"))
+    calling = asyncio.create_task(place.asked(name, "CALL curator/alice"))
     while (line := await parked.line()) == "BEAT":
         await parked.say("BEAT")
-    assert line == "FROM curator/bob"
+    assert line.partition("/")[2] == name
     await parked.say("OK")
     caller, answer = await calling
     assert answer == "OK"
@@ -102,6 +102,13 @@ async def test_a_party_that_floods_costs_itself(tmp_path: Path) -> None:
         caller, callee = await paired(place)
         caller.writer.write(b"x" * 100_000)
         assert await callee.reader.readexactly(100_000) == b"x" * 100_000
+
+
+async def test_a_party_that_ends_no_pair_leaves_pairs_to_others(tmp_path: Path) -> None:
+    async with placed(tmp_path) as place:
+        _kept = [await paired(place, "rosa") for _ in range(2)]
+        assert (await place.asked("rosa", "CALL curator/alice"))[1].startswith("one of the two parties has too many")
+        await paired(place)
 
 
 async def test_what_is_no_line_or_has_no_certificate_ends_and_a_pair_ends_with_either_side(tmp_path: Path) -> None:
