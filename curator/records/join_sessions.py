@@ -70,10 +70,22 @@ class JoinSessions:
         )
         erase_traces(self._connection)
 
-    def begun_by(self, peer: str) -> tuple[bytes, int]:
-        """Return (with what a peer began its last session, its sessions since a person allowed more)."""
+    def count(self, peer: str, begun: bytes, most: int) -> bool:
+        """Count a session of a peer unless it was counted; return False if it would be one too many.
+
+        Args:
+            begun: what the peer alone decides: its table version, and beside that its part and its size.
+        """
         row = self._connection.execute("SELECT * FROM join_part WHERE curator = ?", [peer]).fetchone()
-        return (b"", 0) if row is None else (bytes(row["begun"]), row["sessions"])
+        before, sessions = (b"", 0) if row is None else (bytes(row["begun"]), row["sessions"])
+        sessions += not before or not (before.startswith(begun) or begun.startswith(before))
+        if sessions <= most and not before.startswith(begun):
+            self._connection.execute("INSERT OR REPLACE INTO join_part VALUES (?, ?, ?)", [peer, begun, sessions])
+        return sessions <= most
+
+    def count_next(self, peer: str) -> None:
+        """Have the next session of a peer counted, whatever it begins with."""
+        self._connection.execute("UPDATE join_part SET begun = x'' WHERE curator = ?", [peer])
 
     def sessions_of(self) -> dict[str, int]:
         """Return peer -> its sessions since a person allowed more."""
@@ -85,25 +97,14 @@ class JoinSessions:
         rows = self._connection.execute("SELECT DISTINCT peer FROM join_session WHERE failed ORDER BY peer")
         return tuple(row["peer"] for row in rows)
 
-    def enter(self, alignment_id: str, peer: str, name: str, secret: bytes, begun: bytes) -> None:
-        """Record a session that begins, and count it for the peer if it began it with something else.
-
-        The secret of an earlier session is erased.
-
-        Args:
-            begun: a digest of all that the peer alone decides: its part, its size and its table version.
-        """
+    def enter(self, alignment_id: str, peer: str, name: str, secret: bytes) -> None:
+        """Record a session that begins, and erase the secret of an earlier one."""
         with transaction(self._connection) as db:
             db.execute(
                 "UPDATE join_session SET name = ?, secret = ?, failed = 0 WHERE alignment_id = ? AND peer = ?",
                 [name, secret, alignment_id, peer],
             )
             db.execute("DELETE FROM join_pass WHERE session NOT IN (SELECT name FROM join_session)")
-            db.execute(
-                "INSERT INTO join_part VALUES (?, ?, 1) ON CONFLICT (curator) DO UPDATE SET begun = excluded.begun,"
-                " sessions = sessions + (begun <> excluded.begun)",
-                [peer, begun],
-            )
             self._audit.record(Event.ALIGNMENT_BEGUN, curators=peer)
         erase_traces(self._connection)
 
@@ -135,7 +136,7 @@ class JoinSessions:
         A session that has failed is over: another one begins with a fresh part.
         """
         with transaction(self._connection) as db:
-            _, sessions = self.begun_by(peer)
+            sessions = self.sessions_of().get(peer, 0)
             db.execute("UPDATE join_part SET sessions = 0, begun = x'' WHERE curator = ?", [peer])
             db.execute(
                 "UPDATE join_session SET part = ?, name = '', failed = 0 WHERE peer = ? AND failed", [fresh, peer]

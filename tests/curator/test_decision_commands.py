@@ -131,7 +131,8 @@ def test_the_tosses_that_a_curator_aborted_are_cleared(terminal: Terminal) -> No
 def test_joins_of_a_curator_are_allowed_again(terminal: Terminal) -> None:
     with terminal.store() as store:
         store.joins.begin("a" * 32, "bob", "version", bytes(16))
-        store.joins.enter("a" * 32, "bob", "session", bytes(32), b"part")
+        store.joins.enter("a" * 32, "bob", "session", bytes(32))
+        assert store.joins.count("bob", b"part", 3)
         store.joins.fail("a" * 32, "bob")
         for began in (1, 0):
             assert terminal.json("repair", "alignment", "bob") == {"peer": "bob", "began": began}

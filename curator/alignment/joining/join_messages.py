@@ -76,11 +76,11 @@ class Standing:
     failed: str = ""
 
 
-async def standing_of(peers: Peers, curator: str, alignment: str) -> Standing:
-    """Ask a peer how it takes part in the session with this curator."""
+async def standing_of(peers: Peers, curator: str, alignment: str, *, is_hub: bool) -> Standing:
+    """Ask a peer, the hub or a spoke, how it takes part in the session with this curator."""
     peer = peers.curators[curator]
     answer = await peer.ask(peer.stub.GetSession, curator_peer_pb2.GetSessionRequest(alignment_id=alignment))
-    if len(answer.part) != PART_BYTES or len(answer.order) not in {0, PART_BYTES}:
+    if len(answer.part) != PART_BYTES or len(answer.order) != PART_BYTES * is_hub:
         raise InvalidInputError(f"the part of a session does not have {PART_BYTES} bytes", where=f"curator {curator}")
     return Standing(
         part=answer.part,

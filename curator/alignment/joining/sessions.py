@@ -136,24 +136,24 @@ class Sessions:
         Raises:
             NotReadyError, UnavailableError: the peer has not begun; repeat this.
         """
-        return await standing_of(peers, peer, self._begun[0])
+        return await standing_of(peers, peer, self._begun[0], is_hub=not self.is_hub)
 
     async def standings(self, peers: Peers) -> tuple[Mapping[str, Standing], VeiltabError | None]:
         """Ask the spokes; return (spoke -> how it takes part, why others do not yet).
 
-        If one had too many sessions, all are refused: its new tables would let the others test guesses again.
+        If one had too many sessions, all are refused: its new tables, counted even if it then takes no part, would let
+        the others test guesses again.
 
         Raises:
             DeniedError: a spoke began too many.
         """
         standings, refusal = dict[str, Standing](), None
         for peer in self.others:
+            self._count(peer, _begun_by(peer, peers))
             try:
                 standings[peer] = await self.standing_of(peer, peers)
             except (NotReadyError, UnavailableError) as error:
                 refusal = error
-            else:
-                self._check_may_begin(peer, _begun_by(peer, standings[peer], peers))
         return standings, refusal
 
     async def entered(self, peer: str, standing: Standing, peers: Peers) -> tuple[JoinSession, SessionFiles]:
@@ -171,6 +171,7 @@ class Sessions:
             raise self._failure(peer)
         if self.is_hub and not own.name and standing.finished:  # the order of its rows was another one
             self._store.alignments.forget_version(self._content_digest)
+            self.records.count_next(peer)
             raise NotReadyError("aligns its table anew, as its state is lost", where=f"curator {self.name}")
         name = self._session_name(own, standing, size, order)
         if own.name and standing.failed == own.name:
@@ -180,9 +181,8 @@ class Sessions:
                 remedy="Find out what runs here; then a person there allows it to join again.",
             )
         if name != own.name:
-            begun = _begun_by(peer, standing, peers)
-            self._check_may_begin(peer, begun)
-            self.records.enter(alignment, peer, name, secrets.token_bytes(_SECRET_BYTES), begun)
+            self._count(peer, _begun_by(peer, peers, standing))
+            self.records.enter(alignment, peer, name, secrets.token_bytes(_SECRET_BYTES))
             if own.name:
                 await asyncio.to_thread(shutil.rmtree, self.folder(alignment, own.name), ignore_errors=True)
             own = self._own(alignment, peer)
@@ -273,10 +273,9 @@ class Sessions:
                 " party.",
             )
 
-    def _check_may_begin(self, spoke: str, begun: bytes) -> None:
-        """At the hub, refuse a session of a spoke that had too many."""
-        before, sessions = self.records.begun_by(spoke)
-        if self.is_hub and begun != before and sessions >= MOST_SESSIONS:
+    def _count(self, spoke: str, begun: bytes) -> None:
+        """Count a session unless it was counted; at the hub, refuse one of a spoke that had too many."""
+        if not self.records.count(spoke, begun, MOST_SESSIONS if self.is_hub else 2**63):
             raise DeniedError(
                 f"had {MOST_SESSIONS} joins since a person here allowed more",
                 where=f"curator {spoke}",
@@ -293,6 +292,7 @@ class Sessions:
         )
 
 
-def _begun_by(peer: str, standing: Standing, peers: Peers) -> bytes:
-    """Return what a spoke may change by itself, digested: with a part of before it would guess anew uncounted."""
-    return hashlib.sha256(standing.part + standing.size.to_bytes(8, "big") + peers.versions[peer].encode()).digest()
+def _begun_by(peer: str, peers: Peers, standing: Standing | None = None) -> bytes:
+    """Return what a spoke may change by itself: with a part of before it would guess anew uncounted."""
+    version = hashlib.sha256(peers.versions[peer].encode()).digest()
+    return version if standing is None else version + standing.part + standing.size.to_bytes(8, "big")

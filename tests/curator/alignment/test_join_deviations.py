@@ -76,6 +76,14 @@ def test_a_hub_of_more_rows_than_the_study_allows_is_refused(tmp_path: Path) -> 
             asyncio.run(bob.exchange.sessions.entered("alice", said, bob.peers))
 
 
+def test_a_hub_that_commits_to_no_order_is_refused(tmp_path: Path) -> None:
+    """A spoke that starts again would read its numbers from another place of their file."""
+    with two(tmp_path) as (alice, bob):
+        alice.exchange.sessions.standing = lambda *_: Standing(part=bytes(16), size=40)  # type: ignore[method-assign]
+        with pytest.raises(InvalidInputError, match="curator alice: the part of a session does not have 16 bytes"):
+            align(alice, bob, until=bob)
+
+
 def test_a_refused_spoke_keeps_no_other_from_its_leg(tmp_path: Path) -> None:
     async def until_carol_has_finished(*curators: Curator) -> None:
         running = [asyncio.create_task(process(curator)) for curator in curators]

@@ -1,5 +1,6 @@
 """The oblivious join of curators in one process: who has whom, and that nothing else depends on it."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from veiltab.common.oblivious.store import slots_for
 from veiltab.common.storage.disk import DiskReservations
 from veiltab.curator.alignment.disk_needs import alignment_bytes
 from veiltab.curator.alignment.joining.join_hub import SHOWN_BYTES
-from veiltab.curator.alignment.joining.join_messages import JoinKind, Message
+from veiltab.curator.alignment.joining.join_messages import JoinKind, Message, Standing
 from veiltab.curator.alignment.joining.join_spoke import first_rows
 from veiltab.curator.alignment.joining.row_numbers import NOBODY, commitment_to, own_numbers
 
@@ -145,55 +146,22 @@ def test_a_changed_table_of_the_hub_is_joined_anew_without_counting_a_spoke(tmp_
         assert alice.store.joins.sessions_of() == {"bob": 1}
 
 
-def test_sessions_that_a_spoke_begins_are_limited(tmp_path: Path) -> None:
-    with circle(tmp_path, [distinct(30), distinct(30)]) as (alice, bob):
-        for number in range(3):
-            object.__setattr__(bob.table, "content_digest", f"content {number}")
-            align(alice, bob)
-        object.__setattr__(bob.table, "content_digest", "content 3")
-        with pytest.raises(DeniedError, match=r"had 3 joins since a person here allowed more"):
-            align(alice, bob)
-        assert alice.store.joins.allow("bob", bytes(16), person="Ana") == 3
-        align(alice, bob)
-
-
-def test_a_spoke_that_lost_its_rows_finds_them_in_another_session(tmp_path: Path) -> None:
-    with circle(tmp_path, [distinct(30), distinct(20)]) as (alice, bob):
-        align(alice, bob)
-        before = bob.column, bob.tokens_file()
-        for path in [*bob.folder.rglob("numbers.bin"), *bob.folder.rglob("column-*"), *bob.folder.rglob("own-*")]:
+@pytest.mark.parametrize(
+    ("who", "lost", "sessions"),
+    [(1, ("numbers.bin", "column-*", "own-*"), 2), (1, ("column-*",), 1), (0, ("column-*", "own-*"), 1)],
+    ids=["spoke: another session", "spoke: table alone", "hub"],
+)
+def test_lost_files_are_made_again(tmp_path: Path, who: int, lost: tuple[str, ...], sessions: int) -> None:
+    with circle(tmp_path, [distinct(30), distinct(20)]) as curators:
+        align(*curators)
+        before = [(one.column, one.tokens_file()) for one in curators]
+        for path in (path for pattern in lost for path in curators[who].folder.rglob(pattern)):
             path.unlink()
-        bob.close()
-        bob.open()
-        align(alice, bob)
-        assert (bob.column, bob.tokens_file()) == before
-        assert alice.store.joins.sessions_of() == {"bob": 2}
-
-
-def test_a_spoke_keeps_its_rows_where_its_table_alone_is_lost(tmp_path: Path) -> None:
-    with circle(tmp_path, [distinct(30), distinct(20)]) as (alice, bob):
-        align(alice, bob)
-        before = bob.column
-        for path in bob.folder.rglob("column-*"):
-            path.unlink()
-        bob.close()
-        bob.open()
-        align(alice, bob)
-        assert bob.column == before
-        assert alice.store.joins.sessions_of() == {"bob": 1}
-
-
-def test_a_hub_that_starts_again_goes_on_with_the_same_order(tmp_path: Path) -> None:
-    with circle(tmp_path, [distinct(30), distinct(20)]) as (alice, bob):
-        align(alice, bob)
-        before = alice.column
-        for path in [*alice.folder.rglob("column-*"), *alice.folder.rglob("own-*")]:
-            path.unlink()
-        alice.close()
-        alice.open()
-        align(alice, bob)
-        assert alice.column == before
-        assert alice.store.joins.sessions_of() == {"bob": 1}
+        curators[who].close()
+        curators[who].open()
+        align(*curators)
+        assert [(one.column, one.tokens_file()) for one in curators] == before
+        assert curators[0].store.joins.sessions_of() == {"bob": sessions}
 
 
 def test_the_order_of_rows_is_a_permutation_that_its_commitment_names() -> None:
@@ -249,14 +217,35 @@ def test_a_hub_that_lost_its_state_joins_anew(tmp_path: Path) -> None:
         assert bob.column == [symbol_of(name) if name in bob.ids else ABSENT for name in people]
 
 
-def test_a_third_curator_gives_nobody_more_guesses(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_silent", [False, True])
+def test_a_third_curator_gives_nobody_more_guesses(tmp_path: Path, *, is_silent: bool) -> None:
     """Each of its tables names another alignment, with another session of everybody: after three nobody joins."""
+    columns = "bob", Message(kind=JoinKind.COLUMNS)
     with circle(tmp_path, [distinct(30), distinct(20), distinct(10)]) as (alice, bob, carol):
-        for number in range(3):
+        for number in range(4):
+            before, carol.alignment.table_version = alice.received.get(columns), f"{number}" * 32
             object.__setattr__(carol.table, "content_digest", f"content {number}")
-            align(alice, bob, carol)
-        before = alice.received["bob", Message(kind=JoinKind.COLUMNS)]
-        object.__setattr__(carol.table, "content_digest", "content 3")
-        with pytest.raises(DeniedError, match="had 3 joins"):
-            align(alice, bob, carol)
-        assert alice.received["bob", Message(kind=JoinKind.COLUMNS)] == before
+            with pytest.raises(DeniedError, match="curator carol: had 3 joins") if number == 3 else nullcontext():
+                align(alice, bob, *([] if is_silent else [carol]), until=alice if number == 3 else bob)
+        assert alice.received[columns] == before
+
+
+def test_a_curator_that_says_it_has_finished_gives_nobody_more_guesses(tmp_path: Path) -> None:
+    """The hub then aligns its table anew, and with everybody."""
+    with circle(tmp_path, [distinct(30), distinct(20), distinct(10)]) as (alice, bob, carol):
+        carol.alignment.table_version, sent = "c" * 32, set[bytes]()
+
+        def standing(alignment: str, _: str) -> Standing:
+            own = bob.store.joins.session(alignment, "alice")
+            if own is None or not own.finished:
+                raise NotReadyError("waits until Bob has finished")
+            return Standing(part=bytes(16), size=slots_for(1), finished=own.finished)
+
+        def noted(message: Message, data: bytes) -> bytes:
+            sent.update([data] if message.kind is JoinKind.COLUMNS else [])
+            return data
+
+        carol.exchange.sessions.standing, bob.tampering = standing, noted  # type: ignore[assignment, method-assign]
+        with pytest.raises(DeniedError, match="curator carol: had 3 joins"):
+            align(alice, bob, until=alice)
+        assert len(sent) == 3

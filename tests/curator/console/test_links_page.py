@@ -59,7 +59,8 @@ def test_sessions_and_those_who_broke_one_are_named(tmp_path: Path) -> None:
         joins = own_state.store.joins
         for number in range(1, 4):
             joins.begin("a" * 32, "alice", f"{number}", bytes([number]))
-            joins.enter("a" * 32, "alice", f"s{number}", b"s", bytes([number]))
+            joins.enter("a" * 32, "alice", f"s{number}", b"s")
+            joins.count("alice", bytes([number]), 3)
             said = f"alice began {number} of 3"
             assert said in text_of(ana)
             assert (f"{said}; for more, a person has to say" in text_of(ana)) == (number == 3)
