@@ -249,10 +249,10 @@ def _lower(part: pa.Array) -> pa.Array:
 
 def _broken(part: pa.Array, steps: Sequence[str]) -> NDArray[np.bool_]:
     """Return where an id column is not what a step of numbers needs; what is empty is said as such."""
-    if "integer" in steps:
-        is_broken = pc.invert(pc.match_substring_regex(part, rf"{_INTEGER}|^\s*$"))
-    elif {"first", "last", "digits"} & {*steps}:
+    if {"first", "last", "digits"} & {*steps}:  # which leave whole numbers to "integer"
         is_broken = pc.match_substring_regex(part, _DECIMALS)
+    elif "integer" in steps:
+        is_broken = pc.invert(pc.match_substring_regex(part, rf"{_INTEGER}|^\s*$"))
     else:
         return np.zeros(len(part), np.bool_)
     return np.asarray(is_broken.to_numpy(zero_copy_only=False), np.bool_)

@@ -254,9 +254,9 @@ class _Rows:
     @property
     def _number_step(self) -> str:
         """What keeps a step of numbers from taking an id."""
-        if "integer" in self._normalise:
-            return 'is not a whole number, though normalise has "integer"'
-        return "is a number with decimals or an exponent, of which normalise would make another number"
+        if {"first", "last", "digits"} & {*self._normalise}:
+            return "is a number with decimals or an exponent, of which normalise would make another number"
+        return 'is not a whole number, though normalise has "integer"'
 
     def reading(self, where: str, description: str, errors: Sequence[InvalidInputError]) -> Reading:
         """Find repeated ids among all rows, those that are not kept too."""
