@@ -36,6 +36,7 @@ class Session:
         state: uploading, perturbing, ready, expired or failed.
         complete: names of the parts of columns that are here whole.
         failure: why it failed; empty otherwise.
+        announced_by: the first curator that announced it.
         publication: fence under which it was published; 0 before, and where one process has the state to itself.
         noise_digest: of the secret of its noise.
         perturbation_seconds: how long the perturbation took; 0 before.
@@ -48,6 +49,7 @@ class Session:
     state: ReleaseState = ReleaseState.UPLOADING
     complete: frozenset[str] = field(default=frozenset())
     failure: str = ""
+    announced_by: str = ""
     publication: int = 0
     noise_digest: bytes = b""
     perturbation_seconds: float = 0.0
@@ -58,7 +60,7 @@ class Session:
         if spec.digest() != self.spec.digest():
             raise ConflictError(
                 "another spec is announced under this release id",
-                where=f"release {self.spec.release_id}",
+                where=f"curator {self.announced_by}, release {self.spec.release_id}",
                 remedy="The curators do not agree; the release cannot go on.",
             )
 
@@ -104,9 +106,7 @@ class Session:
 
     def ended(self, state: ReleaseState, failure: str) -> "Session":
         """Return the session as expired or failed; one that ended before stays as it is."""
-        if self.state.unsuccessful:
-            return self
-        return replace(self, state=state, failure=failure)
+        return self if self.state.unsuccessful else replace(self, state=state, failure=failure)
 
     def check_readable(self, researcher: str) -> None:
         """Refuse to serve what is not published, or to anyone but the researcher it is for.

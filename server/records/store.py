@@ -79,8 +79,7 @@ class ServerStore(SessionFiles):
         if row is None:
             raise NotFoundError("no such release here", where=f"release {release_id[:32]}")
         if ReleaseState(row["state"]) in {ReleaseState.PERTURBING, ReleaseState.READY}:
-            spec = TableSpec.from_json(row["spec"])
-            return _session(row, frozenset(spec.parts))
+            return _session(row, frozenset(TableSpec.from_json(row["spec"]).parts))
         complete = self.connection.execute("SELECT attribute FROM complete_column WHERE release_id = ?", [release_id])
         return _session(row, frozenset(row["attribute"] for row in complete))
 
@@ -341,6 +340,7 @@ def _session(row: Any, complete: frozenset[str]) -> Session:  # noqa: ANN401 - a
         state=ReleaseState(row["state"]),
         complete=complete,
         failure=row["failure"],
+        announced_by=row["announced_by"],
         publication=row["publication"],
         noise_digest=bytes(row["noise_digest"] or b""),
         perturbation_seconds=row["perturbation_seconds"],

@@ -1,11 +1,12 @@
 """Start `veiltab` as a curator that deviates in one step of a charged release.
 
-python lying_launcher.py nosample|badsymbol|wrongkey curator serve ...
+python lying_launcher.py nosample|badsymbol|wrongkey|announces curator serve ...
 """
 
 import hashlib
 import sys
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,12 @@ def main() -> None:
     lie = sys.argv.pop(1)
     from veiltab.common.errors import NotReadyError  # noqa: PLC0415 - after the change of the path
     from veiltab.curator.columns.shared_sample import Sampler  # noqa: PLC0415 - only this test looks inside
+    from veiltab.curator.release.step_executor import StepExecutor  # noqa: PLC0415 - only this test looks inside
     from veiltab.curator.release.upload import ServerLink  # noqa: PLC0415 - only this test looks inside
     from veiltab.deploy.cli import main as run  # noqa: PLC0415 - only this test looks inside
 
     draw, upload, canaries = Sampler.draw, ServerLink.upload, ServerLink.canaries
+    charge = StepExecutor._charge
 
     async def draws_and_hides(*given: Any) -> None:  # noqa: ANN401 - as a sampler is asked
         await draw(*given)
@@ -39,10 +42,16 @@ def main() -> None:
     def asks_elsewhere(link: ServerLink, spec: Any, _key: bytes) -> AsyncIterator[bytes]:  # noqa: ANN401 - as above
         return canaries(link, spec, bytes(32))
 
+    async def announces_another_table(executor: StepExecutor, release: Any, server: ServerLink) -> None:  # noqa: ANN401 - as above
+        _, table = release.several.each_table()
+        await server.announce(replace(table, deadline=table.deadline + 1))
+        await charge(executor, release, server)
+
     changes: dict[str, tuple[type, str, Callable[..., Any]]] = {
         "nosample": (Sampler, "draw", draws_and_hides),
         "badsymbol": (ServerLink, "upload", sends_no_symbol),
         "wrongkey": (ServerLink, "canaries", asks_elsewhere),
+        "announces": (StepExecutor, "_charge", announces_another_table),
     }
     setattr(*changes[lie])
     run()

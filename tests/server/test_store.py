@@ -43,10 +43,10 @@ def complete(store: ServerStore, lease: Lease) -> None:
 def test_a_release_is_recorded_once(store: ServerStore) -> None:
     with pytest.raises(NotFoundError, match="no such release here"):
         store.session(ID)
-    first = store.open_session(spec_ahead())
-    assert store.open_session(spec_ahead()) == first
+    first = store.open_session(spec_ahead(), "bob")
+    assert store.open_session(spec_ahead(), "alice") == first
     assert (first.spec, first.state, first.complete) == (spec_ahead(), ReleaseState.UPLOADING, frozenset())
-    with pytest.raises(ConflictError, match="another spec is announced"):
+    with pytest.raises(ConflictError, match=r"curator bob, release .*: another spec is announced"):
         store.open_session(spec_ahead(sample=399))
     assert store.sessions() == (first,)
 
