@@ -312,6 +312,9 @@ def _rule(fields: Fields, researchers: frozenset[str], attributes: frozenset[str
         near = known_names("Researchers", sorted(researchers), researcher)
         raise InvalidInputError(f"researcher is not in the study: {researcher[:60]!r}", where=fields.where, remedy=near)
     raw = fields.texts("attributes") if fields.holds("attributes", list) else fields.text("attributes", "*")
+    if not raw:
+        problem = "attributes is empty, so the rule would match nothing"
+        raise InvalidInputError(problem, where=fields.where, remedy="Leave it out to match all of them.")
     names = None if raw == "*" else frozenset([raw] if isinstance(raw, str) else raw)
     if names is not None and not names <= attributes:
         other = min(names - attributes)
@@ -342,9 +345,7 @@ def _rule(fields: Fields, researchers: frozenset[str], attributes: frozenset[str
 
 
 def _epsilon(fields: Fields, key: str) -> Decimal | None:
-    if not fields.holds(key, object):
-        return None
-    return parse_epsilon(fields.number(key), what=f"{fields.where}: {key}")
+    return parse_epsilon(fields.number(key), what=f"{fields.where}: {key}") if fields.holds(key, object) else None
 
 
 def _limit(fields: Fields, key: str, default: Decimal) -> Decimal:
@@ -372,10 +373,8 @@ def _delta(fields: Fields, key: str) -> Decimal | None:
 
 
 def _charge(fields: Fields, key: str) -> Decimal | None:
-    if not fields.holds(key, object):
-        return None
-    charge = fields.number(key)
-    if not 0 < charge <= 1:
+    charge = fields.number(key) if fields.holds(key, object) else None
+    if charge is not None and not 0 < charge <= 1:
         raise InvalidInputError(f"{key} is a part of the budget, above 0 and at most 1", where=fields.where)
     return charge
 
