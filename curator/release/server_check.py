@@ -11,7 +11,7 @@ canaries, and each of them tests all columns together, before a key leaves.
 import asyncio
 import hashlib
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Protocol, cast
@@ -200,9 +200,10 @@ class ServerCheck:
             with (stage or Stage()).of("testing the server", None):
                 data = await self._sent_by(server, spec, encryption.folder)
                 await asyncio.to_thread(self._test, spec, data, server.name, encryption)
-        if not any(column.others for column in spec.columns_of(self._name)):
+        holders = {holder for column in spec.columns_of(self._name) for holder in column.holders} - {self._name}
+        if not holders:
             encryption.forget_canaries()
-        self._check(spec, server.name)
+        self._check(spec, server.name, holders, "part")
 
     async def run_together(
         self, spec: TableSpec, server: ServerUnderTest, lists: Mapping[str, bytes], folder: Path
@@ -227,8 +228,7 @@ class ServerCheck:
             receipt = await asyncio.to_thread(joint_receipt, spec, whole, orders)
             self._store.tests.set_joint_receipt(release_id, receipt, whole)
         self._orders.pop(release_id, None)
-        # The list of another owner may be false as well as the noise.
-        self._check(spec, ", or ".join((server.name, *(f"curator {owner} with its list" for owner in lists))))
+        self._check(spec, server.name, lists, "list")
 
     def forget(self, release_id: str) -> None:
         """Forget where the canaries of a release stand that is over."""
@@ -239,11 +239,10 @@ class ServerCheck:
         if spec.release_id in self._passed or not spec.columns_of(self._name):
             return True
         receipts = self._store.tests.receipts(spec.release_id)
-        if not receipts or not all(receipt.passed for receipt in receipts):
-            return False
-        if len(receipts) > 1:
+        is_passed = bool(receipts) and all(receipt.passed for receipt in receipts)
+        if is_passed and len(receipts) > 1:
             self._passed.add(spec.release_id)
-        return True
+        return is_passed
 
     def changes(self, spec: TableSpec) -> bytes:
         """Return the list of changed canaries of one's own columns, for another owner.
@@ -266,10 +265,11 @@ class ServerCheck:
                     async for data in peers.canary_part(holder, spec, column):
                         file.write(data)
 
-    def _check(self, spec: TableSpec, server: str) -> None:
-        """Refuse a server that failed a test which was made."""
+    def _check(self, spec: TableSpec, server: str, others: Iterable[str], what: str) -> None:
+        """Refuse a server that failed a test which was made; what others gave for it may be false as well."""
+        where = ", or ".join((server, *(f"curator {one} with its {what}" for one in sorted(others))))
         for receipt in self._store.tests.receipts(spec.release_id):
-            check_passed(receipt, server)
+            check_passed(receipt, where)
 
     async def _sent_by(self, server: ServerUnderTest, spec: TableSpec, folder: Path) -> Sent:
         """Ask for the canaries, and return what comes, mapped from a file without a name."""
@@ -307,8 +307,7 @@ class ServerCheck:
         """Return where the canaries stand that the server published; it is asked which, if it samples."""
         numbers = None
         if spec.sampling.is_by_server:
-            data = await self._sent_by(server, spec, folder)
-            numbers = self._published(spec, data, server.name).numbers
+            numbers = self._published(spec, await self._sent_by(server, spec, folder), server.name).numbers
         return await asyncio.to_thread(
             canary_orders, spec, self._store.keys.canary_key(spec.release_id), numbers, folder
         )
