@@ -99,7 +99,7 @@ class MeetingPoint:
 
     def pairs(self, *parties: Party) -> int:
         """Return how many pairs there are, of a party, between two, or of all."""
-        return sum(one.pair is not None and {*parties} <= {*one.pair} for one in list(self._connections))
+        return sum(one.pair is not None and Counter(parties) <= Counter(one.pair) for one in list(self._connections))
 
     async def serve(self, listener: socket.socket) -> None:
         """Take connections from a listening socket, for ever."""

@@ -86,9 +86,8 @@ async def paired(place: Place, name: str = "bob") -> tuple[Streams, Streams]:
         await parked.say("BEAT")
     assert line.partition("/")[2] == name
     await parked.say("OK")
-    caller, answer = await calling
-    assert answer == "OK"
-    return caller, parked
+    assert (await calling)[1] == "OK"
+    return calling.result()[0], parked
 
 
 async def test_a_party_that_floods_costs_itself(tmp_path: Path) -> None:
@@ -108,6 +107,7 @@ async def test_a_party_that_ends_no_pair_leaves_pairs_to_others(tmp_path: Path) 
     async with placed(tmp_path) as place:
         _kept = [await paired(place, "rosa") for _ in range(2)]
         assert (await place.asked("rosa", "CALL curator/alice"))[1].startswith("one of the two parties has too many")
+        assert place.point.pairs(*2 * [one for one in place.point.parked if one.name == "alice"]) == 0
         await paired(place)
 
 
