@@ -12,6 +12,7 @@ from veiltab.common.rpc.chunks import MOST, ChunkMessage, received
 from veiltab.common.rpc.parties.identity import Identity, Party
 from veiltab.common.rpc.statuses import NO_CONNECTION, error_from_rpc
 from veiltab.common.rpc.waiting.retries import repeated
+from veiltab.common.study.members import RELAYED
 
 Stub = TypeVar("Stub")
 Request = TypeVar("Request")
@@ -83,7 +84,8 @@ class Peer(Generic[Stub]):
         """Say where the peer is called if there is no connection."""
         if error.problem != NO_CONNECTION or not self._endpoint:
             return error
-        remedy = f"{error.remedy} It is called at {self._endpoint}."
+        way = "by way of the relay, which must run too" if self._endpoint == RELAYED else f"at {self._endpoint}"
+        remedy = f"{error.remedy} It is called {way}."
         return UnavailableError(error.problem, where=error.where, remedy=remedy)
 
     async def stream(  # noqa: PLR0913 - what a stream may be

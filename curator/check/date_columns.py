@@ -1,14 +1,12 @@
 """How a column of dates may enter a study, proposed from its profile, and why it stays out."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 
 from veiltab.common.core.texts.spelling import quoted
-from veiltab.common.linkage.dominance import dominating
 from veiltab.common.study.coding.dates import today
 from veiltab.curator.check.profile import ColumnProfile
 from veiltab.curator.check.round_bins import year_edges
-from veiltab.curator.formats.columns.refusals import rows_have
 
 _JOINED: Mapping[int, tuple[str, ...]] = {8: ("%Y%m%d", "%d%m%Y", "%m%d%Y"), 6: ("%y%m%d", "%d%m%y", "%m%d%y")}
 _FEWEST_DAYS = 30
@@ -47,15 +45,6 @@ def date_coding(profile: ColumnProfile) -> tuple[dict[str, object], list[str]]:
     reasons = [f"dates from {low} to {high}; the edges are round years, not dates of the table"]
     table: dict[str, object] = {"dates": list(edges)} | ({"date_format": date_format} if date_format else {})
     return table | ({"first_year": profile.first_year} if "%y" in date_format else {}), reasons
-
-
-def date_warnings(profile: ColumnProfile) -> Iterator[str]:
-    """Yield the dates that far more rows have than others."""
-    for value, rows in dominating(profile.values):
-        yield (
-            f"{rows_have(rows)} {quoted(value)}, far more than have others: if it stands for a missing value, say so"
-            f" with --missing {quoted(f'{profile.column}={value}')}"
-        )
 
 
 def joined_format(profile: ColumnProfile) -> str:

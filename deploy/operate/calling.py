@@ -15,10 +15,8 @@ def endpoint_of(study: Study, party: Party) -> str:
     """Return a party's endpoint in the study file."""
     serving = serving_parties(study)
     if party not in serving:
-        names = ", ".join(other.name for other in serving if other.role is party.role)
-        raise InvalidInputError(
-            f"the study has no {party} that serves", where="--serves", remedy=f"Known: {names or 'none'}."
-        )
+        names = ", ".join(f"{other.role.value}/{other.name}" for other in serving)
+        raise InvalidInputError(f"{party} has no status in this study", remedy=f"These have: {names}.")
     return serving[party]
 
 

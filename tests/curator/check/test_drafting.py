@@ -259,6 +259,17 @@ def test_a_date_that_too_many_rows_have_is_asked_about(propose: Propose) -> None
 
 
 @pytest.mark.parametrize(
+    ("codes", "told"),
+    [((-9, -9, 999, 999), ("-9", "999")), ((-8, -9), ()), ((999, 17), ()), ((190, 190), ())],
+)
+def test_a_number_far_from_all_others_is_asked_about(
+    propose: Propose, codes: Sequence[float], told: Sequence[str]
+) -> None:
+    found = attribute(propose, [*(18 + row % 70 for row in range(ROWS)), *codes])
+    assert re.findall(r"2 rows have '(\S+)', far from .* --missing 'x=\1'", "\n".join(found.warnings)) == [*told]
+
+
+@pytest.mark.parametrize(
     "date_format",
     [
         *("%d-%b-%Y", "%d%b%Y", "%d %b %Y", "%d. %b %Y", "%b %d, %Y", "%Y-%b-%d", "%d-%b-%y", "%d%b%y"),
