@@ -3,11 +3,13 @@
 import asyncio
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Self, assert_never
 
@@ -28,15 +30,15 @@ APPROVAL = '[[rule]]\nmaximum_pair_epsilon = "any"\nmaximum_row_epsilon = "any"\
 
 
 def free_ports(count: int) -> list[int]:
-    """Return free ports of the loopback interface."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+    """Return free ports of the loopback interface, below those that systems give to outgoing calls."""
+    ports: list[int] = []
+    with ExitStack() as sockets:
+        while len(ports) < count:
+            one, port = sockets.enter_context(socket.socket()), 10_000 + secrets.randbelow(20_000)
+            with suppress(OSError):
+                one.bind(("127.0.0.1", port))
+                ports.append(port)
+    return ports
 
 
 def free_endpoints(names: Sequence[str]) -> dict[str, str]:
