@@ -99,11 +99,9 @@ class JoinSessions:
 
     def enter(self, alignment_id: str, peer: str, name: str, secret: bytes) -> None:
         """Record a session that begins, and erase the secret of an earlier one."""
+        sql = "UPDATE join_session SET name = ?, secret = ?, failed = 0 WHERE alignment_id = ? AND peer = ?"
         with transaction(self._connection) as db:
-            db.execute(
-                "UPDATE join_session SET name = ?, secret = ?, failed = 0 WHERE alignment_id = ? AND peer = ?",
-                [name, secret, alignment_id, peer],
-            )
+            db.execute(sql, [name, secret, alignment_id, peer])
             db.execute("DELETE FROM join_pass WHERE session NOT IN (SELECT name FROM join_session)")
             self._audit.record(Event.ALIGNMENT_BEGUN, curators=peer)
         erase_traces(self._connection)
@@ -122,11 +120,9 @@ class JoinSessions:
 
     def fail(self, alignment_id: str, peer: str) -> None:
         """Record that a peer sent what no honest curator sends, and erase the secret of the session."""
+        sql = "UPDATE join_session SET secret = x'', failed = 1 WHERE alignment_id = ? AND peer = ?"
         with transaction(self._connection) as db:
-            db.execute(
-                "UPDATE join_session SET secret = x'', failed = 1 WHERE alignment_id = ? AND peer = ?",
-                [alignment_id, peer],
-            )
+            db.execute(sql, [alignment_id, peer])
             self._audit.record(Event.ALIGNMENT_FAILED, curator=peer)
         erase_traces(self._connection)
 

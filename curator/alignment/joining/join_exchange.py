@@ -177,6 +177,7 @@ class JoinExchange(Exchange):
 
     async def _show(self, name: str, table: Table, key: bytes, peers: Peers) -> Numbers:
         """Show every spoke the rows of the hub; return the numbers of its respondents."""
+        self.sessions.count_versions(peers)  # before anything is made or kept of what they name
         numbers = _made_of(name, table, self._numbered)
         if numbers is None:
             numbers, self._bound = await self.join.numbers(name, table, self._order_key(name))

@@ -138,18 +138,19 @@ class Sessions:
         """
         return await standing_of(peers, peer, self._begun[0], is_hub=not self.is_hub)
 
-    async def standings(self, peers: Peers) -> tuple[Mapping[str, Standing], VeiltabError | None]:
-        """Ask the spokes; return (spoke -> how it takes part, why others do not yet).
-
-        If one had too many sessions, all are refused: its new tables, counted even if it then takes no part, would let
-        the others test guesses again.
+    def count_versions(self, peers: Peers) -> None:
+        """At the hub, count the spokes' table versions, each of which begins a session with every spoke.
 
         Raises:
-            DeniedError: a spoke began too many.
+            DeniedError: a spoke had too many, so all are refused: the others could test guesses again.
         """
-        standings, refusal = dict[str, Standing](), None
         for peer in self.others:
             self._count(peer, _begun_by(peer, peers))
+
+    async def standings(self, peers: Peers) -> tuple[Mapping[str, Standing], VeiltabError | None]:
+        """Ask the spokes; return (spoke -> how it takes part, why others do not yet)."""
+        standings, refusal = dict[str, Standing](), None
+        for peer in self.others:
             try:
                 standings[peer] = await self.standing_of(peer, peers)
             except (NotReadyError, UnavailableError) as error:

@@ -228,6 +228,7 @@ def test_a_third_curator_gives_nobody_more_guesses(tmp_path: Path, *, is_silent:
             with pytest.raises(DeniedError, match="curator carol: had 3 joins") if number == 3 else nullcontext():
                 align(alice, bob, *([] if is_silent else [carol]), until=alice if number == 3 else bob)
         assert alice.received[columns] == before
+        assert len(alice.store.connection.execute("SELECT * FROM row_order").fetchall()) == 3
 
 
 def test_a_curator_that_says_it_has_finished_gives_nobody_more_guesses(tmp_path: Path) -> None:
