@@ -147,6 +147,8 @@ class JoinSessions:
             where = [alignment_id, peer]
             db.execute("UPDATE join_session SET secret = x'' WHERE alignment_id = ? AND peer = ?", where)
             db.execute("DELETE FROM join_session WHERE alignment_id <> ? AND peer = ?", where)
+            # One of the same parts may begin again, with other secrets: it gets another challenge.
+            db.execute("DELETE FROM join_pass WHERE session NOT IN (SELECT name FROM join_session)")
         erase_traces(self._connection)
 
     def order_key(self, alignment_id: str, fresh: bytes) -> bytes:

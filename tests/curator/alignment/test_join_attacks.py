@@ -264,6 +264,18 @@ def test_another_store_than_the_recorded_one_sends_nothing(
         assert alice.store.joins.sessions_of() == {"bob": 2}
 
 
+def test_a_session_that_another_alignment_ended_begins_with_another_challenge(tmp_path: Path) -> None:
+    """As when a third curator takes its new table back; the spoke has heard the first challenge."""
+    with two(tmp_path) as (alice, _):
+        joins = alice.store.joins
+        for drawn, alignment in enumerate(("first", "second", "first")):
+            joins.begin(alignment, "bob", "version", bytes(16))
+            joins.enter(alignment, "bob", f"session of {alignment}", bytes(32))
+            assert joins.challenge(f"session of {alignment}", 0, bytes([drawn])) == bytes([drawn])
+            if alignment == "second":
+                joins.finish(alignment, "bob")
+
+
 # Who begins sessions
 
 
