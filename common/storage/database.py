@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar
@@ -107,7 +107,8 @@ class Database(sqlite3.Connection):
         with self.turn:
             # As named_in_errors does, which would take as long as a short statement itself.
             try:
-                self._set_durability(args[0])
+                if self._is_set_durable is not self._is_durable:
+                    self._set_durability(args[0])
                 return FetchedRows(super().execute(*args))
             except (OSError, sqlite3.OperationalError) as error:
                 error.add_note(str(self._path))
@@ -116,14 +117,14 @@ class Database(sqlite3.Connection):
     def executemany(self, *args: Any) -> FetchedRows:  # type: ignore[override]  # noqa: ANN401 - as above
         """Run a statement many times once no other thread is in a transaction."""
         with self.turn, named_in_errors(self._path):
-            self._set_durability(args[0])
+            if self._is_set_durable is not self._is_durable:
+                self._set_durability(args[0])
             return FetchedRows(super().executemany(*args))
 
     def _set_durability(self, statement: str) -> None:
         """Have SQLite wait for the disk, or not, as the change has to that a statement may be."""
-        changes_nothing = self.in_transaction or statement.startswith(("SELECT ", "PRAGMA synchronous"))
-        if self._is_set_durable is not self._is_durable and not changes_nothing:
-            self.execute(f"PRAGMA synchronous = {'FULL' if self._is_durable else 'NORMAL'}")
+        if not (self.in_transaction or statement.startswith("SELECT ")):
+            super().execute(f"PRAGMA synchronous = {'FULL' if self._is_durable else 'NORMAL'}").fetchall()
             self._is_set_durable = self._is_durable  # and not where it was refused
 
     def execute_unsynced(self, statement: str, parameters: Sequence[Any] = ()) -> FetchedRows:
@@ -132,8 +133,12 @@ class Database(sqlite3.Connection):
         A process that is killed undoes nothing, and no later change is kept without it. It is for what follows from
         other records, or is shown to people alone. In a transaction it is durable with it.
         """
-        with self.turn, self._unsynced():
-            return self.execute(statement, parameters)
+        with self.turn:
+            before, self._is_durable = self._is_durable, False
+            try:
+                return self.execute(statement, parameters)
+            finally:
+                self._is_durable = before
 
     @contextmanager
     def transaction(self, *, is_synced: bool = True) -> Iterator[Self]:
@@ -150,31 +155,22 @@ class Database(sqlite3.Connection):
                     raise AssertionError("what has to be durable is part of what does not wait for the disk")
                 yield self
                 return
-            with nullcontext() if is_synced else self._unsynced(), self._writing(is_synced=is_synced):
+            self._is_durable = is_synced
+            try:
+                self.execute("BEGIN IMMEDIATE")
+            finally:
+                self._is_durable = True
+            self._is_writing, self._is_synced = True, is_synced
+            try:
                 yield self
-
-    @contextmanager
-    def _unsynced(self) -> Iterator[None]:
-        before, self._is_durable = self._is_durable, False
-        try:
-            yield
-        finally:
-            self._is_durable = before
-
-    @contextmanager
-    def _writing(self, *, is_synced: bool) -> Iterator[None]:
-        self.execute("BEGIN IMMEDIATE")
-        self._is_writing, self._is_synced = True, is_synced
-        try:
-            yield
-            self.execute("COMMIT")
-        except BaseException:
-            # SQLite has already rolled back after some errors, such as a full disk.
-            if self.in_transaction:
-                self.execute("ROLLBACK")
-            raise
-        finally:
-            self._is_writing = False
+                self.execute("COMMIT")
+            except BaseException:
+                # SQLite has already rolled back after some errors, such as a full disk.
+                if self.in_transaction:
+                    self.execute("ROLLBACK")
+                raise
+            finally:
+                self._is_writing = False
 
     @contextmanager
     def snapshot(self) -> Iterator[Self]:

@@ -1,7 +1,7 @@
 """What was decided about the attributes of requests, by the policy or by persons."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, astuple, fields
+from dataclasses import astuple, fields
 
 from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.release.state import ReleaseState
@@ -11,7 +11,8 @@ from veiltab.curator.progress.progress import DENIED, HELD
 from veiltab.curator.progress.release_record import Approval, GrantDecision
 from veiltab.curator.records.releases import Releases
 
-_DECISION = ", ".join(field.name for field in fields(GrantDecision))
+_FACTS = [field.name for field in fields(GrantDecision)]
+_DECISION = ", ".join(_FACTS)
 _APPROVAL = ", ".join(field.name for field in fields(Approval))
 
 
@@ -33,17 +34,17 @@ class Decisions:
 
     def record_decisions(self, release_id: str, decisions: tuple[GrantDecision, ...]) -> None:
         """Record decisions in the transaction of the caller; a final one stays."""
-        assignments = ", ".join(f"{field.name} = excluded.{field.name}" for field in fields(GrantDecision))
+        assignments = ", ".join(f"{name} = excluded.{name}" for name in _FACTS)
         for decision in decisions:
+            facts = same_fields(decision, _FACTS)
             cursor = self._connection.execute(
                 f"INSERT INTO decision (release_id, {_DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - the program's own words
                 f" ON CONFLICT (release_id, attribute) DO UPDATE SET {assignments} WHERE decision.verdict = 'held'"
                 " AND (decision.verdict, decision.rule, decision.rule_text)"
                 " IS NOT (excluded.verdict, excluded.rule, excluded.rule_text)",
-                [release_id, *astuple(decision)],
+                [release_id, *facts.values()],
             )
             if cursor.rowcount:
-                facts = asdict(decision)
                 person = facts.pop("person")
                 self._audit.record(Event.DECISION, person=person, release=release_id, **facts)
 

@@ -4,6 +4,7 @@ import json
 import sqlite3
 import time
 from collections import Counter
+from functools import lru_cache
 
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
 from veiltab.common.release.release_queries import FINISHED, IS_FINISHED, latest_rows, state_counts
@@ -285,6 +286,7 @@ _AS_THEY_ARE = ("waiting_for", "failure", "bytes_uploaded", "created", "since", 
 """Columns of a release that are fields of its record."""
 
 
+@lru_cache(maxsize=256)
 def _release_of(row: sqlite3.Row) -> CuratorRelease:
     text, is_table = row["spec"], bool(row["part_of"])
     planned = None if text is None or is_table else ReleaseSpec.from_json(text)

@@ -115,8 +115,8 @@ class Curator:
         self.stages = Stages()
         self.runs = defaultdict[str, Run](Run)
 
-    def progress(self, release: CuratorRelease) -> Progress:
-        """Return this curator's progress with a release."""
+    def progress(self, release: CuratorRelease, checkpoint: bytes = b"") -> Progress:
+        """Return this curator's progress with a release, with what it signed of its ledger."""
         release_id = release.request.release_id
         verdicts = self.decisions.verdicts(release)
         return Progress(
@@ -135,6 +135,7 @@ class Curator:
             commitment=self.coins.commitment(release_id) if release.state is ReleaseState.CHARGED else b"",
             publication=self.publication(release),
             request_digest=release.request_digest,
+            checkpoint=checkpoint,
             uploaded=release.state is ReleaseState.PERTURBING or release.bytes_uploaded > 0,
         )
 

@@ -271,7 +271,7 @@ class RpcAnswers:
     def progress(self, release_id: str) -> Progress:
         """Return this curator's progress with a release, with what it signed of its ledger."""
         signed = own_checkpoint(self.store.connection, self.name, release_id)
-        return replace(self.curator.progress(self.store.releases.release(release_id)), checkpoint=signed)
+        return self.curator.progress(self.store.releases.release(release_id), signed)
 
     def progress_of(self, release_ids: Iterable[str]) -> Iterator[tuple[str, Progress]]:
         """Yield this curator's progress with some releases, of those that it knows."""

@@ -21,6 +21,8 @@ Kind: TypeAlias = Any
 Plain: TypeAlias = Any
 """A value as JSON has it, or what is read from one."""
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+_AS_THEY_ARE = frozenset({bool, int, str})
 _LONGEST_OF_MANY = 1 << 14
 """Longest text, in characters, of those of which many are kept: a party reads them at every step of a release."""
 
@@ -40,7 +42,7 @@ def canonical_text(record: object, *, without: frozenset[str] = frozenset()) -> 
 
 def canonical_json(plain: object) -> str:
     """Return plain data as JSON with sorted keys, without white space, in ASCII."""
-    return json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return _ENCODER.encode(plain)
 
 
 def canonical_digest(text: str) -> bytes:
@@ -69,19 +71,23 @@ _read_long: Callable[[Kind, str], Plain] = lru_cache(maxsize=16)(_read)
 
 def _plain_fields(record: Plain) -> dict[str, object]:
     names = _field_names(record.__class__)
-    return {name: _plain(value) for name in names if (value := getattr(record, name)) is not None}
+    return {
+        name: value if type(value) in _AS_THEY_ARE else _plain(value)
+        for name in names
+        if (value := getattr(record, name)) is not None
+    }
 
 
-def _plain(value: object) -> object:
+def _plain(value: Plain) -> object:
     match value:
-        case _ if type(value) in {bool, int, str}:
+        case _ if type(value) in _AS_THEY_ARE:
             return value
+        case tuple():
+            return [_plain(element) for element in value]
         case Enum():
             return value.value
         case Decimal():
             return str(value)
-        case tuple():
-            return [_plain(element) for element in value]
         case _ if is_dataclass(value):
             return _plain_fields(value)
         case _:
@@ -96,11 +102,9 @@ def _field_names(kind: Kind) -> tuple[str, ...]:
 @cache
 def _reader(kind: Any) -> Callable[[Plain], Plain]:  # noqa: ANN401 - a type
     """Return the function that makes a value of a kind of plain data."""
-    if get_origin(kind) is UnionType:
-        (kind,) = (member for member in get_args(kind) if member is not type(None))
     if get_origin(kind) is tuple:
         return partial(_tuple, _reader(get_args(kind)[0]))
-    if kind in {bool, int, str}:
+    if kind in _AS_THEY_ARE:
         return partial(_checked, kind)
     if issubclass(kind, Decimal | Enum):
         return cast("Callable[[Plain], Plain]", kind)
@@ -114,8 +118,9 @@ def _tuple(read: Callable[[Plain], Plain], plain: Plain) -> tuple[Plain, ...]:
 
 
 def _record(kind: Kind, plain: Plain) -> Plain:
-    types = _field_types(kind)
-    return kind(**{name: _reader(types[name])(one) for name, one in _checked(dict, plain).items()})
+    readers = _field_readers(kind)
+    named = _checked(dict, plain).items()
+    return kind(**{name: one if type(one) is (read := readers[name])[0] else read[1](one) for name, one in named})
 
 
 def _checked(kind: type, plain: Plain) -> Plain:
@@ -125,5 +130,12 @@ def _checked(kind: type, plain: Plain) -> Plain:
 
 
 @cache
-def _field_types(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
+def _field_readers(kind: type) -> dict[str, tuple[Kind, Callable[[Plain], Plain]]]:
+    """Return each field's kind, whose values plain data may have as they are, and what makes one of what it has."""
+    kinds = {name: _without_none(hint) for name, hint in get_type_hints(kind).items()}
+    return {name: (one, _reader(one)) for name, one in kinds.items()}
+
+
+def _without_none(kind: Kind) -> Kind:
+    members = (member for member in get_args(kind) if member is not type(None))
+    return next(members) if isinstance(kind, UnionType) else kind

@@ -119,7 +119,7 @@ class Receipt:
         """The canonical text."""
         return canonical_text(self)
 
-    @property
+    @cached_property
     def passed(self) -> bool:
         """Whether the server's noise can be that of the release."""
         return all(one.passed for one in self.counts)
