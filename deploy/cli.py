@@ -12,7 +12,7 @@ import click
 from veiltab.common.command.cli import EXIT_CODES, PATH, json_option, run
 from veiltab.common.command.lazy_group import LazyGroup
 from veiltab.common.errors import UnavailableError
-from veiltab.common.process.imports import do_without_pandas
+from veiltab.common.process.imports import do_without_large_modules
 from veiltab.common.process.memory import keep_freed_memory
 from veiltab.common.process.signals import raise_at_interrupt
 from veiltab.common.rpc.proxy import PROXY, ProxyOption
@@ -120,7 +120,7 @@ def main() -> None:
     """Run the command line."""
     keep_freed_memory()
     if "serve" in sys.argv[2:8]:  # --json and --proxy may stand before
-        do_without_pandas()
+        do_without_large_modules()
     try:
         code = run(veiltab)
     except SystemExit as ending:  # SIGTERM ended it

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
@@ -9,7 +10,9 @@ from veiltab.common.privacy.coalitions import PAIR_EPSILON, PAIRS, ROW_EPSILON, 
 from veiltab.common.release.guarantees import release_card, release_test
 from veiltab.common.release.receipts.canary_plan import HowTested
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.study.file import Study
+
+if TYPE_CHECKING:
+    from veiltab.common.study.file import Study
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +42,7 @@ class Floors:
     row_epsilon: Decimal | None = None
 
     @classmethod
-    def of(cls, study: Study) -> "Floors":
+    def of(cls, study: "Study") -> "Floors":
         """Return the floors of a study."""
         return cls(
             population=study.minimum_population,

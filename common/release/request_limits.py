@@ -1,12 +1,16 @@
 """What a study allows of a request, as its file alone shows: the researcher's service and every curator check it."""
 
+from typing import TYPE_CHECKING
+
 from veiltab.common.core.block_order import MAX_ROWS
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.study.file import Study
+
+if TYPE_CHECKING:
+    from veiltab.common.study.file import Study
 
 
-def check_limits(request: ReleaseRequest, study: Study) -> None:
+def check_limits(request: ReleaseRequest, study: "Study") -> None:
     """Refuse a request that no curator of this study could fulfil.
 
     Raises:
@@ -42,7 +46,7 @@ def check_draws(request: ReleaseRequest, most: int) -> None:
             raise InvalidInputError(f"at most {most} rows can be drawn, not {rows}", where=name)
 
 
-def _check_tables(request: ReleaseRequest, study: Study) -> None:
+def _check_tables(request: ReleaseRequest, study: "Study") -> None:
     if len(request.tables) > study.maximum_tables:
         raise InvalidInputError(
             f"{len(request.tables)} tables are asked for; the study allows {study.maximum_tables}",

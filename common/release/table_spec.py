@@ -6,7 +6,7 @@ Plain data, valid by itself. `guarantees` checks that it keeps the requested eps
 import re
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal, TwoSidedNoise
@@ -18,9 +18,11 @@ from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.release.modes import Pad, Sampling, check_modes
 from veiltab.common.release.request import RELEASE_ID, ReleaseRequest
 from veiltab.common.schemes import scheme_of
-from veiltab.common.study.file import Study
 from veiltab.common.study.limits import MAX_CELLS
 from veiltab.common.study.naming import check_attribute_name, check_name
+
+if TYPE_CHECKING:
+    from veiltab.common.study.file import Study
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 ALIGNMENT_ID = re.compile(r"[0-9a-f]{32}")
@@ -265,7 +267,7 @@ class TableSpec(Spec):
         return read_canonical(cls, text)
 
 
-def requested_columns(request: ReleaseRequest, study: Study) -> tuple[Column, ...]:
+def requested_columns(request: ReleaseRequest, study: "Study") -> tuple[Column, ...]:
     """Return the columns that a request asks for, in study order."""
     return tuple(
         Column(attribute=rule.name, owner=rule.owner, size=rule.attribute.size, others=rule.others or None)

@@ -11,7 +11,7 @@ import threading
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
-from veiltab.common.process.imports import do_without_pandas
+from veiltab.common.process.imports import do_without_large_modules
 from veiltab.common.process.memory import keep_freed_memory
 from veiltab.common.process.protection import forbid_memory_dumps, keep_files_private
 from veiltab.common.tasks.outcome import answer
@@ -32,7 +32,7 @@ def main() -> None:
     forbid_memory_dumps()
     keep_files_private()
     keep_freed_memory()
-    do_without_pandas()
+    do_without_large_modules()
     connection: Connection[bytes, bytes] = Connection(int(sys.argv[1]))
     with connection:
         serve_tasks(connection)

@@ -5,6 +5,7 @@ A process of its own answers; it starts the sooner the less these records need.
 
 from decimal import Decimal
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from veiltab.common.core.texts.canonical import canonical_digest, canonical_text
 from veiltab.common.dataclass import dataclass
@@ -15,8 +16,10 @@ from veiltab.common.release.guarantees import guaranteed_epsilon, release_pure_e
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.table_spec import Column, requested_columns
-from veiltab.common.study.file import Study
 from veiltab.curator.budget.allowance import Allowance, Charge
+
+if TYPE_CHECKING:
+    from veiltab.common.study.file import Study
 
 SECONDS = 10
 """Seconds of processor time that a question about one table may take."""
@@ -61,7 +64,7 @@ class PlanInput:
 
 
 def plan_question(
-    request: ReleaseRequest, columns: tuple[Column, ...], study: Study, *, population: int, alignment: str
+    request: ReleaseRequest, columns: tuple[Column, ...], study: "Study", *, population: int, alignment: str
 ) -> PlanInput:
     """Return the question of a study's release."""
     return PlanInput(

@@ -20,7 +20,7 @@ from veiltab.common.release.table_spec import requested_columns
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.allowance import Allowance
 from veiltab.curator.planning.plan_questions import PlanInput, charge_question, plan_question, seconds_for
-from veiltab.curator.planning.planner import Planner, stored_card, stored_charge, stored_plan
+from veiltab.curator.planning.planner import _WORKER, Planner, stored_card, stored_charge, stored_plan
 from veiltab.curator.planning.plans import ANSWERS, charge_of, planned_release
 from veiltab.curator.records.store import CuratorStore
 
@@ -200,10 +200,9 @@ def test_a_process_whose_asker_is_gone_ends_without_a_word(study: Study) -> None
     question = plan_question(request, columns, study, population=1000, alignment="ab" * 16)
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-P", "-m", "veiltab.curator.planning.plans"]
     with open(writing, "wb") as nobody:  # noqa: PTH123 - a descriptor
         ended = subprocess.run(
-            command,
+            _WORKER,
             input=f"plan 0 {question.text}\n".encode(),
             stdout=nobody,
             stderr=subprocess.PIPE,

@@ -43,8 +43,14 @@ class TextFile:
         self.lines: int | None = None
         self._long_rows = NotedRows()
         self._form = self._sniffed(encoding)
-        with self._open(None, NotedRows()) as (reader, _):
-            self._names: list[str] = reader.schema.names
+        try:
+            self._names = self._header(HEAD_BYTES)
+        except InvalidInputError:  # of a long header, or of what a longer block also refuses
+            self._names = self._header(_BLOCK_BYTES)
+
+    def _header(self, block: int) -> list[str]:
+        with self._open(None, NotedRows(), block) as (reader, _):
+            return list(reader.schema.names)
 
     @property
     def description(self) -> str:
@@ -89,14 +95,14 @@ class TextFile:
 
     @contextmanager
     def _open(
-        self, converting: pacsv.ConvertOptions | None, ragged: NotedRows
+        self, converting: pacsv.ConvertOptions | None, ragged: NotedRows, block: int = _BLOCK_BYTES
     ) -> Iterator[tuple[pacsv.CSVStreamingReader, WatchedText]]:
         def count(row: pacsv.InvalidRow) -> str:
             ragged.note(row.number)
             return "skip"
 
         # Row numbers are known without threads only.
-        reading = pacsv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False, encoding=self._form.encoding)
+        reading = pacsv.ReadOptions(block_size=block, use_threads=False, encoding=self._form.encoding)
         parsing = pacsv.ParseOptions(
             delimiter=self._form.separator,
             quote_char=self._form.quote,
