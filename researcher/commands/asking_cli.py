@@ -10,6 +10,7 @@ import click
 from veiltab.common.command.cli import emit, finite, note
 from veiltab.common.command.options import NOISE_OPTIONS, repeats_option, tables_options
 from veiltab.common.command.rare_options import rare_options
+from veiltab.common.privacy.planning.planning import few_rows_warning
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.schemes import SCHEMES
@@ -19,6 +20,7 @@ from veiltab.researcher.commands.status_cli import Watcher, status_text
 from veiltab.researcher.report.plain_data import status_dict
 
 if TYPE_CHECKING:
+    from veiltab.common.study.file import Study
     from veiltab.researcher.client.client import Client
     from veiltab.researcher.status.release_status import Status
 
@@ -76,12 +78,16 @@ def request(
     **choices: Any,  # noqa: ANN401 - the other options are keywords of Client.request
 ) -> None:
     """Ask the curators for a release; the same command continues an unfinished one."""
+    each = tables or ([] if choices["workload"] else [attributes])
+    if warning := _few_rows(client.study, each, choices["sample"] or choices["population"]):
+        note(warning)
     release = client.request(attributes, tables=tables, lifetime_seconds=round(lifetime_hours * 3600), **choices)
     note(f"release {release.id}" + (" (continued)" if release.continued else ""))
     if choices["workload"] or tables:
         note(_planning_hint(attributes, tables, choices))
     status = release.wait(timeout, Watcher()) if wait else release.status()
-    emit(status_dict(status) | {"continued": release.continued}, _text_of(status, client))
+    facts = {"continued": release.continued, "warnings": [warning] if warning else []}
+    emit(status_dict(status) | facts, _text_of(status, client))
 
 
 @click.command(epilog="Example: veiltab researcher status study.toml --identity pki/researcher-rosa --release wages")
@@ -135,6 +141,12 @@ def _show_accesses(client: "Client", release_name: str | None) -> None:
 
 def _instant(seconds: int) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
+
+
+def _few_rows(study: "Study", tables: Sequence[Sequence[str]], rows: int | None) -> str:
+    """Return the warning about the largest table; of unknown rows only where the study's fewest are too few."""
+    cells = max((study.domain(table).cells for table in tables), default=0)
+    return few_rows_warning(cells, rows or study.minimum_population) and few_rows_warning(cells, rows)
 
 
 def _planning_hint(attributes: Sequence[str], tables: Sequence[Sequence[str]], choices: Mapping[str, Any]) -> str:

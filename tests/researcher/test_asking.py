@@ -1,6 +1,8 @@
 """Every choice of a request is a keyword of the client's and an option of the command's, and reaches the service."""
 
+import json
 import shlex
+import sys
 from contextlib import nullcontext
 from dataclasses import fields, replace
 from decimal import Decimal
@@ -18,10 +20,12 @@ from tests.researcher.made_status import made_status
 from tests.worlds.parties import ROSA
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.noise_split import DEFAULT_SPLIT
+from veiltab.common.privacy.planning.planning import FEW_ROWS
 from veiltab.common.release.messages.release_messages import request_from_proto
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.tables import Prospect, Workload, linked_tables
 from veiltab.common.study.file import Study, load_study
+from veiltab.deploy.cli import veiltab
 from veiltab.deploy.plan import plan_cli
 from veiltab.play.studies.linked_tables import STUDY_FILE
 from veiltab.researcher.cli import researcher
@@ -98,15 +102,16 @@ def test_a_client_chooses_a_fresh_id_each_time_and_gives_a_day(study: Study, mon
 
 
 @pytest.fixture
-def given(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def given(study: Study, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the command asks of a client, which asks nobody."""
     choices: dict[str, Any] = {}
 
     def request(attributes: list[str], **keywords: Any) -> Any:  # noqa: ANN401 - as the client's
+        sys.stderr.write("asked\n")
         choices.update(keywords, attributes=tuple(attributes))
         return SimpleNamespace(id="f" * 32, continued=False, status=made_status)
 
-    service = nullcontext(SimpleNamespace(request=request, study=SimpleNamespace(digest="")))
+    service = nullcontext(SimpleNamespace(request=request, study=study))
     monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: service)
     return choices
 
@@ -140,8 +145,8 @@ def test_every_choice_is_an_option_of_the_command(given: dict[str, Any]) -> None
         ("--workload linked", "--workload linked --epsilon 1 --delta 1e-6"),
         ("--workload pairs --attributes 'a b,c'", "--workload pairs --epsilon 1 --delta 1e-6 --attributes 'a b,c'"),
         (
-            "--tables a,b b,c --advanced repeats=1",
-            "--advanced repeats=1 --epsilon 1 --delta 1e-6 --tables a,b --tables b,c",
+            "--tables sex,age age,salary --advanced repeats=1",
+            "--advanced repeats=1 --epsilon 1 --delta 1e-6 --tables sex,age --tables age,salary",
         ),
     ],
 )
@@ -155,6 +160,26 @@ def test_who_asks_for_several_tables_reads_how_to_plan_them(words: str, options:
     assert f"veiltab plan --study STUDY.toml --population N {options} says" in said
     planned = {word for word in shlex.split(options) if word.startswith("--")} | {"--study", "--population"}
     assert planned <= {name for parameter in plan_cli.plan.params for name in parameter.opts}
+
+
+@pytest.mark.parametrize(
+    ("words", "few"),
+    [
+        ("--attributes sex,age", "Fewer than 30 sampled rows are under five for each of 6"),
+        ("--attributes sex,age --population 29", "29 sampled rows are 4.8 for each of 6"),
+        ("--tables sex,age age,salary --advanced sample=29 --population 40", "29 sampled rows are 4.8 for each of 6"),
+        ("--attributes sex,age --population 30", ""),
+        ("--workload pairs --population 3", ""),
+    ],
+)
+@pytest.mark.usefixtures("given")
+def test_who_asks_for_a_table_of_too_many_cells_reads_so_before(words: str, few: str) -> None:
+    start = ["researcher", "request", "study.toml", "--identity", "pki", "--epsilon", "1", "--delta", "1e-6", "--json"]
+    ran = CliRunner().invoke(veiltab, [*start, *shlex.split(words)], catch_exceptions=False)
+    before, asked, _ = ran.stderr.partition("asked\n")
+    assert asked
+    assert json.loads(ran.stdout)["warnings"] == before.splitlines()
+    assert before == (few and f"{few} cells. {FEW_ROWS} Ask for fewer attributes, coarser bins, or pairs.\n")
 
 
 PAIRS = (("sex", "age"), ("sex", "salary"), ("age", "salary"))

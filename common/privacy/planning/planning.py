@@ -5,7 +5,7 @@ parameters come from exact arithmetic. Floats appear in certificates and in expe
 operations that have the same digits on every machine (see veiltab.common.core.numbers.elementary).
 """
 
-from decimal import Decimal
+from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 from math import ceil, floor, sqrt
 
@@ -26,6 +26,22 @@ FEWEST_ROWS = 5.0
 FEW_ROWS = "Some cells expect fewer than five noisy rows: their intervals may hold less often than they say."
 """Of such cells the worst 95% interval held in 84 to 94% of 4,000 releases (200 cells, 79 to 4,315 rows)."""
 
+
+def few_rows_warning(cells: int, rows: int | None) -> str:
+    """Return what a table with fewer than FEWEST_ROWS rows a cell lacks, and what to do; "" if it has enough.
+
+    Args:
+        rows: that are sampled at most; None if nobody knows yet.
+    """
+    if rows is not None and rows >= FEWEST_ROWS * cells:
+        return ""
+    few = f"Fewer than {round(FEWEST_ROWS * cells):,} sampled rows are under five"
+    if rows is not None:
+        few = f"{rows:,} sampled rows are {_ROUNDED_DOWN.divide(Decimal(rows), Decimal(cells)):f}"
+    return f"{few} for each of {cells:,} cells. {FEW_ROWS} Ask for fewer attributes, coarser bins, or pairs."
+
+
+_ROUNDED_DOWN = Context(prec=2, rounding=ROUND_DOWN)
 _WORTH = 0.99
 """A sample is planned instead of everyone where it takes more than this off the error: no rounding decides."""
 
@@ -168,9 +184,7 @@ class Plan:
     def warnings(self) -> tuple[str, ...]:
         """What the plan cannot do well, a sentence each."""
         lines = [] if self.delta is None else [delta_warning(self.delta, self.population)]
-        if self.sample < FEWEST_ROWS * self.mechanism.cells:
-            lines.append(FEW_ROWS)
-        return tuple(filter(None, lines))
+        return tuple(filter(None, [*lines, few_rows_warning(self.mechanism.cells, self.sample)]))
 
     def root_mse(self, sum_of_squares: float | None = None) -> float:
         """Return the root of `mean_squared_error` for this plan, a probability."""
