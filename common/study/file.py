@@ -356,7 +356,8 @@ def _check_hub(study: Study) -> None:
             f" table. {known_names('Curators', names, study.hub)}",
         )
     if any(curator.complete and curator.name == study.hub for curator in study.curators):
-        raise InvalidInputError("the hub is complete", remedy="Leave `complete` out: its rows are those of all tables.")
+        problem, remedy = f"hub = {study.hub!r} is complete", "Leave `complete` out: its rows are those of all tables."
+        raise InvalidInputError(problem, remedy=remedy)
 
 
 def _check_researchers(study: Study) -> None:

@@ -129,7 +129,10 @@ class _Survey:
         try:
             read()
         except InvalidInputError as error:
-            line = self._lines.line(table, place, error.problem.split()[0]) or self._lines.line(table, place)
+            key = error.problem.split()[0]
+            if not table:  # of tables that make the study only together
+                table = next((name for name, one in self._tables.items() if one.read is None and key in one.keys), "")
+            line = self._lines.line(table, place, key) or self._lines.line(table, place)
             self._add(line, error.where.strip(), error.problem, error.remedy or "Correct it there.")
 
     def _look_at_tables(self, root: Fields, name: str, table_keys: TableKeys) -> None:

@@ -5,7 +5,6 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from veiltab.common.command.new_files import refuse_present
 from veiltab.common.core.texts.canonical import canonical_json, canonical_text
 from veiltab.common.dataclass import dataclass, field
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
@@ -92,14 +91,12 @@ def write_evidence(own_state: OpenedState, identity: Identity, order: EvidenceOr
 
     Args:
         identity: the curator's own, which signs.
-        path: a file that is not there yet.
+        path: one that is there is replaced.
 
     Raises:
-        ConflictError: there is such a file.
         InvalidInputError: the curator's certificate is not valid now.
         IntegrityError: the ledger or the audit log was altered.
     """
-    refuse_present(path)
     store = own_state.store
     identity.check_lifetime(utc_now())
     store.audit.verify()

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from veiltab.common.command.cli import PATH, emit
+from veiltab.common.command.new_files import NEW_FILE
 from veiltab.common.command.options import identity_option
 from veiltab.common.rpc.certificates.certificate_files import checked_certificate
 from veiltab.common.rpc.parties.identity import Role, load_identity
@@ -19,7 +20,7 @@ from veiltab.curator.officer.persons import named_person, person_name
 )
 @with_own_state
 @identity_option
-@click.option("--out", required=True, type=PATH, help="File to write; it must not be there yet.")
+@click.option("--out", required=True, type=NEW_FILE, help="File to write; it must not be there yet.")
 @since_option
 @click.option(
     "--certificate", "certificates", multiple=True, type=PATH, help="A release certificate to go with it, if it holds."

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from veiltab.common.command.cli import PATH, emit, note
+from veiltab.common.command.new_files import NEW_FILE
 from veiltab.common.command.rare_options import rare_options
 from veiltab.common.core.texts.spelling import escaped
 from veiltab.common.errors import IntegrityError, NotReadyError
@@ -44,7 +45,7 @@ _MARKS = {True: "ok         ", False: "FAILED     ", None: "not checked"}
     type=click.Choice(["registry"]),
     help="Write what a certificate that holds says as an entry of OpenDP's registry of deployments, into --out.",
 )
-@click.option("--out", type=PATH, help="Where to write it; it must not be there yet.")
+@click.option("--out", type=NEW_FILE, help="Where to write it; it must not be there yet.")
 @rare_options("--about", *ABOUT, about="What an entry says besides")
 @click.option("--untested", is_flag=True, help="A release holds too whose server was tested too little, or not at all.")
 def verify(

@@ -51,18 +51,14 @@ class Facts:
 
 
 def check_out(path: Path) -> None:
-    """Refuse a place where an entry cannot be written.
+    """Refuse a name that no entry has.
 
     Raises:
-        InvalidInputError: the registry takes no file of this name, or there is such a file or folder.
+        InvalidInputError: the registry takes no file of this name.
     """
     if not _FILE_NAME.fullmatch(path.name):
         remedy = "Use a-z, 0-9 and underscores, and the ending .yaml."
         raise InvalidInputError("the registry takes no file of this name", where=path.name, remedy=remedy)
-    if path.exists() or path.is_symlink():
-        raise InvalidInputError(
-            "there is such a file already", where=str(path), remedy="Choose another name for --out."
-        )
 
 
 def registry_entry(one: CertifiedRelease, facts: Facts) -> str:

@@ -65,9 +65,7 @@ def test_every_example_names_options_that_exist() -> None:
 
 WRITING = {"--out", "--plot", "--picture", "--card", "--report", "--for-researcher", "--to"}
 KEEP_WHAT_IS_THERE = {
-    "verify --out",
     "collect enrol --out",
-    "curator evidence --out",
     "curator linkage --to",
     "demo collect --out",
     "demo join --out",

@@ -34,6 +34,9 @@ def line_of(text: str, start: str) -> int:
         ('["f", "m"]', '["f", "f"]', "[[attribute]]", "[[attribute]] sex: category 'f' is listed twice"),
         ('missing_values = ["NA"]', 'missing = "x"', 'missing = "x"', "missing = 'x' is not a category"),
         ("[1, 12]", "[12, 1]", "integers = ", "[[attribute]] hours: integers is not [first, last]"),
+        ('hub = "alice"', 'hub = "alise"', "hub", ": hub = 'alise' is not a curator. Name the curator"),
+        ('hub = "alice"', 'hub = "bob"', "hub", ": hub = 'bob' is complete. Leave"),
+        ('hub = "alice"\n', "", "[study]", ": hub is not there. Name the curator"),
         ('"A survey"', '"A survey', "title", "not a TOML file in UTF-8"),
     ],
 )

@@ -22,7 +22,7 @@ from tests.curator.audit.exported_evidence import certificate
 from tests.deploy.registry.conftest import Given
 from tests.deploy.registry.registry_fields import SCHEMA
 from tests.worlds.parties import ALICE
-from veiltab.common.errors import InvalidInputError
+from veiltab.common.errors import ConflictError, InvalidInputError
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import release_of
 from veiltab.common.release.table_spec import TableSpec
@@ -177,10 +177,12 @@ def test_a_certificate_of_another_study_file_or_authority_is_refused(given: Give
 
 def test_nothing_is_written_over_what_is_there(given: Given) -> None:
     out = given.path("wages.yaml")
-    for make in (lambda: out.write_text("kept"), out.mkdir, lambda: out.symlink_to("nowhere")):
+    for make in (lambda: out.write_text("kept"), lambda: out.symlink_to("nowhere")):
         make()
-        assert "there is such a file already" in str(given.refused("wages.yaml", *AUTHOR))
-        (out.rmdir if out.is_dir() else out.unlink)()
+        refusal = given.refused("wages.yaml", *AUTHOR)
+        assert isinstance(refusal, ConflictError)
+        assert refusal.where == str(out)
+        out.unlink()
 
 
 WORDS = "yes No null 1 1e3 x'y ~ {a} æøå [1] a\\b = &a *a !a %a @a `a` a: n"
