@@ -44,15 +44,15 @@ class Ids:
     Args:
         values: one large_string a row; null where a part is empty or holds the separator.
         whole: (rows,) where it is not null.
-        empty: rows with an empty part.
-        separated: rows with a part that holds the separator.
+        empty: (rows,) where a part is empty.
+        separated: (rows,) where a part holds the separator.
         broken: (rows,) where a part is not a whole number, though a step needs one.
     """
 
     values: pa.Array
     whole: NDArray[np.bool_]
-    empty: int
-    separated: int
+    empty: NDArray[np.bool_]
+    separated: NDArray[np.bool_]
     broken: NDArray[np.bool_]
 
 
@@ -84,13 +84,7 @@ def normalised_ids(parts: Sequence[pa.Array], steps: Sequence[str]) -> Ids:
     whole = ~(empty | separated | broken)
     if not whole.all():
         values = pc.if_else(pa.array(whole), values, pa.scalar(None, values.type))
-    return Ids(
-        values=values,
-        whole=whole,
-        empty=int(np.count_nonzero(empty)),
-        separated=int(np.count_nonzero(separated)),
-        broken=broken,
-    )
+    return Ids(values=values, whole=whole, empty=empty, separated=separated, broken=broken)
 
 
 def joined_identity(texts: Mapping[str, pa.Array], fields: Sequence[Sequence[str]]) -> Ids:
@@ -115,13 +109,8 @@ def joined_identity(texts: Mapping[str, pa.Array], fields: Sequence[Sequence[str
     values = pc.binary_join_element_wise(*parts, pa.scalar(SEPARATOR, pa.large_string()))
     if separated.any():
         values = pc.if_else(pa.array(separated), pa.scalar(None, values.type), values)
-    return Ids(
-        values=values,
-        whole=~separated,
-        empty=0,
-        separated=int(np.count_nonzero(separated)),
-        broken=np.zeros(rows, np.bool_),
-    )
+    none = np.zeros(rows, np.bool_)
+    return Ids(values=values, whole=~separated, empty=none, separated=separated, broken=none)
 
 
 def _field_part(part: pa.Array) -> pa.Array:
@@ -157,18 +146,18 @@ class RepeatedIds:
         self._ascending += self._has_ascended
 
     def rows(self, ids: Callable[[], Iterable[pa.Array]]) -> NDArray[np.int64]:
-        """Return the positions of the ids that an earlier row has too, in increasing order.
+        """Return (repeating, 2): the positions of the ids that an earlier row has too, increasing, and of that row.
 
         Args:
             ids: returns all of them again, as they came.
         """
         if self._has_ascended:
-            return np.empty(0, np.int64)
+            return np.empty((0, 2), np.int64)
         for chunk in islice(ids(), self._ascending):
             self._note(chunk)
         meeting = [_repeated(prints.view(np.uint64)) for (prints,) in self._prints.parts()]
         numbers = np.concatenate([np.empty(0, np.uint64), *meeting])
-        return _confirmed(ids(), self._key, numbers) if numbers.size else np.empty(0, np.int64)
+        return _confirmed(ids(), self._key, numbers) if numbers.size else np.empty((0, 2), np.int64)
 
     def _do_ascend_with(self, ids: pa.Array) -> bool:
         """Return whether all ids to these ascend."""
@@ -222,7 +211,7 @@ def _confirmed(ids: Iterable[pa.Array], key: bytes, meeting: NDArray[np.uint64])
     rows = np.concatenate(positions)
     codes = pa.chunked_array(values).combine_chunks().dictionary_encode().indices.to_numpy()
     _, first = np.unique(codes, return_index=True)
-    return np.delete(rows, first)
+    return np.delete(np.column_stack([rows, rows[first][codes]]), first, axis=0)
 
 
 def _filled(part: pa.Array) -> pa.Array:

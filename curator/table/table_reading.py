@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from veiltab.common.core.texts.canonical import canonical_json
 from veiltab.common.dataclass import dataclass, replace
@@ -18,7 +19,7 @@ from veiltab.common.study.file import Study
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.named_columns import NamedColumns
 from veiltab.curator.formats.columns.numerals import Notation
-from veiltab.curator.formats.columns.refusals import first_rows, refusal, row_count, rows_have
+from veiltab.curator.formats.columns.refusals import NotedRows, first_rows, refusal, row_count, rows_have
 from veiltab.curator.formats.columns.source import FIRST_ROW, Batch, Source
 from veiltab.curator.formats.opening import open_table
 from veiltab.curator.table.column_coding import FIRST, ColumnReader, ColumnReading
@@ -200,8 +201,8 @@ class _Rows:
         self._id_columns, self._normalise, self._identity = id_columns, normalise, identity
         self.columns = [ColumnReader(rule) for rule in rules]
         self._watch = watch
-        self._count = self._dropped = self._empty = self._separated = self._broken = 0
-        self._first_broken: list[int] = []
+        self._count = self._dropped = 0
+        self._empty, self._separated, self._broken = NotedRows(), NotedRows(), NotedRows()
         self._ends: list[IdRow] = []
         types = {column.rule.name: column.dtype for column in self.columns}
         self._respondents = rows_on_disk(types, run)
@@ -234,12 +235,8 @@ class _Rows:
         }
         self._count += batch.rows
         self._dropped += int(np.count_nonzero(drops))
-        self._empty += ids.empty
-        self._separated += ids.separated
-        self._broken += int(np.count_nonzero(ids.broken))
-        self._first_broken += [
-            int(row) + first_row for row in np.flatnonzero(ids.broken)[: FIRST - len(self._first_broken)]
-        ]
+        for noted, rows in (self._empty, ids.empty), (self._separated, ids.separated), (self._broken, ids.broken):
+            noted.note_all(np.flatnonzero(rows) + first_row)
         for name, look_at in self._watch.items():
             look_at(batch.texts[name])
         if not self._identity:
@@ -262,7 +259,7 @@ class _Rows:
         """Find repeated ids among all rows, those that are not kept too."""
         repeats = self._repeats.rows(self._respondents.all_ids)
         columns = tuple(column.reading() for column in self.columns)
-        problems = [*errors, *self._id_errors(where, [int(row) + FIRST_ROW for row in repeats[:FIRST]], len(repeats))]
+        problems = [*errors, *self._id_errors(where, repeats + FIRST_ROW)]
         problems += [_unknown(where, column) for column in columns if column.unknown_rows]
         if not problems and not len(self._respondents):
             problems.append(_no_rows(where, self._count))
@@ -271,7 +268,7 @@ class _Rows:
             columns=columns,
             rows_read=self._count,
             rows_dropped=self._dropped,
-            empty_ids=self._empty,
+            empty_ids=self._empty.count,
             repeated_ids=len(repeats),
             errors=tuple(problems),
             content_digest=self._digest.hexdigest(),
@@ -279,32 +276,27 @@ class _Rows:
             description=", ".join(text for text in (description, _commas(columns)) if text),
         )
 
-    def _id_errors(self, where: str, rows: Sequence[int], repeated: int) -> list[InvalidInputError]:
+    def _id_errors(self, where: str, repeats: NDArray[np.int64]) -> list[InvalidInputError]:
         """Say what is wrong with the ids, by counts and row numbers."""
-        names = ", ".join(self._id_columns)
-        repeat = "repeats" if repeated == 1 else "repeat"
+        repeat = "repeats" if len(repeats) == 1 else "repeat"
+        pairs = ", ".join(f"row {row} that of row {first}" for row, first in repeats[:FIRST].tolist())
+        ids = f"id ({', '.join(self._id_columns)})"
+        number = 'Correct them, or change normalise: "integer" is for whole numbers, "digits" for what holds others.'
         problems = [
-            (
-                self._empty,
-                f"{rows_have(self._empty)} an empty id ({names})",
-                "Give every respondent an id, or leave the row out.",
-            ),
-            (
-                self._separated,
-                f"{rows_have(self._separated)} the control character U+001F in an id ({names})",
-                "Remove it.",
-            ),
-            (
-                self._broken,
-                f"{rows_have(self._broken)} an id ({names}) that {self._number_step}{first_rows(self._first_broken)}",
-                'Correct them, or change normalise: "integer" is for whole numbers, "digits" for what holds others.',
-            ),
-            (
-                repeated,
-                f"{row_count(repeated)} {repeat} the id ({names}) of an earlier row, spelling apart{first_rows(rows)}",
-                "Keep one row a respondent.",
-            ),
+            (noted.count, f"{rows_have(noted.count)} {lack}{first_rows(noted.first)}", remedy)
+            for noted, lack, remedy in (
+                (self._empty, f"an empty {ids}", "Give every respondent an id, or leave the row out."),
+                (self._separated, f"the control character U+001F in an {ids}", "Remove it."),
+                (self._broken, f"an {ids} that {self._number_step}", number),
+            )
         ]
+        problems.append(
+            (
+                len(repeats),
+                f"{row_count(len(repeats))} {repeat} the {ids} of an earlier row, spelling apart: {pairs}",
+                "Keep one row a respondent.",
+            )
+        )
         return [InvalidInputError(problem, where=where, remedy=remedy) for count, problem, remedy in problems if count]
 
 

@@ -70,6 +70,13 @@ class IndependenceTest:
             text += f" Rough: a cell expects only {self.least_expected:.1f} rows."
         return text
 
+    def strength(self, digits: int) -> str:
+        """Return the association with so many decimals, or in words if they would all be zeros."""
+        if not self.association:
+            return "too small for this noise"
+        least = 5 / 10 ** (digits + 1)
+        return f"below {least:g}" if self.association < least else f"{self.association:.{digits}f}"
+
     def __repr__(self) -> str:
         return (
             f"<IndependenceTest: {' and '.join(self.left)} against {' and '.join(self.right)}, p = {self.p_value:.3g}>"
@@ -79,7 +86,7 @@ class IndependenceTest:
         """Return the verdict, and its numbers."""
         facts = (
             f"W = {self.statistic:.4g} with {self.degrees} degrees of freedom, p = {self.p_value:.3g};"
-            f" Cramer's V {self.association:.3f}, noise taken off and all cells weighed alike."
+            f" Cramer's V, noise taken off and all cells weighed alike: {self.strength(3)}."
         )
         return "\n".join((self.verdict, facts, *self.remarks))
 

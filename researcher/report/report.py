@@ -331,7 +331,7 @@ def _texts_of_test(names: tuple[str, str], test: IndependenceTest | str) -> tupl
     verdict = "dependent" if test.dependent else "no dependence shown"
     if test.approximate:
         verdict += " (rough: few rows)"
-    return (pair, f"{test.statistic:,.1f}", str(test.degrees), p_value, f"{test.association:.2f}", verdict)
+    return (pair, f"{test.statistic:,.1f}", str(test.degrees), p_value, test.strength(2), verdict)
 
 
 def _cells(report: ReportInput) -> str:

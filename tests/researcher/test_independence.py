@@ -107,6 +107,12 @@ def test_verdict_says_what_was_found() -> None:
     assert "does not prove independence" in calm.verdict
 
 
+@pytest.mark.parametrize(("v", "shown"), [(0.0, "too small for this noise"), (4e-4, "below 0.0005"), (6e-4, "0.001")])
+def test_no_association_is_shown_as_zeros(v: float, shown: str) -> None:
+    test = independence(simulate(INDEPENDENT, 9000, 0.75, np.random.default_rng(20), (3, 4)), ["a"], ["b"])
+    assert f"weighed alike: {shown}." in str(replace(test, association=v))
+
+
 def test_impossible_tests_are_refused() -> None:
     rng = np.random.default_rng(19)
     estimate = simulate(INDEPENDENT, 5000, 0.75, rng, (3, 2, 2))

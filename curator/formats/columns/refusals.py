@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import InvalidInputError
 
@@ -41,6 +44,11 @@ class NotedRows:
         self.count += 1
         if len(self.first) < _MOST_ROWS:
             self.first.append(row)
+
+    def note_all(self, rows: NDArray[np.intp]) -> None:
+        """Count rows."""
+        self.count += len(rows)
+        self.first += rows[: _MOST_ROWS - len(self.first)].tolist()
 
 
 def changed_meanwhile(where: str) -> InvalidInputError:

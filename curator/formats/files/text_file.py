@@ -79,7 +79,7 @@ class TextFile:
             for name, spelling in selection.spellings.items()
         }
         converting = pacsv.ConvertOptions(include_columns=list(types), column_types=types, strings_can_be_null=False)
-        with self._open(converting, ragged) as (reader, watched):
+        with self._open(converting, ragged, _BLOCK_BYTES) as (reader, watched):
             for batch in reader:
                 yield from batches_of(self.where, batch, selection)
             while watched.read():  # the parser may end before the file does
@@ -95,7 +95,7 @@ class TextFile:
 
     @contextmanager
     def _open(
-        self, converting: pacsv.ConvertOptions | None, ragged: NotedRows, block: int = _BLOCK_BYTES
+        self, converting: pacsv.ConvertOptions | None, ragged: NotedRows, block: int
     ) -> Iterator[tuple[pacsv.CSVStreamingReader, WatchedText]]:
         def count(row: pacsv.InvalidRow) -> str:
             ragged.note(row.number)

@@ -50,7 +50,7 @@ def test_integer_makes_one_id_of_all_writings_of_a_whole_number() -> None:
 def test_integer_takes_nothing_but_whole_numbers(text: str) -> None:
     ids = normalised_ids([pa.array([text, "7", ""])], ("strip", "integer"))
     assert ids.values.to_pylist() == [None, "7", None]
-    assert (ids.broken.tolist(), ids.empty) == ([True, False, False], 1)
+    assert (ids.broken.tolist(), ids.empty.tolist()) == ([True, False, False], [False, False, True])
 
 
 def test_digits_and_zeros() -> None:
