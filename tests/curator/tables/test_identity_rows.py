@@ -102,7 +102,7 @@ def test_the_separator_in_a_field_is_refused(study: Study, tmp_path: Path) -> No
     path.write_text("first,last,year,month,day,sex,age\nAn\x1fna,B,1980,2,3,1,44\nA,B,1980,2,3,1,44\n")
     reading = read_table(path, study, "alice")
     assert [error.problem for error in reading.errors] == [
-        "1 row has the control character U+001F in an id (first, last, year, month, day)"
+        "1 row has the control character U+001F in an id (first, last, year, month, day), first in row 2"
     ]
     assert (reading.rows_read, len(reading.respondents)) == (2, 1)
 
