@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,10 +22,8 @@ def test_a_curator_that_deviates_after_the_charge_is_counted_and_nobody_else(tmp
         world.start(BOB, how=(sys.executable, LAUNCHER, lie))
         world.start(ALICE, CLOUD, ROSA)
         tables = ("--tables", "region,income", "--tables", "smoker,income", "--delta", "1e-6")
-        what = tables if lie == "announces" else ("--attributes", "region,income")
-        who = world.local.study_path, "--identity", world.local.identity_folder(*ROSA)
-        how = "--epsilon", "0.5", "--label", lie, "--advanced", "lifetime-hours=0.01"
-        asked = world.command("researcher", "request", *who, *what, *how)
+        given: Any = ((), *tables) if lie == "announces" else (("region", "income"),)
+        asked = world.ask(*given, "--label", lie, "--advanced", "lifetime-hours=0.01", epsilon="0.5")
         release_id = str(asked.data["release"]["id"])
         with world.store("alice") as store:
             world.wait_until(lambda: store.releases.knows(release_id), seconds=30)

@@ -188,7 +188,8 @@ class World:
         return self.command(
             *("researcher", "request", self.local.study_path),
             *("--identity", self.local.identity_folder(Role.RESEARCHER, name)),
-            *("--attributes", ",".join(attributes), "--epsilon", epsilon, *options),
+            *(["--attributes", ",".join(attributes)] if attributes else ()),
+            *("--epsilon", epsilon, *options),
             alone=alone,
         )
 
