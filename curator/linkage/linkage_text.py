@@ -159,13 +159,13 @@ def _lines(
             yield f"{number:>2}  {one.key:<{width}}  {share:>10}  does not run: too many rows of the hub agree"
         else:
             yield f"{number:>2}  {one.key:<{width}}  {share:>10}  {_count(one.linked):>10}  {_count(one.left):>10}"
-    yield from _why_not(report)
+    yield from _why_not(report, lacking)
     if report.incomplete:
         yield f"{report.incomplete:,} more rows link, and are left out: they, or the hub's, miss an attribute's value."
     if report.ties:
         yield f"{report.ties:,} rows tied with another one of this table and are not linked; remove duplicates."
     yield ""
-    yield from quality_lines(report, unlike)
+    yield from quality_lines(report, unlike, lacking)
     for rate in report.rates:
         names = categories.get(rate.attribute, ())
         if len(names) >= len(rate.rows):
@@ -174,7 +174,9 @@ def _lines(
                 yield f"    {name}: {linked:,} of {rows:,}" + (f" ({linked / rows:.1%})" if rows else "")
 
 
-def quality_lines(report: LinkageReport, unlike: Sequence[str] = ()) -> Iterator[str]:
+def quality_lines(
+    report: LinkageReport, unlike: Sequence[str] = (), lacking: Mapping[str, str] = _NONE
+) -> Iterator[str]:
     """Yield how good the links are by estimate, and what looks like a mistake; see `linkage_text`."""
     quality = report.quality
     if report.is_hub:
@@ -208,6 +210,20 @@ def quality_lines(report: LinkageReport, unlike: Sequence[str] = ()) -> Iterator
         yield "estimated recall: unknown; it takes given name, family name, birth date and postcode at both curators."
     else:
         yield f"estimated recall: {recall.value:.3f} (standard deviation {recall.sd:.3f}). {INDEPENDENT}"
+        if held := " or ".join(_held_fields(report, lacking)):
+            yield (
+                f"The recall leaves out people whose {held} name is written otherwise in the other table, such as Ueli"
+                " and \u00dcli, as every key that runs takes letters of it: it may be far too high."
+            )
+
+
+def _held_fields(report: LinkageReport, lacking: Mapping[str, str]) -> Iterator[str]:
+    """Yield the names of which every key that runs takes letters, so that no link shows who is written otherwise."""
+    keys = [Pass(1, one.key) for one in report.passes if one.runs and one.key not in lacking]
+    for name in ("given", "family"):
+        letters = [{part.field for parts in key.parts for part in parts if part.cut != "sound"} for key in keys]
+        if all(name in fields and key.deletion != name for fields, key in zip(letters, keys, strict=True)):
+            yield name
 
 
 def _precision_lines(report: LinkageReport, precision: Estimate, unlike: Sequence[str]) -> Iterator[str]:
@@ -228,7 +244,7 @@ def _precision_lines(report: LinkageReport, precision: Estimate, unlike: Sequenc
         yield f"by a number that no key takes, of compared pairs that both have one: {tested_text(*report.by_number)}"
 
 
-def _why_not(report: LinkageReport) -> Iterator[str]:
+def _why_not(report: LinkageReport, lacking: Mapping[str, str]) -> Iterator[str]:
     """Yield why keys do not run, and why they may link nobody."""
     if any(not one.runs for one in report.passes):
         yield (
@@ -236,16 +252,17 @@ def _why_not(report: LinkageReport) -> Iterator[str]:
             " links that are foreseen stay below the cap: `veiltab curator check` at the hub names values, such as"
             " UNKNOWN or a guessed date, that too many rows share."
         )
-    for field in _silent_fields(report):
+    for field in _silent_fields(report, lacking):
         yield (
             f"No key with {field} links a row, and later ones without it do: compare how both tables write it, such as"
             " 01234 or 2 here and AB 1234 or f there."
         )
 
 
-def _silent_fields(report: LinkageReport) -> Iterator[str]:
+def _silent_fields(report: LinkageReport, lacking: Mapping[str, str]) -> Iterator[str]:
     """Yield the fields that seem to be written in two ways: keys without them find what those with them missed."""
-    steps = [(Pass(1, one.key).fields, one.linked or 0) for one in report.passes if one.runs]
+    able = [one for one in report.passes if one.runs and one.key not in lacking]
+    steps = [(Pass(1, one.key).fields, one.linked or 0) for one in able]
     for name in sorted(frozenset[str]().union(*(fields for fields, _ in steps))):
         first = next(place for place, (fields, _) in enumerate(steps) if name in fields)
         later = sum(linked for fields, linked in steps[first:] if name not in fields)

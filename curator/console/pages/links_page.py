@@ -34,7 +34,7 @@ def _show(books: StateReader, identity: Identity | None, visit: Visit) -> Respon
         "links.html",
         report=report,
         facts=None if report is None else linkage_json(report, categories, lacking, unlike),
-        quality=() if report is None else tuple(quality_lines(report, unlike)),
+        quality=() if report is None else tuple(quality_lines(report, unlike, lacking)),
         picture=Markup() if report is None else ladder_picture(report),
         sessions=store.joins.sessions_of(),
         most_sessions=MOST_SESSIONS,

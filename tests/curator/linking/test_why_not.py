@@ -65,6 +65,7 @@ def test_a_key_that_does_not_run_comes_with_the_reason() -> None:
     assert reason not in linkage_text(report((ALSO_SEX, 10), (NAMES, 900)), {})
     absent = linkage_text(report((ALSO_SEX, None), (NAMES, 900)), {}, {ALSO_SEX: "needs sex, which bob lacks"})
     assert "not here: needs sex, which bob lacks" in absent
+    assert "No key with" not in linkage_text(report((ALSO_SEX, 0), (NAMES, 900)), {}, {ALSO_SEX: "needs sex"})
 
 
 def test_postcodes_that_no_pair_has_alike_are_named() -> None:
@@ -73,6 +74,16 @@ def test_postcodes_that_no_pair_has_alike_are_named() -> None:
     assert "estimated recall: unknown; no linked pair agrees on all of given name, family name, date" in other
     alike = linkage_text(report((NAMES, 900), agreed=(800, 880, 810, 0, 0, 0), pairs=900, dated=(1000, 1000)), {})
     assert "agree on the postcode" not in alike
+
+
+@pytest.mark.parametrize(
+    ("key", "held"),
+    [("given:3 family:sound birth", "given"), ("given~ family birth", "family"), (NAMES, "given or family")],
+)
+def test_a_name_that_every_key_takes_makes_the_recall_too_high(key: str, held: str) -> None:
+    counts: Any = {"agreed": (800, 880, 810, 0, 0, 0), "pairs": 900, "dated": (1000, 1000)}
+    said = linkage_text(report((NAMES, 900), (key, 0), ("birth sex", 0), **counts), {}, {"birth sex": "needs sex"})
+    assert f"people whose {held} name is written" in said
 
 
 @pytest.mark.parametrize(
