@@ -7,12 +7,13 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 import pytest
@@ -23,6 +24,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 from veiltab.common.command.cli import run
+from veiltab.common.errors import VeiltabError
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.process.signals import raise_at_interrupt
@@ -82,6 +84,8 @@ categories = ["low", "high"]
 """.encode()
 SURVEY = study_from_bytes(STUDY, "study.toml")
 COLUMNS = (Column(attribute="sex", owner="alice", size=2), Column(attribute="salary", owner="bob", size=2))
+
+Kind = TypeVar("Kind", bound=VeiltabError)
 
 gc.set_threshold(20_000)  # most of what lives was imported or collected, and is no garbage
 
@@ -198,6 +202,14 @@ def spec_with(**changes: Any) -> TableSpec:  # noqa: ANN401 - any field of a spe
 def noise_with(seed: bytes = bytes(32), **changes: Any) -> CuratorsNoise:  # noqa: ANN401 - any field of a spec
     """Return the noise and the canaries of a spec; none of either unless the changes say otherwise."""
     return curators_noise(spec_with(**changes), seed)
+
+
+@contextmanager
+def refuses(kind: type[Kind], *, where: str) -> Iterator[pytest.ExceptionInfo[Kind]]:
+    """Expect a refusal of this very kind at this very place; what it says stands in texts.txt."""
+    with pytest.raises(kind) as refusal:
+        yield refusal
+    assert (type(refusal.value), refusal.value.where) == (kind, where)
 
 
 def request_with(**changes: Any) -> ReleaseRequest:  # noqa: ANN401 - any field of a request

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import refuses
 from veiltab.common.collection.population import Distribution, parse_population, parse_rate, parse_strata
 from veiltab.common.errors import InvalidInputError
 
@@ -123,7 +124,7 @@ def test_rates_are_exact() -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "-0.1", "1.1", "nan", "inf", "a", "1e-10", "1e-999999999", "0." + "3" * 70])
 def test_other_rates_are_refused(text: str) -> None:
-    with pytest.raises(InvalidInputError, match="--rate: a rate must be"):
+    with refuses(InvalidInputError, where="--rate"):
         parse_rate(text)
 
 

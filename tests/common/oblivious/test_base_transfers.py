@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.common.oblivious.plain import SESSION, stream, uniform
+from tests.conftest import refuses
 from veiltab.common.errors import IntegrityError
 from veiltab.common.oblivious import base_transfers, ristretto
 from veiltab.common.oblivious.base_transfers import ANSWER_BYTES, CHOICES_BYTES, Choices, answer
@@ -78,7 +79,7 @@ def test_a_spoke_refuses_what_is_not_1024_elements(message: bytes) -> None:
     ids=["the identity", "not canonical", "a byte less", "two", "empty"],
 )
 def test_a_hub_refuses_an_answer_that_is_not_one_element_or_the_identity(sent: bytes) -> None:
-    with pytest.raises(IntegrityError, match="answer to the base transfers"):
+    with refuses(IntegrityError, where="answer to the base transfers"):
         HUB.seeds(sent)
 
 

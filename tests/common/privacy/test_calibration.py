@@ -7,6 +7,7 @@ from math import log1p
 
 import pytest
 
+from tests.conftest import refuses
 from veiltab.common.core.numbers.rounding import ln_above
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.calibration import calibrate
@@ -74,5 +75,5 @@ def test_a_cap_that_does_not_bind_changes_nothing() -> None:
 
 @pytest.mark.parametrize("delta", ["0", "1", "-0.1"])
 def test_deltas_that_mean_nothing_are_refused(delta: str) -> None:
-    with pytest.raises(InvalidInputError, match="delta"):
+    with refuses(InvalidInputError, where="delta"):
         calibrated(delta=Decimal(delta))

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.common.privacy.enumeration import bracketed, enumerated, release_law
+from tests.conftest import refuses
 from veiltab.common.core.numbers.rounding import exp_below
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.order_laws import Memory, tails
@@ -87,7 +88,7 @@ def test_with_coins_that_are_seen_it_is_the_mean_over_the_rows_that_take_part(
 
 @pytest.mark.parametrize("presence", [Fraction(0), Fraction(3, 2), Fraction(1, 2)])
 def test_a_presence_is_a_probability_and_below_one_for_everyone_alone(presence: Fraction) -> None:
-    with pytest.raises(InvalidInputError, match="presence is not above 0"):
+    with refuses(InvalidInputError, where="presence"):
         OrderCertificate(population=9, sample=8, cells=2, gamma=Fraction(3), presence=presence)
 
 
@@ -217,13 +218,13 @@ def test_sizes_beyond_the_numerics_are_refused(n: int, m: int, cells: int, gamma
 
 @pytest.mark.parametrize("epsilon", [-0.1, float("nan")])
 def test_epsilons_that_are_none_are_refused(epsilon: float) -> None:
-    with pytest.raises(InvalidInputError, match="epsilon"):
+    with refuses(InvalidInputError, where="epsilon"):
         certificate(10, 5, 2, "3").delta(epsilon)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -1.0, float("nan")])
 def test_deltas_that_are_none_are_refused(delta: float) -> None:
-    with pytest.raises(InvalidInputError, match="delta"):
+    with refuses(InvalidInputError, where="delta"):
         certificate(10, 5, 2, "3").epsilon(delta)
 
 

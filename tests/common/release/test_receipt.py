@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from tests.conftest import spec_with
+from tests.conftest import refuses, spec_with
 from tests.made_receipts import made_tests
 from veiltab.common.core.texts.canonical import canonical_text, read_canonical
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
@@ -190,9 +190,7 @@ def test_whose_list_is_none_is_named(garbage: bytes | str | None) -> None:
             lists["bob"] = replace(changes, symbols=(changes.symbols[0] + 3,)).to_bytes()
         case data:
             lists["bob"] = bytes(data)  # type: ignore[arg-type]
-    with pytest.raises(
-        FailedReleaseError, match="curator bob: its list of changed canaries is not one of this release"
-    ):
+    with refuses(FailedReleaseError, where="curator bob"):
         joint_receipt(SPEC, lists, TESTS.orders)
 
 

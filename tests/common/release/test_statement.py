@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.conftest import refuses
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.certificates.statement import LedgerHead, PublishedColumn
 
@@ -10,9 +11,9 @@ DIGEST = "ab" * 32
 
 @pytest.mark.parametrize("digest", ["", DIGEST[:-1], DIGEST + "0", DIGEST.upper(), DIGEST[:-1] + "x", DIGEST + "\n"])
 def test_a_digest_is_64_digits_in_lower_case(digest: str) -> None:
-    with pytest.raises(InvalidInputError, match="the digest is not hexadecimal, or of another length"):
+    with refuses(InvalidInputError, where="published column"):
         PublishedColumn(attribute="sex", digest=digest)
-    with pytest.raises(InvalidInputError, match="digest of its last entry"):
+    with refuses(InvalidInputError, where="ledger head"):
         LedgerHead(length=1, digest=digest)
     assert (PublishedColumn(attribute="sex", digest=DIGEST).digest, LedgerHead(length=0, digest=DIGEST).length) == (
         DIGEST,
@@ -21,5 +22,5 @@ def test_a_digest_is_64_digits_in_lower_case(digest: str) -> None:
 
 
 def test_no_ledger_has_less_than_no_entry() -> None:
-    with pytest.raises(InvalidInputError, match="the ledger has no length, or no digest of its last entry"):
+    with refuses(InvalidInputError, where="ledger head"):
         LedgerHead(length=-1, digest=DIGEST)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from tests.common.release.other import GOES_WITH, OTHER_REQUEST
-from tests.conftest import request_with, spec_with
+from tests.conftest import refuses, request_with, spec_with
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.messages.release_messages import (
     pad_from_proto,
@@ -231,5 +231,5 @@ def test_a_ledger_is_not_changed_on_the_way(ledger: tuple[int, bytes]) -> None:
 
 @pytest.mark.parametrize("ledger", [(3, b""), (3, b"h" * 31), (0, b"h" * 33), (2**63, b"h" * 32)])
 def test_what_is_no_head_of_a_ledger_is_refused(ledger: tuple[int, bytes]) -> None:
-    with pytest.raises(InvalidInputError, match="curator alice"):
+    with refuses(InvalidInputError, where="curator alice"):
         ledger_from_proto(release_pb2.LedgerHead(length=ledger[0], head=ledger[1]), "curator alice")

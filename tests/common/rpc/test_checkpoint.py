@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import NameOID
 
 from tests.common.rpc.test_release_certificate import DAY, NOW, OTHER_AUTHORITY, PEM, identity
+from tests.conftest import refuses
 from tests.worlds.parties import ALICE, BOB
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.rpc.certificates.checkpoint import (
@@ -156,5 +157,5 @@ def test_another_curators_key_signs_no_checkpoint_of_alice() -> None:
     ],
 )
 def test_what_is_no_checkpoint_is_refused(text: str) -> None:
-    with pytest.raises(IntegrityError, match="not a checkpoint"):
+    with refuses(IntegrityError, where="checkpoint"):
         Checkpoint.from_text(text.format(b64encode(bytes(32)).decode()))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.conftest import refuses
 from veiltab.common.errors import IntegrityError, TransferError, UnavailableError
 from veiltab.common.storage.run_files import RunFile, RunFiles, new_run, run_in
 from veiltab.common.storage.sealed import PAGE
@@ -55,10 +56,10 @@ def test_a_folder_that_is_gone_is_told_from_a_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read(run, "a", 0, 1)
     write(run, "a")
-    with pytest.raises(UnavailableError, match="mount it again here and at each of them"), run.writing("b"):
+    with refuses(UnavailableError, where="disk"), run.writing("b"):
         run.folder.rename(tmp_path / "away")
     for use in (lambda: read(run, "a", 0, 1), lambda: write(run, "c"), lambda: run.create("d")):
-        with pytest.raises(UnavailableError, match="the folder with the files of this run is gone"):
+        with refuses(UnavailableError, where="disk"):
             use()
     (tmp_path / "away").rename(run.folder)
     assert read(run, "a", 0, 1) == SECRET[:1].tobytes()
@@ -154,7 +155,7 @@ def test_what_is_no_longer_needed_is_deleted_by_name(tmp_path: Path) -> None:
 def test_a_file_that_is_cut_short_is_refused(tmp_path: Path) -> None:
     run = new_run(tmp_path)
     (run.folder / "a").write_bytes(bytes(15))
-    with pytest.raises(TransferError, match="cut short"), run.file("a").opened():
+    with refuses(TransferError, where="disk"), run.file("a").opened():
         pass
     write(run, "b")
     with pytest.raises(TransferError, match="shorter than what was written"):
@@ -191,5 +192,5 @@ def test_a_plain_file_is_read_as_it_is(tmp_path: Path) -> None:
     with PlainFile(path=tmp_path / "plain").opened() as file:
         for start in (0, 7):
             assert file.read(start, 20).tobytes() == SECRET[start : start + 20].tobytes()
-        with pytest.raises(IntegrityError, match="shorter"):
+        with refuses(IntegrityError, where="disk"):
             file.read(len(SECRET), 1)

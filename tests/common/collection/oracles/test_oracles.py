@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.common.collection.rounds import reports_from, support_of
 from tests.common.core.sources import Spy, stream
+from tests.conftest import refuses
 from veiltab.common.collection.oracles import (
     ORACLE_NAMES,
     Bits,
@@ -187,7 +188,7 @@ def subset(*values: int, dtype: str = "<u1") -> Subset:
     ],
 )
 def test_malformed_reports_are_refused(oracle: Oracle, report: Report) -> None:
-    with pytest.raises(InvalidInputError, match="report"):
+    with refuses(InvalidInputError, where="report"):
         oracle.check(report)
 
 
@@ -219,7 +220,7 @@ def test_a_value_out_of_range_is_refused_and_not_told(name: str, value: Any) -> 
 @pytest.mark.parametrize("counts", [np.zeros(76, np.int64), np.zeros(77), np.zeros((77, 1), np.int64)])
 def test_counts_of_another_shape_or_type_are_refused(name: str, counts: Any) -> None:  # noqa: ANN401 - anything
     oracle = oracle_for(name, 77, Decimal(1))
-    with pytest.raises(InvalidInputError, match="counts"):
+    with refuses(InvalidInputError, where="counts"):
         oracle.aggregate(reports_from(oracle, [1]), counts)
 
 
@@ -252,7 +253,7 @@ def test_parameters_that_make_no_oracle_are_refused(name: str, size: Any, parame
 @pytest.mark.parametrize("epsilon", ["0", "-1", "100.1", "NaN", "Infinity", "9e-13", "1e-999"])
 @pytest.mark.parametrize("name", ORACLE_NAMES)
 def test_an_epsilon_that_cannot_be_kept_is_refused(name: str, epsilon: str) -> None:
-    with pytest.raises(InvalidInputError, match="epsilon"):
+    with refuses(InvalidInputError, where="epsilon"):
         oracle_for(name, 4, Decimal(epsilon))
 
 
