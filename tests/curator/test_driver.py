@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import request_with, reserve, spec_with
+from tests.conftest import refuses, request_with, reserve, spec_with
 from tests.curator.driver_world import (  # noqa: F401 - fixtures
     AWAY,
     ID,
@@ -43,7 +43,7 @@ from veiltab.curator.release.rpc_answers import RpcAnswers
     ],
 )
 def test_indices_that_are_no_such_sample_are_refused(tmp_path: Path, data: bytes) -> None:
-    with pytest.raises(IntegrityError, match="not a sample without replacement"):
+    with refuses(IntegrityError, where="shared indices"):
         checked_indices(tmp_path, data, spec_with(population=10, sample=4))
 
 
@@ -86,7 +86,7 @@ def test_progress_tells_own_decisions_only(driver: CuratorDriver) -> None:
 
 
 def test_a_seed_costs_its_epsilon_first(driver: CuratorDriver) -> None:
-    with pytest.raises(NotReadyError, match="has not charged the release yet"):
+    with refuses(NotReadyError, where="curator alice"):
         driver.curator.coins.share(f"release/{ID}")
     reserve(driver.curator.ledger, spec_with())
     with pytest.raises(NotReadyError):
@@ -96,7 +96,7 @@ def test_a_seed_costs_its_epsilon_first(driver: CuratorDriver) -> None:
     assert len(share) == 32
     assert driver.curator.coins.share(f"release/{ID}") == share
     driver.curator.store.coins.forget_coin(f"release/{ID}")
-    with pytest.raises(ConflictError, match="tossed and is forgotten"):
+    with refuses(ConflictError, where="coin toss"):
         driver.curator.coins.share(f"release/{ID}")
 
 

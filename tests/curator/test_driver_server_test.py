@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from tests.conftest import PlayedDisk, request_with, reserve, spec_with
+from tests.conftest import PlayedDisk, refuses, request_with, reserve, spec_with
 from tests.curator.driver_world import AWAY, ID, World, carried_to, drive, driver_fixture, world_fixture  # noqa: F401 - fixtures
 from tests.curator.made_records import deny
 from veiltab.common.core.canaries import places_key
@@ -38,7 +38,7 @@ def test_the_server_is_tested_once_it_has_published(world: World) -> None:
     world.is_published = True
     assert not world.step()
     assert store.releases.release(ID).waiting_for == "curator bob: has not tested the server yet"
-    with pytest.raises(NotReadyError, match="not every curator has tested the server yet"):
+    with refuses(NotReadyError, where="attribute sex"):
         world.answers.receipt(ID, "rosa")
     world.follow()
     assert world.step()
@@ -224,12 +224,12 @@ def test_what_a_crash_leaves_of_the_test_of_all_columns_is_gone_on_with(world: W
 def test_the_list_of_changed_canaries_is_for_owners_once_the_server_has_passed(world: World) -> None:
     driver = world.driver
     carried_to(world, ReleaseState.PERTURBING, request_with(**NOISY))
-    with pytest.raises(NotReadyError, match="has not tested the server yet"):
+    with refuses(NotReadyError, where="curator alice"):
         world.answers.changes_of_canaries(ID, "bob")
     world.follow()
     assert not world.step()
     assert world.answers.changes_of_canaries(ID, "bob") == driver.curator.store.tests.canary_changes(ID)["alice"]
-    with pytest.raises(DeniedError, match="this is for those with columns in the release"):
+    with refuses(DeniedError, where="curator carol"):
         world.answers.changes_of_canaries(ID, "carol")
     world.follow()
     world.step()

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import FACTS, reserve, spec_with
+from tests.conftest import FACTS, refuses, reserve, spec_with
 from tests.curator.made_records import charge
 from veiltab.common.errors import BudgetExceededError, IntegrityError, NotReadyError
 from veiltab.common.privacy.planning.planning import plan_release
@@ -146,11 +146,11 @@ def test_the_last_plan_is_what_is_charged(store: CuratorStore) -> None:
 
 def test_a_charge_needs_a_reservation(store: CuratorStore) -> None:
     ledger = Ledger(store.connection, BUDGET)
-    with pytest.raises(IntegrityError, match="nothing is reserved"):
+    with refuses(IntegrityError, where="release 00000000000000000000000000000001"):
         ledger.charge(name(1))
     reserve(ledger, spec_with(release_id=name(1)))
     ledger.cancel(name(1))
-    with pytest.raises(IntegrityError, match="nothing is reserved"):
+    with refuses(IntegrityError, where="release 00000000000000000000000000000001"):
         ledger.charge(name(1))
     assert ledger.budget.spent == 0
 
@@ -267,7 +267,7 @@ TAMPERINGS = {
 def test_an_edited_ledger_is_found_when_it_is_opened(store: CuratorStore, tampering: str, number: int) -> None:
     charged(store, 3)
     assert store.connection.execute(TAMPERINGS[tampering].format(n=number)).rowcount == 1
-    with pytest.raises(IntegrityError, match="the ledger was altered at entry"):
+    with refuses(IntegrityError, where="ledger"):
         Ledger(store.connection, BUDGET)
 
 

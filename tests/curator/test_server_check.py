@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.conftest import refuses
 from tests.curator.tested_server import COLUMNS, NOBODY, SEED, Played, honest, noisy, sent, spec_of, store_fixture  # noqa: F401 - fixtures
 from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.core.domain import Symbols
@@ -152,7 +153,7 @@ def test_a_curator_without_columns_has_nothing_to_test(store: CuratorStore, tmp_
     assert not server.keys
     assert not store.tests.published_digests(alice.spec.release_id)
     assert not store.tests.receipts(alice.spec.release_id)
-    with pytest.raises(NotReadyError, match="has not tested the server yet"):
+    with refuses(NotReadyError, where="curator carol"):
         ServerCheck("carol", store).changes(alice.spec)
 
 

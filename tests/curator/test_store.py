@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import request_with, spec_with
+from tests.conftest import refuses, request_with, spec_with
 from tests.curator.made_records import decision
 from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.release.spec import release_of
@@ -146,7 +146,7 @@ def test_a_key_is_spent_once_whatever_it_was_for(store: CuratorStore) -> None:
         with pytest.raises(ConflictError, match="the pad was used before"):
             store.keys.spend_key(release, attribute, b"key 1")
     store.keys.forget_keys(ID)
-    with pytest.raises(ConflictError, match="the pad was used before"):
+    with refuses(ConflictError, where="attribute sex"):
         store.keys.spend_key(ID, "sex", b"key 1")
 
 
@@ -161,7 +161,7 @@ def test_a_key_counts_once_its_ciphertext_is_recorded(store: CuratorStore) -> No
     store.keys.set_pad_digest(ID, "sex", b"digest 3")
     assert store.keys.pad(ID, "sex") == (b"key 2", b"digest 2")
     assert store.keys.ciphertext_digest(ID, "sex") == b"digest 2"
-    with pytest.raises(NotFoundError, match="was not encrypted"):
+    with refuses(NotFoundError, where="attribute age"):
         store.keys.ciphertext_digest(ID, "age")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import request_with
+from tests.conftest import refuses, request_with
 from tests.curator.made_records import hold
 from tests.worlds.states import curator_state
 from veiltab.common.core.texts.spelling import same_person_key
@@ -120,12 +120,12 @@ def test_the_number_of_persons_is_never_below_the_served_one(own_state: OpenedSt
 def test_nothing_is_decided_after_the_deadline_or_the_end(own_state: OpenedState) -> None:
     hold(own_state.store, request_with(release_id=OTHER, deadline=int(time.time()) - 1))
     for decide in (approve, deny):
-        with pytest.raises(InvalidInputError, match="not held"):
+        with refuses(InvalidInputError, where="release 00000000000000000000000000000001"):
             decide(own_state, ID, ["sex", "salary"], person=ANA, reason="of another curator")
         with pytest.raises(InvalidInputError, match="not held; the deadline passed"):
             decide(own_state, OTHER, ["sex"], person=ANA, reason="late")
     own_state.store.releases.set_state(ID, ReleaseState.EXPIRED)
-    with pytest.raises(InvalidInputError, match="not held"):
+    with refuses(InvalidInputError, where="release 00000000000000000000000000000001"):
         approve(own_state, ID, person=ANA)
     with pytest.raises(NotFoundError):
         approve(own_state, "2" * 32, person=ANA)
@@ -142,7 +142,7 @@ def test_a_refusal_needs_a_reason(own_state: OpenedState, reason: str) -> None:
 @pytest.mark.parametrize("name", ["", "  ", "-", "A" * 101, "Ana\x1b[2J", "Ana\u200bDiaz", "Ana\u202ezaiD"])
 def test_what_is_no_name(own_state: OpenedState, name: str) -> None:
     for decide in (approve, deny):
-        with pytest.raises(InvalidInputError, match="the person's name"):
+        with refuses(InvalidInputError, where="person"):
             decide(own_state, ID, person=name, reason="none")
     with pytest.raises(InvalidInputError, match="the reason is longer"):
         deny(own_state, ID, person=ANA, reason=f"{name}\x00")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import request_with
+from tests.conftest import refuses, request_with
 from tests.curator.made_records import deny
 from tests.curator.planned_tables import (  # noqa: F401 - fixtures
     DEADLINE,
@@ -176,10 +176,10 @@ def test_another_release_under_the_id_of_a_table_ends_the_tables(store: CuratorS
     store.connection.execute("DELETE FROM id_of_table")  # else both are refused as they come
     for number in (2, 8):
         store.releases.add(request_with(release_id=workload.table_id(number)), 1)
-    with pytest.raises(ConflictError, match="another release"):
+    with refuses(ConflictError, where="release 00000000000000000000000000000001"):
         store.tables.open_tables(ID, range(6), 2)
     assert store.tables.tables(ID) == {}
-    with pytest.raises(ConflictError, match="another release"):
+    with refuses(ConflictError, where="release 00000000000000000000000000000001"):
         store.tables.choose_tables(ID, (1, 2), 2)
     assert store.releases.release(ID).choice is None
 

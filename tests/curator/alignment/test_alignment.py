@@ -6,7 +6,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from tests.conftest import PlayedDisk
+from tests.conftest import PlayedDisk, refuses
 from tests.curator.alignment.aligned_curators import (  # noqa: F401 - fixtures
     Curator,
     align,
@@ -24,7 +24,7 @@ from veiltab.curator.table.tokens import TOKEN_LENGTH
 
 @pytest.mark.parametrize("name", ["", "..", "a" * 31, "A" * 32, "a" * 100_000, "\N{DEVANAGARI DIGIT ZERO}" * 32])
 def test_what_is_no_alignment_has_no_tokens(both: tuple[Curator, Curator], name: str) -> None:
-    with pytest.raises(NotReadyError, match="has not computed its tokens yet"):
+    with refuses(NotReadyError, where="curator alice"):
         both[0].alignment.shared_tokens(name)
 
 
@@ -49,7 +49,7 @@ def test_a_spoke_asks_the_hub_alone_and_sends_it_nothing(both: tuple[Curator, Cu
     align(alice, bob)
     assert (alice.asked_from, bob.asked_from[-1]) == ([], 0)
     (name,) = (path.name for path in folder_of(bob).iterdir())
-    with pytest.raises(DeniedError, match="the curator that was asked for tokens is not the hub"):
+    with refuses(DeniedError, where="hub alice"):
         bob.alignment.shared_tokens(name)
 
 
@@ -104,7 +104,7 @@ def test_the_same_tables_are_aligned_once(both: tuple[Curator, Curator]) -> None
 
 def test_a_release_planned_on_another_table_fails(both: tuple[Curator, Curator]) -> None:
     align(*both)
-    with pytest.raises(FailedReleaseError, match="table changed since the release was planned"):
+    with refuses(FailedReleaseError, where="alignment"):
         both[0].alignment.table("0" * 32)
 
 
@@ -175,5 +175,5 @@ def test_tokens_that_are_cut_short_are_refused(both: tuple[Curator, Curator], cu
     alice, bob = both
     bob.twist = lambda data: data[:-cut]
     align(alice, bob)
-    with pytest.raises(InvalidInputError, match="curator alice: sent tokens that are cut short"):
+    with refuses(InvalidInputError, where="curator alice"):
         bob.alignment.result()

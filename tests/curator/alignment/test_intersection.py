@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import refuses
 from tests.curator.made_rows import types_of
 from veiltab.common.core.domain import PARTS, POSITION, Symbols, symbol_dtype
 from veiltab.common.errors import IntegrityError
@@ -90,9 +91,9 @@ def test_tokens_out_of_order_or_twice_are_refused(length: int, place: int) -> No
     twice = [*ASCENDING[: place + 1], *ASCENDING[place:]]
     for wrong in (swapped, twice):
         pieces = [array(wrong[start : start + length]) for start in range(0, len(wrong), length)]
-        with pytest.raises(IntegrityError, match="hub: tokens are not in ascending order"):
+        with refuses(IntegrityError, where="hub"):
             present_rows([array(ASCENDING)], pieces)
-        with pytest.raises(IntegrityError, match="hub: tokens are not in ascending order"):
+        with refuses(IntegrityError, where="hub"):
             present_rows([], pieces)
 
 

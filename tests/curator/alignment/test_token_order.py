@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
+from tests.conftest import refuses
 from tests.curator.made_rows import rows_of
 from tests.curator.watched_tasks import Watched
 from veiltab.common.core.domain import PARTS, POSITION, Symbols
@@ -221,7 +222,7 @@ def test_tokens_of_a_hub_that_are_not_ascending_are_refused(tmp_path: Path, run:
     ordered.write(KEY, tmp_path / "own")
     theirs, _ = ordered_tokens(ids)
     (tmp_path / "hub").write_bytes(turn(theirs).tobytes())
-    with pytest.raises(IntegrityError, match="hub: tokens are not in ascending order"):
+    with refuses(IntegrityError, where="hub"):
         list(ordered.rows(tmp_path / "hub", LACKING, Joined()))
 
 

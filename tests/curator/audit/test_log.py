@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import request_with, reserve, spec_with
+from tests.conftest import refuses, request_with, reserve, spec_with
 from tests.curator.made_records import charge, decision, deny
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.state import ReleaseState
@@ -188,7 +188,7 @@ def test_an_altered_log_is_found(store: CuratorStore, statement: str, entry: int
     without_triggers(store).executescript(statement)
     with pytest.raises(IntegrityError, match=f"altered at entry {entry}"):
         store.audit.verify()
-    with pytest.raises(IntegrityError, match="audit log"):
+    with refuses(IntegrityError, where="audit log"):
         store.audit.verify_newest(3)
 
 
@@ -227,7 +227,7 @@ def _digest(store: CuratorStore, number: int) -> bytes:
 
 @pytest.mark.parametrize("line", ["", "[]", "{}", '{"number":1}', "[" * 5000, ' {"event":""}'])
 def test_what_is_no_line_of_a_log(line: str) -> None:
-    with pytest.raises(IntegrityError, match="not a line of an audit log"):
+    with refuses(IntegrityError, where="audit log"):
         AuditEntry.from_line(line)
 
 
@@ -256,5 +256,5 @@ def test_evidence_since_a_time_needs_entries_before_it(store: CuratorStore, monk
     before = store.audit.head_before(2 * 10**9)
     assert before.length == store.audit.head.length - 1
     without_triggers(store).execute("DELETE FROM audit WHERE number = ?", [before.length])
-    with pytest.raises(IntegrityError, match="the audit log lacks entries"):
+    with refuses(IntegrityError, where="audit log"):
         store.audit.head_before(2 * 10**9)
