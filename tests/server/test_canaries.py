@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import refuses
 from tests.server.publishing import complete, perturb, spec_ahead
 from veiltab.common.core.canaries import CanaryPlaces, CanaryRows
 from veiltab.common.core.domain import Symbols, symbol_dtype
@@ -214,10 +215,10 @@ def test_the_digest_of_the_sampled_places_is_stated_with_the_publication(study: 
 def test_columns_that_go_while_they_are_asked_for_are_not_found(store: ServerStore) -> None:
     release(store)
     (store.published_folder(ID) / "sex").unlink()
-    with pytest.raises(NotFoundError, match="not here"):
+    with refuses(NotFoundError, where="release 00000000000000000000000000000001"):
         fetched(store, "alice")
     (store.published_folder(ID) / "salary").write_bytes(bytes(499))
-    with pytest.raises(IntegrityError, match="another length"):
+    with refuses(IntegrityError, where="attribute salary"):
         fetched(store, "bob")
 
 
@@ -225,9 +226,9 @@ def test_a_curator_without_columns_and_a_wrong_key_are_refused(study: Study, sto
     spec: TableSpec = spec_ahead(columns=COLUMNS[:1], canaries=100)
     complete(store, spec, *uploaded(spec))
     perturb(store, spec)
-    with pytest.raises(DeniedError, match="curator bob: no column of this release"):
+    with refuses(DeniedError, where="curator bob"):
         fetched(store, "bob")
-    with pytest.raises(DeniedError, match="curator bob: no column of this release"):
+    with refuses(DeniedError, where="curator bob"):
         Releases(study, store).publication_of(ID, "bob")
     for short in (b"", KEY[:31], KEY + b"x"):
         with pytest.raises(InvalidInputError, match=r"the key has [0-9]+ bytes, not 32"):

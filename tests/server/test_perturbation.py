@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from tests.conftest import refuses
 from tests.server.publishing import STEPS, complete, perturb, spec_ahead, tell
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Symbols, symbol_dtype
@@ -197,7 +198,7 @@ def test_a_second_run_is_refused_and_leaves_the_publication_alone(any_store: Ser
     store = any_store
     spec = perturbed(store)
     before = [column.tobytes() for column in published(store, spec)]
-    with pytest.raises(IntegrityError, match="the release was published before"):
+    with refuses(IntegrityError, where="release 00000000000000000000000000000001"):
         perturb(store, spec)
     assert [column.tobytes() for column in published(store, spec)] == before
 
@@ -366,9 +367,9 @@ def test_a_column_of_another_length_is_refused(store: ServerStore) -> None:
     path = store.ciphertext_folder(ID) / "age"
     for length in (799, 801, 0):
         path.write_bytes(bytes(length))
-        with pytest.raises(IntegrityError, match="attribute age: a complete column has another length"):
+        with refuses(IntegrityError, where="attribute age"):
             perturb(store, spec)
-        with pytest.raises(IntegrityError, match="another length"):
+        with refuses(IntegrityError, where="attribute age"):
             check(store, spec, "age")
     assert store.session(ID).state is ReleaseState.PERTURBING
     assert not store.published_folder(ID).exists()

@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from tests.conftest import refuses
 from tests.server.publishing import spec_ahead
 from tests.server.sent_columns import DATA, ID, Make, releases_fixture, run, send, settled, started  # noqa: F401 - fixtures
 from veiltab.common.errors import DeniedError, FailedReleaseError, InvalidInputError, NotFoundError, NotReadyError
@@ -79,15 +80,15 @@ async def test_fifty_releases_at_once_are_kept_apart(
 async def test_nothing_is_served_before_it_is_published_nor_to_another(releases: Releases, store: ServerStore) -> None:
     spec = spec_ahead()
     releases.open_release(spec, "alice")
-    with pytest.raises(NotReadyError, match="not published yet"):
+    with refuses(NotReadyError, where="release 00000000000000000000000000000001"):
         releases.published_column(ID, "sex", "rosa")
     await whole_release(releases, spec)
     path, length = releases.published_column(ID, "sex", "rosa")
     assert (path.stat().st_size, length, path.parent) == (400, 400, store.published_folder(ID))
-    with pytest.raises(InvalidInputError, match="not in this release"):
+    with refuses(InvalidInputError, where="attribute"):
         releases.published_column(ID, "age", "rosa")
     for ask in (releases.release_of, lambda release, who: releases.published_column(release, "sex", who)):
-        with pytest.raises(DeniedError, match="for another researcher"):
+        with refuses(DeniedError, where="release 00000000000000000000000000000001"):
             ask(ID, "rita")
     session = releases.release_of(ID, "rosa")
     assert session.state is ReleaseState.READY
@@ -109,7 +110,7 @@ async def test_columns_that_fit_a_chunk_together_come_with_the_answer(
     assert releases.short_columns_of(session) == {}
     monkeypatch.undo()
     (folder / "salary").unlink()
-    with pytest.raises(NotFoundError, match="not here"):
+    with refuses(NotFoundError, where="release 00000000000000000000000000000001"):
         releases.short_columns_of(session)
 
 

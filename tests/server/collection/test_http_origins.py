@@ -4,6 +4,7 @@ import httpx
 import pytest
 
 from tests.common.collection.rounds import ID, report_to_json
+from tests.conftest import refuses
 from tests.server.collection.https_reports import PATH, REPORTS, client_of, rounds_fixture  # noqa: F401 - a fixture
 from tests.server.collection.test_rounds import TOKENS, opened
 from tests.worlds.loops import blocking
@@ -72,7 +73,7 @@ def test_without_the_option_no_origin_may_read(rounds: RoundKeeper) -> None:
     ],
 )
 def test_what_is_no_origin_over_https_is_refused(origin: str) -> None:
-    with pytest.raises(InvalidInputError, match="not the origin of a site over HTTPS") as refused:
+    with refuses(InvalidInputError, where="allow-origin") as refused:
         http_options("7443", None, None, origin)
     assert "http://localhost:PORT" in refused.value.remedy
 
@@ -85,5 +86,5 @@ def test_origins_over_https_and_of_a_trial_are_taken(origin: str) -> None:
 
 
 def test_an_origin_needs_an_address() -> None:
-    with pytest.raises(InvalidInputError, match="need --http"):
+    with refuses(InvalidInputError, where="--http"):
         http_options(None, None, None, SITE)
