@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from tests.common.study.other import CHANGES, FULL
-from tests.conftest import STUDY, request_with, spec_with
+from tests.conftest import STUDY, refuses, request_with, spec_with
 from tests.researcher.desks import client_of, finish, rosas_driver
 from tests.worlds.parties import ROSA
 from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError
@@ -127,7 +127,7 @@ def test_a_service_that_was_restarted_with_another_file_lets_its_unfinished_rele
     release_id = asked(serve(RIGHT).client(RIGHT)).id
     service = serve(OTHERS[change])
     nobody = cast("PartyLinks", SimpleNamespace(curators={}))
-    with pytest.raises(NotReadyError, match="asked for under another study file; the one here") as caught:
+    with refuses(NotReadyError, where="researcher rosa") as caught:
         asyncio.run(service.driver._advance(service.driver.store.release(release_id), nobody))
     assert WORDS[change] in caught.value.problem
     assert WORDS[change] in service.release(OTHERS[change]).status().waiting_for
@@ -164,6 +164,6 @@ def test_a_label_is_a_line_that_a_terminal_can_show(serve: Callable[[Study], Ser
         request = researcher_pb2.StartReleaseRequest(
             request=request_to_proto(request_with()), label=label, study_digest=RIGHT.digest
         )
-        with pytest.raises(InvalidInputError, match="label"):
+        with refuses(InvalidInputError, where="label"):
             asyncio.run(service.servicer.StartRelease(request, None))
     assert service.driver.store.releases() == ()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import LinearConstraint, NonlinearConstraint, minimize
 
+from tests.conftest import refuses
 from tests.researcher.frequency.made_tallies import tally_of
 from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.researcher.collection.allocation import (
@@ -176,5 +177,5 @@ def test_what_cannot_be_allocated_is_refused(budget: int, message: str) -> None:
 
 
 def test_a_round_without_reports_says_nothing() -> None:
-    with pytest.raises(NotReadyError, match="no node reported"):
+    with refuses(NotReadyError, where="allocation"):
         allocate(tally_of(TWO.design, TWO.counts * 0, TWO.reports * 0), budget=1000)

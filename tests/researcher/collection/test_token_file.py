@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import refuses
 from veiltab.common.errors import ConflictError, InvalidInputError
 from veiltab.researcher.collection.strata import rate_of
 from veiltab.researcher.collection.token_file import kept_tokens
@@ -36,23 +37,23 @@ def test_a_line_holds_round_stratum_and_token(tmp_path: Path, monkeypatch: pytes
 def test_another_file_is_left_alone(tmp_path: Path, change: str) -> None:
     path = tmp_path / "tokens.csv"
     path.write_text(change, "utf-8")
-    with pytest.raises(ConflictError, match="there already"):
+    with refuses(ConflictError, where=f"{tmp_path}/tokens.csv"):
         kept_tokens(path, ID, NUMBERS)
     assert path.read_text("utf-8") == change
     path.unlink()
     kept_tokens(path, ID, NUMBERS)
-    with pytest.raises(ConflictError, match="there already"):
+    with refuses(ConflictError, where=f"{tmp_path}/tokens.csv"):
         kept_tokens(path, ID, {"north": 4, "south": 2})
 
 
 def test_tokens_of_another_round_or_twice_are_not_taken(tmp_path: Path) -> None:
     path = tmp_path / "tokens.csv"
     kept_tokens(path, ID, NUMBERS)
-    with pytest.raises(ConflictError, match="there already"):
+    with refuses(ConflictError, where=f"{tmp_path}/tokens.csv"):
         kept_tokens(path, "cd" * 16, NUMBERS)
     head, first, _, *rest = path.read_text("utf-8").splitlines()
     path.write_text("\n".join([head, first, first, *rest]) + "\n", "utf-8")
-    with pytest.raises(ConflictError, match="there already"):
+    with refuses(ConflictError, where=f"{tmp_path}/tokens.csv"):
         kept_tokens(path, ID, NUMBERS)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.conftest import refuses
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.papers.biswas.krr_design import krr_design
@@ -79,7 +80,7 @@ def test_impossible_tallies_are_refused(changes: dict[str, Any], message: str) -
 
 @pytest.mark.parametrize("row", [[5, 0, 0], [-1, 0, 0]])
 def test_counts_outside_the_reports_are_damage(row: list[int]) -> None:
-    with pytest.raises(IntegrityError, match="stratum 1: a count is not within 0 and the reports"):
+    with refuses(IntegrityError, where="stratum 1"):
         tally(counts=np.array([row, [0, 2, 5]]))
 
 

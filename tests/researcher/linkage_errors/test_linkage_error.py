@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import refuses
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.linkage_errors.linkage_error import (
@@ -64,7 +65,7 @@ def test_none_and_zero_correct_nothing(text: str) -> None:
     ],
 )
 def test_another_text_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInputError, match=r"share") as refused:
+    with refuses(InvalidInputError, where="linkage error") as refused:
         parse_linkage_error(text)
     assert "0.02:0.005" in refused.value.remedy
 
