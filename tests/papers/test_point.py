@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.conftest import refuses
 from veiltab.common.errors import ConflictError, InvalidInputError
 from veiltab.papers import point as points
 from veiltab.papers import version
@@ -48,14 +49,14 @@ def test_a_function_that_no_other_process_finds_is_refused() -> None:
 
     functions: list[Callable[[Plain, np.random.Generator], Plain]] = [inner, lambda _, __: {}]
     for function in functions:
-        with pytest.raises(InvalidInputError, match="top level"):
+        with refuses(InvalidInputError, where="lin/a"):
             Point(experiment="lin", task=Task(key="a", function=function, arguments={}), seed=1)
 
 
 def test_a_worker_with_other_code_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = point()
     monkeypatch.setattr(points, "code_version", lambda _: "other")
-    with pytest.raises(ConflictError, match="other code"):
+    with refuses(ConflictError, where="lin/a"):
         asked.perform()
 
 

@@ -3,8 +3,7 @@ import json
 from io import StringIO
 from math import inf, nan
 
-import pytest
-
+from tests.conftest import refuses
 from veiltab.common.errors import InvalidInputError
 from veiltab.papers.experiment import Curve, Figure, Mark, Panel
 from veiltab.papers.tables import COLUMNS, as_csv, series_of
@@ -35,5 +34,5 @@ def test_series_have_names_of_their_own_and_only_numbers_that_json_has() -> None
     assert found == {"test-1/p/c": {"x": [1.0, 2.0, 3.0], "y": [None, None, 2.0]}}
     json.dumps(found, allow_nan=False)
     twice = Curve(label="c", x=(), y=())
-    with pytest.raises(InvalidInputError, match="same name"):
+    with refuses(InvalidInputError, where='test-1/a "panel", really/c'):
         series_of([figure(twice, twice)])

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.conftest import refuses
 from veiltab.common.errors import InvalidInputError
 from veiltab.play.demos.linked import LinkedOptions, LinkedTruth, conditional_pair, prepare
 from veiltab.play.studies.linked_tables import POPULATION, truth
@@ -18,7 +19,7 @@ from veiltab.play.studies.linked_tables import POPULATION, truth
 
 @pytest.mark.parametrize("people", [0, 999, POPULATION + 1])
 def test_people_beyond_the_data_set_are_refused(tmp_path: Path, people: int) -> None:
-    with pytest.raises(InvalidInputError, match="people"):
+    with refuses(InvalidInputError, where="people"):
         LinkedOptions(out=tmp_path / "out", people=people)
 
 
