@@ -91,8 +91,7 @@ class Certificates:
 
         with step("certify", release_id=release.release_id):
             whole = await certify(release, numbers, study, self._identity.authority, ask)
-            for name, ledger, at in ledger_heads(whole, study):
-                self._store.witness(name, ledger, at)
+            self._store.witness(ledger_heads(whole, study))
             with written_whole(path) as file:
                 file.write(whole.to_text().encode())
 

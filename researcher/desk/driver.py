@@ -170,12 +170,11 @@ class ResearcherDriver:
 
     async def _drive(self, release_id: str, parties: PartyLinks) -> None:
         began = time.monotonic()
-        state = await self._bring_to_end(release_id, partial(self._advance, parties=parties))
+        ended = await self._bring_to_end(release_id, partial(self._advance, parties=parties))
         self.store.files.delete_columns(release_id)
         seconds = time.monotonic() - began
-        release_ended(state.value, release_id=release_id, seconds=seconds)
-        self.store.set_measure(release_id, {"total": seconds}, {})
-        ended = self.store.release(release_id)
+        release_ended(ended.state.value, release_id=release_id, seconds=seconds)
+        self.store.set_measure(release_id, {"total": seconds})
         if ended.state is ReleaseState.READY and ended.is_certified:
             # Anyone who asks for it later has it even if a party is gone; a party that is away now is asked then.
             with failures_logged(_log, "a release is not certified yet", release=release_id):
@@ -184,8 +183,8 @@ class ResearcherDriver:
 
     async def _bring_to_end(
         self, release_id: str, advance: Callable[[ResearcherRelease], Awaitable[None]]
-    ) -> ReleaseState:
-        """Repeat the steps of a release, or of a table, until it is over; return the state in which it ended."""
+    ) -> ResearcherRelease:
+        """Repeat the steps of a release, or of a table, until it is over; return how it ended."""
         try:
             while not (release := self.store.release(release_id)).state.finished:
                 try:
@@ -201,7 +200,7 @@ class ResearcherDriver:
         finally:
             self._polling.stop_asking(release_id)
         self.changes.notify(release_id)
-        return release.state
+        return release
 
     def _end(self, release_id: str, state: ReleaseState, failure: str) -> None:
         """Record how a release ended; when time runs out, the first results of several tables stand: they were paid."""

@@ -108,8 +108,8 @@ class Polling:
         self.statuses: dict[str, Statuses] = {}
         self._study = study
         self._store = store
-        # Release -> curator -> what was recorded of its last answer: the same is not written again.
-        self._recorded: dict[str, dict[str, object]] = {}
+        # Release -> what was recorded of the curators' last answers: the same is not written again.
+        self._recorded: dict[str, object] = {}
         self._polls: dict[str, _Poll] = {}
 
     def of(self, release_id: str) -> Statuses:
@@ -181,6 +181,8 @@ class Polling:
     def _answers(self, release: ResearcherRelease, poll: _Poll) -> dict[str, curator_pb2.GetProposalResponse]:
         """Record what each curator said last of a release, and return it as `ask_curators` does."""
         statuses, answers, refusals = self.of(release.request.release_id), {}, list[VeiltabError]()
+        replies = {name: one for name, one in poll.answers.items() if not isinstance(one, VeiltabError)}
+        self._record_figures(release.request.release_id, replies)
         for name, reply in poll.answers.items():
             if isinstance(reply, VeiltabError):
                 statuses[f"curator {name}"] = (ReleaseState.REQUESTED, str(reply))
@@ -188,7 +190,6 @@ class Polling:
                 continue
             state = state_from_proto(reply.state)
             statuses[f"curator {name}"] = (state, words_from_proto(reply.waiting_for))
-            self._record(release, name, reply)
             # A curator whose test of the server failed ends a release that is published, too.
             if state is ReleaseState.DENIED:
                 refusals.append(DeniedError(words_from_proto(reply.failure)))
@@ -209,20 +210,17 @@ class Polling:
             self._store.set_state(release.request.release_id, least)
         return answers
 
-    def _record(self, release: ResearcherRelease, curator: str, answer: curator_pb2.GetProposalResponse) -> None:
-        """Record the times and sizes of a curator's answer, if they are other ones than those of the last."""
-        recorded = self._recorded.setdefault(release.request.release_id, {})
-        figures = (dict(answer.seconds), answer.bytes_uploaded, answer.HasField("left_out"), answer.left_out)
-        if recorded.get(curator) == figures:
-            return
-        self._store.set_measure(
-            release.request.release_id,
-            _seconds_from_proto(answer.seconds, f"curator {curator}: "),
-            {f"curator {curator} -> server {self._study.server.name}": answer.bytes_uploaded},
-        )
-        if answer.HasField("left_out"):
-            self._store.set_left_out(release.request.release_id, curator, answer.left_out)
-        recorded[curator] = figures
+    def _record_figures(self, release_id: str, answers: CuratorAnswers) -> None:
+        """Record the times and sizes that the curators say, if they are other ones than before."""
+        seconds = dict[str, float]()
+        for name, one in answers.items():
+            seconds |= _seconds_from_proto(one.seconds, f"curator {name}: ")
+        server = f"server {self._study.server.name}"
+        byte_counts = {f"curator {name} -> {server}": one.bytes_uploaded for name, one in answers.items()}
+        left_out = {name: one.left_out for name, one in answers.items() if one.HasField("left_out")}
+        if self._recorded.get(release_id) != (figures := (seconds, byte_counts, left_out)):
+            self._store.set_measure(release_id, *figures)
+            self._recorded[release_id] = figures
 
     async def ask_server(self, release: ResearcherRelease, answers: CuratorAnswers, parties: PartyLinks) -> Publication:
         """Return what the server published; raise while that is nothing.
@@ -262,9 +260,8 @@ class Polling:
             raise ended_without_result(state, words_from_proto(answer.failure), where=who)
         if state is not ReleaseState.READY:
             raise end or NotReadyError("the release is not published yet", where=who)
-        self._store.set_measure(
-            release_id, _seconds_from_proto({"perturbing": answer.perturbation_seconds}, f"{who}: "), {}
-        )
+        seconds = _seconds_from_proto({"perturbing": answer.perturbation_seconds}, f"{who}: ")
+        self._store.set_measure(release_id, seconds)
         return Publication(
             spec=spec_from_proto(answer.spec),
             salt=answer.salt,

@@ -88,9 +88,13 @@ class Fetch:
         return files
 
     async def _tests_if_ready(self) -> dict[str, CuratorsTest] | None:
-        """Fetch the tests of all curators beside the columns; None if that is refused, so that they are asked again."""
-        with suppress(VeiltabError):
-            return await self._tests()
+        """Fetch the tests of all curators beside the columns; None if that is refused, so that they are asked again.
+
+        Beside columns that were sent nothing takes long: they are asked once, after.
+        """
+        if not self.columns:
+            with suppress(VeiltabError):
+                return await self._tests()
         return None
 
     async def _tests(self) -> dict[str, CuratorsTest]:

@@ -30,7 +30,6 @@ from veiltab.researcher.receiving.server_check import (
     check_published,
     check_receipts,
     common_canary_key,
-    receipts_of,
     tested_together,
 )
 from veiltab.researcher.records.store import ResearcherStore
@@ -104,10 +103,9 @@ class Receiver:
         many = partial(mapped_rows, folder=self._store.files.folder)
         rows = PublishedRows(uploaded=spec.uploaded_rows, canaries=places, sampled=sample, many=many)
         canaries = rows.published_canaries
-        together, lists = tested_together(spec, tests, CanaryOrders.of(places, canaries.sampled, many))
+        receipts, lists = tested_together(spec, tests, CanaryOrders.of(places, canaries.sampled, many))
         symbols = {column: symbols_of(ciphertext, column) for column, ciphertext in noisy.items()}
         check_listed_symbols(lists, canaries, symbols)
-        receipts = receipts_of(tests, together)
         self._store.set_receipts(spec.release_id, receipts)
         check_receipts(receipts, self._server, canaries=len(canaries.rows))
         digests = {

@@ -71,10 +71,10 @@ def check_published(
 
 def tested_together(
     spec: TableSpec, tests: Mapping[str, CuratorsTest], orders: CanaryOrders
-) -> tuple[Receipt, dict[str, CanaryChanges]]:
-    """Return the receipt of the tests of all columns together, made here on the lists that the owners exchanged.
+) -> tuple[tuple[Receipt, ...], dict[str, CanaryChanges]]:
+    """Return the receipts of each curator's columns, then of all together, made here on the lists of the owners.
 
-    Beside it is what each owner's list says.
+    A release without canaries has none. Beside them is what each owner's list says.
 
     Args:
         tests: curator -> its tests; at least one.
@@ -91,14 +91,15 @@ def tested_together(
                 f"curators {first} and {name} state different lists of the changed canaries in {owner}'s columns",
                 where="canaries",
             )
-    receipt, lists = joint_receipt(spec, test.changes, orders), read_lists(spec, test.changes, len(orders.places))
+    joint, lists = joint_receipt(spec, test.changes, orders), read_lists(spec, test.changes, len(orders.places))
+    own = {name: own_receipt(spec, name, lists[name], orders) for name in tests}
     for name, one in tests.items():
-        if one.receipts != (own_receipt(spec, name, lists[name], orders), receipt):
+        if one.receipts != (own[name].text, joint.text):
             raise FailedReleaseError(
                 f"curator {name} states another result of the tests than the lists of changed canaries show here",
                 where="canaries",
             )
-    return receipt, lists
+    return (*own.values(), joint) if joint.canaries else (), lists
 
 
 def check_listed_symbols(
@@ -121,11 +122,6 @@ def check_listed_symbols(
                     f"curator {owner} stated changes of canaries that do not give what the server published",
                     where="canaries",
                 )
-
-
-def receipts_of(tests: Mapping[str, CuratorsTest], together: Receipt) -> tuple[Receipt, ...]:
-    """Return the receipts of each curator's columns, then of all together; none of a release without canaries."""
-    return (*(test.receipts[0] for test in tests.values()), together) if together.canaries else ()
 
 
 def check_receipts(receipts: Sequence[Receipt], server: str, *, canaries: int) -> None:

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -104,28 +104,34 @@ class ResearcherStore:
         """Return the longest ledger that a curator has stated."""
         return longest_ledger(self.connection, curator)
 
-    def witness(self, curator: str, ledger: LedgerHead, stated: int) -> None:
-        """Remember a ledger that a curator stated at a time (Unix seconds), if it is the longest.
+    def witness(self, ledgers: Iterable[tuple[str, LedgerHead, int]]) -> None:
+        """Remember the ledgers that curators stated at some times (Unix seconds), as far as they are the longest.
 
         Raises:
-            IntegrityError: the curator stated a longer one before, or another one of the same length.
+            IntegrityError: a curator stated a longer one before, or another one of the same length; those of the
+                others are remembered.
         """
+        refusals = []
         with transaction(self.connection) as db:
-            row = db.execute("SELECT * FROM witness WHERE curator = ?", [curator]).fetchone()
-            before = (0, "", stated) if row is None else (row["length"], bytes(row["head"]).hex(), row["stated"])
-            is_other = ledger.length == before[0] and ledger.digest != before[1] and row is not None
-            # Statements may be read in another order than that in which they were made.
-            if stated > before[2] and (ledger.length < before[0] or is_other):
-                raise IntegrityError(
-                    f"states a ledger of {ledger.length} entries, and stated another one of {before[0]} before",
-                    where=f"curator {curator}",
-                    remedy="Its ledger was rolled back, perhaps by restoring an old backup; tell its operator.",
-                )
-            if row is None or ledger.length > before[0]:
-                db.execute(
-                    "INSERT OR REPLACE INTO witness VALUES (?, ?, ?, ?)",
-                    [curator, ledger.length, bytes.fromhex(ledger.digest), stated],
-                )
+            for curator, ledger, stated in ledgers:
+                row = db.execute("SELECT * FROM witness WHERE curator = ?", [curator]).fetchone()
+                before = (0, "", stated) if row is None else (row["length"], bytes(row["head"]).hex(), row["stated"])
+                is_other = ledger.length == before[0] and ledger.digest != before[1] and row is not None
+                # Statements may be read in another order than that in which they were made.
+                if stated > before[2] and (ledger.length < before[0] or is_other):
+                    refusal = IntegrityError(
+                        f"states a ledger of {ledger.length} entries, and stated another one of {before[0]} before",
+                        where=f"curator {curator}",
+                        remedy="Its ledger was rolled back, perhaps by restoring an old backup; tell its operator.",
+                    )
+                    refusals.append(refusal)
+                elif row is None or ledger.length > before[0]:
+                    db.execute(
+                        "INSERT OR REPLACE INTO witness VALUES (?, ?, ?, ?)",
+                        [curator, ledger.length, bytes.fromhex(ledger.digest), stated],
+                    )
+        if refusals:
+            raise refusals[0]
 
     def release(self, name: str) -> ResearcherRelease:
         """Return a release by id, by label, or by a prefix of the id of one that was asked for.
@@ -245,18 +251,24 @@ class ResearcherStore:
             "UPDATE release SET receipts = ? WHERE id = ?", [json.dumps(texts), release_id]
         )
 
-    def set_measure(self, release_id: str, seconds: dict[str, float], byte_counts: dict[str, int]) -> None:
-        """Record the duration of steps and the bytes over each link; add to the earlier figures."""
-        self.connection.execute_unsynced(
-            "UPDATE release SET seconds = json_patch(seconds, ?), bytes = json_patch(bytes, ?) WHERE id = ?",
-            [json.dumps(seconds), json.dumps(byte_counts), release_id],
-        )
+    def set_measure(
+        self,
+        release_id: str,
+        seconds: Mapping[str, float],
+        byte_counts: Mapping[str, int] | None = None,
+        left_out: Mapping[str, int] | None = None,
+    ) -> None:
+        """Record some figures; the others stay.
 
-    def set_left_out(self, release_id: str, curator: str, rows: int) -> None:
-        """Record how many rows a curator states that it left out, instead of what it stated before."""
+        Args:
+            seconds: step -> its duration.
+            byte_counts: link -> bytes over it.
+            left_out: curator -> rows that it states that it left out.
+        """
         self.connection.execute_unsynced(
-            "UPDATE release SET left_out = json_patch(left_out, ?) WHERE id = ?",
-            [json.dumps({curator: rows}), release_id],
+            "UPDATE release SET seconds = json_patch(seconds, ?), bytes = json_patch(bytes, ?),"
+            " left_out = json_patch(left_out, ?) WHERE id = ?",
+            [*(json.dumps(one or {}) for one in (seconds, byte_counts, left_out)), release_id],
         )
 
     def delete_leftovers(self) -> None:

@@ -26,7 +26,7 @@ WORK = {
     ALICE: CURATORS,
     BOB: CURATORS,
     CLOUD: {"rpc": 8.5, "write": 9.5, "fsync": 15.0, "call": 8_050.0},
-    ROSA: {"rpc": 4.5, "write": 15.0, "fsync": 5.5, "call": 25_500.0},
+    ROSA: {"rpc": 4.5, "write": 14.0, "fsync": 5.5, "call": 24_500.0},
 }
 """Most RPCs, changes of its database, fsyncs and calls of a party in a small release: some 5% above what it takes."""
 

@@ -142,7 +142,7 @@ class MadeRelease:
         digests = {name: hashlib.sha256(SALT + column.data).digest() for name, column in self.published.items()}
         return {
             owner: CuratorsTest(
-                receipts=(own_receipt(self.spec, owner, changes, orders), together),
+                receipts=(own_receipt(self.spec, owner, changes, orders).text, together.text),
                 changes=sent,
                 canary_key=self.noise.canary_key,
                 digests=digests,

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from tests.researcher.made_release import MadeRelease, Perturb, honest
 from tests.researcher.received_releases import COLUMNS, ID, counts, made_fixture, receive, store_fixture  # noqa: F401 - fixtures
 from veiltab.common.core.domain import Symbols
+from veiltab.common.core.texts.canonical import read_canonical
 from veiltab.common.errors import DeniedError, FailedReleaseError
 from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.researcher.records.store import ResearcherStore
@@ -26,8 +28,7 @@ def test_receipts_are_those_of_the_curators_and_the_desk_s_own(
     receive(store, release)
     alice, bob, desk = store.release(ID).receipts
     for receipt in (alice, bob):
-        assert receipt == release.tests[receipt.tester].receipts[0]
-        assert desk == release.tests[receipt.tester].receipts[1]
+        assert (receipt.text, desk.text) == release.tests[receipt.tester].receipts
     assert (desk.tester, desk.canaries) == ("", alice.canaries)
     assert max(alice.changed, bob.changed) <= desk.changed <= alice.changed + bob.changed
     assert float(desk.expected) == pytest.approx(desk.canaries * 0.25 * (1 - 1 / 1800), abs=0.001)
@@ -47,7 +48,7 @@ def test_all_columns_are_tested_together_whatever_is_granted(
     receive(store, release)
     stored = store.release(ID)
     assert [receipt.tester for receipt in stored.receipts] == testers
-    assert stored.receipts[-1] == release.tests["alice"].receipts[1]
+    assert stored.receipts[-1].text == release.tests["alice"].receipts[1]
     assert set(stored.granted) == {column.attribute for column in COLUMNS} - denied
     assert (len(counts(store)), counts(store).sum()) == (cells, 4000)
 
@@ -236,15 +237,20 @@ def test_a_curator_that_lies_is_named(
 
 @pytest.mark.parametrize("place", [0, 1], ids=["own", "together"])
 @pytest.mark.parametrize(
-    "changes", [{"changed": 1}, {"canaries": 1999}, {"changes": "0" * 64}, {"counts": ()}], ids=str
+    "changes",
+    [{"changed": 1}, {"canaries": 1999}, {"changes": "0" * 64}, {"counts": ()}, {"tester": "carol"}, "", "[" * 100_000],
+    ids=lambda changes: str(changes)[:20],
 )
 def test_a_curator_that_states_another_result_than_the_lists_show_is_named(
-    store: ResearcherStore, made: Callable[..., MadeRelease], place: int, changes: dict[str, Any]
+    store: ResearcherStore, made: Callable[..., MadeRelease], place: int, changes: dict[str, Any] | str
 ) -> None:
     release = made()
     receipts = list(release.tests["bob"].receipts)
-    receipts[place] = replace(receipts[place], **changes)
-    release.tests["bob"] = replace(release.tests["bob"], receipts=(receipts[0], receipts[1]))
+    if isinstance(changes, str):
+        receipts[place] = changes
+    else:
+        receipts[place] = replace(read_canonical(Receipt, receipts[place]), **changes).text
+    release.tests["bob"] = replace(release.tests["bob"], receipts=tuple(receipts))
     check_failed(store, release, "curator bob states another result of the tests than the lists of changed canaries")
     assert not release.asked
 

@@ -8,7 +8,6 @@ import pytest
 from tests.conftest import spec_with
 from tests.made_receipts import made_tests
 from tests.researcher.made_status import result_of
-from veiltab.common.core.texts.canonical import canonical_text
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.messages.release_messages import receipt_from_proto, receipt_to_proto
 from veiltab.common.release.modes import Sampling
@@ -37,7 +36,7 @@ def said(**changes: object) -> curator_pb2.GetReceiptResponse:
 def test_what_a_curator_says_of_its_test_is_read_whole() -> None:
     test = curators_test_from_proto(said(), SPEC, "alice")
     assert (test.receipts, test.changes, test.canary_key, test.digests) == (
-        (OWN, TOGETHER),
+        (OWN.text, TOGETHER.text),
         TESTS.lists,
         b"k" * 32,
         DIGESTS,
@@ -59,17 +58,6 @@ def test_what_a_curator_says_of_its_test_is_read_whole() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"receipts": ()},
-        {"receipts": (OWN,)},
-        {"receipts": (TOGETHER,)},
-        {"receipts": (TOGETHER, OWN)},
-        {"receipts": (OWN, TOGETHER, TOGETHER)},
-        {"receipts": (TESTS.receipts("bob")[0], TOGETHER)},
-        {"receipts": (replace(OWN, canaries=51), TOGETHER)},
-        {"receipts": (replace(OWN, canaries=2**64 - 1), TOGETHER)},
-        {"receipts": (replace(OWN, changed=51), TOGETHER)},
-        {"receipts": (OWN, replace(TOGETHER, changed=-1))},
-        {"receipts": (OWN, replace(TOGETHER, counts=TOGETHER.counts[::-1]))},
         {"changes": {}},
         {"changes": {"alice": TESTS.lists["alice"]}},
         {"changes": TESTS.lists | {"carol": b""}},
@@ -86,18 +74,6 @@ def test_what_a_curator_says_of_its_test_is_read_whole() -> None:
 def test_what_no_test_shows_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError, match="curator alice: its result of the tests does not fit this release"):
         curators_test_from_proto(said(**changes), SPEC, "alice")
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "[]", "{}", "nothing", "[" * 100_000, canonical_text(OWN)[:-1], canonical_text(OWN).replace("amount", "sum")],
-    ids=lambda text: text[:20],
-)
-def test_a_receipt_that_cannot_be_read_is_refused(text: str) -> None:
-    whole = said()
-    whole.receipts[0].text = text
-    with pytest.raises(InvalidInputError, match="its result of the tests does not fit this release"):
-        curators_test_from_proto(whole, SPEC, "alice")
 
 
 def test_a_receipt_travels_whole_to_who_may_read_counts_and_without_them_to_others() -> None:

@@ -129,7 +129,7 @@ def test_what_is_known_outlives_the_process(tmp_path: Path, study: Study) -> Non
     store.set_measure(ID, {"a": 1.0, "b": 2.0}, {"x -> y": 1})
     store.record_counts(ID, ("sex", "salary"), {"b": 3.0}, {'it\'s "z"': 2})
     for curator, rows in (("alice", 3), ("bob", 0), ("alice", 4)):
-        store.set_left_out(ID, curator, rows)
+        store.set_measure(ID, {}, left_out={curator: rows})
     store.close()
     again = ResearcherStore(tmp_path, study)
     read = again.release("wages")

@@ -21,7 +21,8 @@ def store(tmp_path: Path, study: Study) -> Iterator[ResearcherStore]:
 
 def test_the_longest_ledger_that_is_stated_is_remembered_and_shorter_ones_refused(store: ResearcherStore) -> None:
     def stated(length: int, digit: str, at: int) -> None:
-        store.witness("bob", LedgerHead(length=length, digest=digit * 64), at)
+        ledger = LedgerHead(length=length, digest=digit * 64)
+        store.witness([("bob", ledger, at), ("carol", LedgerHead(length=at, digest="d" * 64), at)])
 
     assert store.witnessed("bob") == (0, b"")
     stated(2, "a", 11)
@@ -31,6 +32,8 @@ def test_the_longest_ledger_that_is_stated_is_remembered_and_shorter_ones_refuse
         with refuses(IntegrityError, where="curator bob"):
             stated(length, digit, 16)
         assert store.witnessed("bob") == (2, bytes.fromhex("a" * 64))
+        assert store.witnessed("carol")[0] == 16  # who is right is remembered all the same
     stated(3, "c", 17)
     assert store.witnessed("bob") == (3, bytes.fromhex("c" * 64))
     assert store.witnessed("alice") == (0, b"")
+    assert store.witnessed("carol") == (17, bytes.fromhex("d" * 64))
