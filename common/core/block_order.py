@@ -25,9 +25,6 @@ Leads = NDArray[np.uint64]
 
 _ROW = np.uint64(2**32 - 1)
 
-# Most rows for a radix sort: what fits the cache.
-_RADIX = 2**20
-
 
 def leading(blocks: Blocks, out: Leads | None = None) -> Leads:
     """Return the leading 64 bits of each block, shape (n,), perhaps in an array that is there."""
@@ -66,7 +63,7 @@ def ordered_rows(words: NDArray[np.uint64], blocks_of: Callable[[NDArray[np.int6
     Returns:
         Row numbers, shape (n,); rows of equal blocks stay in order.
     """
-    words = _sorted(words)
+    words.sort()
     leads = words.view("<u4")[1::2]
     same = leads[1:] == leads[:-1]
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
@@ -80,14 +77,3 @@ def _ordered_wholly(rows: NDArray[np.int64], blocks_of: Callable[[NDArray[np.int
     """Sort rows by all 128 bits of their blocks."""
     blocks = np.ascontiguousarray(blocks_of(rows)).view(">u8").astype(np.uint64)
     return rows[np.lexsort((blocks[:, 1], blocks[:, 0]))]
-
-
-def _sorted(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Sort words that come in the order of their lower halves, perhaps in place."""
-    # Outside the cache a radix sort is no faster than a comparison sort, which needs no extra memory.
-    if words.size > _RADIX:
-        words.sort()
-        return words
-    for half in (2, 3):
-        words = words.take(np.argsort(words.view("<u2")[half::4], kind="stable"))
-    return words

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,9 +78,16 @@ class Cut:
 
 def write_batch(file: SealedFile, leading: NDArray[np.uint16], fields: Fields, *, bits: int = PARTITION_BITS) -> Batch:
     """Write records in the order of their leading bits; those of the same bits stay in order."""
-    order = np.argsort(leading, kind="stable")
-    firsts = np.concatenate([[0], np.cumsum(np.bincount(leading, minlength=1 << bits))])
-    start = file.append(_records(fields).take(order))
+    # One sort of leading bits with the record's number behind them takes half the time of a stable argsort.
+    type_ = np.dtype(np.uint32 if len(leading) <= 1 << 32 - bits else np.uint64)
+    width = 8 * type_.itemsize - bits
+    words: NDArray[Any] = np.left_shift(leading, width, dtype=type_)
+    words |= np.arange(len(leading), dtype=type_)
+    words.sort()
+    edges = np.left_shift(np.arange(1 << bits, dtype=type_), width, dtype=type_)
+    firsts = np.append(np.searchsorted(words, edges), len(words))
+    words &= type_.type((1 << width) - 1)
+    start = file.append(_records(fields).take(words.astype(np.int64)))
     return Batch(start=start, firsts=firsts.astype(np.uint32).tobytes())
 
 

@@ -33,9 +33,6 @@ _DECIMALS = rf"^\s*[+-]?(?:{_MARKED}|(?:{_MARKED}|[0-9]+[.,]?)[eE][+-]?[0-9]+)\s
 _LONGEST_FIELD = 1024
 """Characters of an identity field that are kept: keys are shorter. An id has no more."""
 
-_LARGEST_GROUP = 32
-"""Most fingerprints of a group that are compared one with the other; more meet only where ids repeat."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ids:
@@ -185,18 +182,10 @@ def _fingerprints(ids: pa.Array, key: bytes) -> NDArray[np.uint64]:
 
 
 def _repeated(prints: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return what is there several times.
-
-    Numbers are put in groups by 16 bits, and compared with all others of their group: a third of the time of a sort.
-    """
-    bits = prints.view("<u2")[::4]
-    largest = int(np.bincount(bits, minlength=1).max())
-    if largest > _LARGEST_GROUP:
-        ordered, distances = np.sort(prints), 1
-    else:
-        ordered, distances = prints.take(np.argsort(bits, kind="stable")), largest - 1
-    meeting = [ordered[apart:][ordered[apart:] == ordered[:-apart]] for apart in range(1, distances + 1)]
-    return np.concatenate([ordered[:0], *meeting])
+    """Return what is there several times."""
+    ordered = np.sort(prints)
+    meeting: NDArray[np.uint64] = ordered[1:][ordered[1:] == ordered[:-1]]
+    return meeting
 
 
 def _confirmed(ids: Iterable[pa.Array], key: bytes, meeting: NDArray[np.uint64]) -> NDArray[np.int64]:

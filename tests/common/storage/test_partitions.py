@@ -48,6 +48,13 @@ def test_parts_together_are_a_stable_sort_by_the_leading_bits(
         assert np.array_equal(np.concatenate([whole[:0], *sorted_parts]), whole)
 
 
+def test_more_records_than_20_bits_number_keep_their_order() -> None:
+    leads = np.random.default_rng(5).integers(0, 1 << PARTITION_BITS, 2**20 + 1, dtype=np.uint16)
+    records = Partitions(Scratch(None), joins=False)
+    records.append(leads, [np.arange(len(leads))])
+    assert np.array_equal(np.concatenate([one for (one,) in records.parts()]), np.argsort(leads, kind="stable"))
+
+
 def test_parts_are_small_however_many_records_there_are() -> None:
     records, rng = Partitions(Scratch(None)), np.random.default_rng(3)
     rows = 3 * partitions.PART
