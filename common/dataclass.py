@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 __all__ = ["asdict", "astuple", "dataclass", "field", "fields", "is_dataclass", "replace"]
 
-MANY = 200
+MANY = 1000
 """Instances of a class from which on its `__init__` is compiled."""
 
 if TYPE_CHECKING:

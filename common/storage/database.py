@@ -107,8 +107,7 @@ class Database(sqlite3.Connection):
         with self.turn:
             # As named_in_errors does, which would take as long as a short statement itself.
             try:
-                if self._is_set_durable is not self._is_durable:
-                    self._set_durability(args[0])
+                self._set_durability(args[0])
                 return FetchedRows(super().execute(*args))
             except (OSError, sqlite3.OperationalError) as error:
                 error.add_note(str(self._path))
@@ -117,13 +116,13 @@ class Database(sqlite3.Connection):
     def executemany(self, *args: Any) -> FetchedRows:  # type: ignore[override]  # noqa: ANN401 - as above
         """Run a statement many times once no other thread is in a transaction."""
         with self.turn, named_in_errors(self._path):
-            if self._is_set_durable is not self._is_durable:
-                self._set_durability(args[0])
+            self._set_durability(args[0])
             return FetchedRows(super().executemany(*args))
 
     def _set_durability(self, statement: str) -> None:
         """Have SQLite wait for the disk, or not, as the change has to that a statement may be."""
-        if not (self.in_transaction or statement.startswith("SELECT ")):
+        is_set = self._is_set_durable is self._is_durable
+        if not (is_set or self.in_transaction or statement.startswith("SELECT ")):
             super().execute(f"PRAGMA synchronous = {'FULL' if self._is_durable else 'NORMAL'}").fetchall()
             self._is_set_durable = self._is_durable  # and not where it was refused
 

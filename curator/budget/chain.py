@@ -113,9 +113,8 @@ class Chain:
 
     def is_reserved(self, release_id: str) -> bool:
         """Whether epsilon is kept for a release; a charge takes its place."""
-        return release_id not in self._charged and self._exists(
-            "SELECT 1 FROM reservation WHERE release_id = ?", release_id
-        )
+        query = "SELECT 1 FROM reservation WHERE release_id = ?"
+        return release_id not in self._charged and value_of(self.connection, query, release_id) is not None
 
     def is_charged(self, release_id: str) -> bool:
         """Whether a release is charged: itself, or the one that it is a table of."""
@@ -125,7 +124,7 @@ class Chain:
             "SELECT 1 FROM ledger WHERE release_id = ?1"
             " OR release_id = (SELECT part_of FROM release WHERE id = ?1 AND part_of <> '')"
         )
-        if not self._exists(query, release_id):
+        if value_of(self.connection, query, release_id) is None:
             return False
         self._charged.add(release_id)
         return True
@@ -143,9 +142,6 @@ class Chain:
             price=price_of(row),
             share=self.allowance.share(charge_of(row)),
         )
-
-    def _exists(self, query: str, release_id: str) -> bool:
-        return value_of(self.connection, query, release_id) is not None
 
     def rows(self, query: str, *values: object) -> list[sqlite3.Row]:
         """Return what a query finds in the ledger's tables."""

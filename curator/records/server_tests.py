@@ -8,7 +8,7 @@ from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.storage.database import Database, transaction, value_of
 from veiltab.curator.progress.release_record import ColumnDigests, PublicationDigests
 
-_MOST_MADE = 64
+_MOST_MADE = 32
 
 
 class ServerTests:
@@ -91,9 +91,7 @@ class ServerTests:
         return tuple(self._made.get(row["receipt"]) or read_canonical(Receipt, row["receipt"]) for row in rows)
 
     def _keep(self, receipt: Receipt) -> None:
-        if len(self._made) >= _MOST_MADE:
-            self._made.clear()
-        self._made[receipt.text] = receipt
+        self._made = dict([*self._made.items(), (receipt.text, receipt)][-_MOST_MADE:])
 
     def canary_changes(self, release_id: str) -> dict[str, bytes]:
         """Return the lists of changed canaries that are here, by the curator whose columns they are of."""

@@ -70,12 +70,8 @@ _read_long: Callable[[Kind, str], Plain] = lru_cache(maxsize=16)(_read)
 
 
 def _plain_fields(record: Plain) -> dict[str, object]:
-    names = _field_names(record.__class__)
-    return {
-        name: value if type(value) in _AS_THEY_ARE else _plain(value)
-        for name in names
-        if (value := getattr(record, name)) is not None
-    }
+    values = [(name, getattr(record, name)) for name in _field_names(record.__class__)]
+    return {name: one if type(one) in _AS_THEY_ARE else _plain(one) for name, one in values if one is not None}
 
 
 def _plain(value: Plain) -> object:
@@ -137,5 +133,4 @@ def _field_readers(kind: type) -> dict[str, tuple[Kind, Callable[[Plain], Plain]
 
 
 def _without_none(kind: Kind) -> Kind:
-    members = (member for member in get_args(kind) if member is not type(None))
-    return next(members) if isinstance(kind, UnionType) else kind
+    return next(one for one in get_args(kind) if one is not type(None)) if isinstance(kind, UnionType) else kind
