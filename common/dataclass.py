@@ -1,21 +1,16 @@
 """Dataclasses as the standard ones, but with methods that look up the fields.
 
 The standard decorator compiles the source of six methods a class: .7 ms each, where a party loads 80 to 150 classes.
-Only of a class of which many instances are made is the standard `__init__` compiled, which takes half as long.
 """
 
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, FrozenInstanceError, asdict, astuple, field, fields, is_dataclass, replace
-from itertools import count
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn
 
 __all__ = ["asdict", "astuple", "dataclass", "field", "fields", "is_dataclass", "replace"]
-
-MANY = 1000
-"""Instances of a class from which on its `__init__` is compiled."""
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
@@ -51,14 +46,8 @@ class _Signature:
     """Is made when a class is asked for it."""
 
     def __get__(self, _: object, record: type[Any]) -> inspect.Signature:
-        return inspect.signature(_standard(record))
-
-
-def _standard(record: type[Any]) -> type[Any]:
-    """Return a class whose `__init__` is the one that the standard decorator compiles for a record."""
-    names = [(one.name, one.type, one) for one in fields(record)]
-    methods = {name: getattr(record, name) for name in ("__doc__", "__post_init__") if hasattr(record, name)}
-    return dataclasses.make_dataclass(record.__name__, names, namespace=methods, repr=False, eq=False, frozen=True)
+        twin = dataclasses.make_dataclass(record.__name__, [(one.name, one.type, one) for one in fields(record)])
+        return inspect.signature(twin)
 
 
 def _initialiser(record: type[Any]) -> Callable[..., None]:
@@ -68,16 +57,14 @@ def _initialiser(record: type[Any]) -> Callable[..., None]:
     makers = {one.name: one.default_factory for one in every if one.default_factory is not MISSING}
     names = [one.name for one in every if one.init or one.name in constants or one.name in makers]
     finish = attrgetter("__post_init__") if hasattr(record, "__post_init__") else None
-    put, size, whole, made = object.__setattr__, len(names), frozenset(names), count(1)
+    put, size, whole = object.__setattr__, len(names), frozenset(names)
 
     def __init__(self: object, /, *values: object, **named: object) -> None:  # noqa: N807 - a traceback shows it
-        if next(made) == MANY:
-            record.__init__ = _standard(record).__init__
-        given = len(values) + len(named)
+        count = len(values) + len(named)
         if values:
             named |= zip(in_order, values, strict=False)
-        is_wrong = len(named) < given
-        if given < size:
+        is_wrong = len(named) < count
+        if count < size:
             named = constants | {name: make() for name, make in makers.items() if name not in named} | named
         if is_wrong or len(named) != size or not whole.issuperset(named):
             raise TypeError(f"{record.__qualname__} takes {names} once each, not {len(values)} and {sorted(named)}")

@@ -30,6 +30,7 @@ LAST_ROWS = 3
 _MOST_DISTINCT = 1 << 16
 _MOST_SAMPLED = 1 << 20
 _MOST_NOTED = 6
+_MOST_CODES = 3
 _NONE: Mapping[str, Collection[str]] = {}
 
 
@@ -246,3 +247,17 @@ def _note(firsts: dict[str, int], value: str, entries: NDArray[np.int32], place:
     """Note the first row of a value while there is room."""
     if len(firsts) < _MOST_NOTED and value not in firsts:
         firsts[value] = first_row + int(np.argmax(entries == place))
+
+
+def far_numbers(sample: NDArray[np.float64]) -> list[tuple[str, int]]:
+    """Return the few negative numbers, and those like 999 above a gap twice as wide as all below."""
+    numbers, rows = np.unique(sample, return_counts=True)
+    names = [f"{number:.10g}" for number in numbers]
+    low, high = int(np.count_nonzero(numbers < 0)), len(numbers)
+    if not 0 < low <= _MOST_CODES or rows[:low].min() == 1 or high < 4 * low:
+        low = 0
+    while high - low > 2 and rows[high - 1] > 1 and {*names[high - 1]} <= {*"789"}:
+        if numbers[high - 1] - numbers[high - 2] <= 2 * (numbers[high - 2] - numbers[low]):
+            break
+        high -= 1
+    return [(names[place], int(rows[place])) for place in (*range(low), *range(high, len(numbers)))]

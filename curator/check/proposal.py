@@ -11,9 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import count
 
-import numpy as np
-from numpy.typing import NDArray
-
 from veiltab.common.core.domain import ABSENT
 from veiltab.common.core.texts.spelling import quoted, shown
 from veiltab.common.dataclass import dataclass, replace
@@ -23,7 +20,7 @@ from veiltab.common.study.coding.coding import NUMBER
 from veiltab.common.study.coding.rules import AttributeRule, attribute_rule
 from veiltab.common.study.toml_fields import Fields
 from veiltab.curator.check.date_columns import date_coding, first_of, joined_format, reason_of_dates
-from veiltab.curator.check.profile import ColumnProfile
+from veiltab.curator.check.profile import ColumnProfile, far_numbers
 from veiltab.curator.check.round_bins import quantile_edges, round_edges
 from veiltab.curator.formats.columns.refusals import rows_have
 from veiltab.curator.table.column_coding import ColumnReading
@@ -38,7 +35,7 @@ _ID_NAME = re.compile(
     r"(.*[\W_])?(id|ids|pid|uid|uuid|key|nr|no|num|number|person|respondent|patient|case|rownames?|index)",
     re.IGNORECASE,
 )
-_MOST_INTEGERS, _MOST_TIMES, _MOST_CODES = 12, 60, 3
+_MOST_INTEGERS, _MOST_TIMES = 12, 60
 _MISSING_SHARE = 0.01
 _MOSTLY = 0.9
 _USUAL_MARKERS = ("", "NA", "?")
@@ -238,25 +235,11 @@ def propose(  # noqa: PLR0913 - one argument a choice
 def _code_warnings(profile: ColumnProfile, *, are_dates: bool) -> Iterator[str]:
     """Yield what may stand for a missing value: dates that far more rows have, numbers far from all others."""
     how = "far more than have others" if are_dates else "far from all other numbers"
-    for value, rows in dominating(profile.values) if are_dates else _far_numbers(profile.sample):
+    for value, rows in dominating(profile.values) if are_dates else far_numbers(profile.sample):
         yield (
             f"{rows_have(rows)} {quoted(value)}, {how}: if it stands for a missing value, say so with"
             f" --missing {quoted(f'{profile.column}={value}')}"
         )
-
-
-def _far_numbers(sample: NDArray[np.float64]) -> list[tuple[str, int]]:
-    """Return the few negative numbers, and those like 999 above a gap twice as wide as all below."""
-    numbers, rows = np.unique(sample, return_counts=True)
-    names = [f"{number:.10g}" for number in numbers]
-    low, high = int(np.count_nonzero(numbers < 0)), len(numbers)
-    if not 0 < low <= _MOST_CODES or rows[:low].min() == 1 or high < 4 * low:
-        low = 0
-    while high - low > 2 and rows[high - 1] > 1 and {*names[high - 1]} <= {*"789"}:
-        if numbers[high - 1] - numbers[high - 2] <= 2 * (numbers[high - 2] - numbers[low]):
-            break
-        high -= 1
-    return [(names[place], int(rows[place])) for place in (*range(low), *range(high, len(numbers)))]
 
 
 def _rule(table: Mapping[str, object]) -> AttributeRule:

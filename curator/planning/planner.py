@@ -85,9 +85,6 @@ class Planner:
         self._worker, self._worker_for_tables = _Worker(), _Worker()
         # What a release takes, by its kind; most releases are of few kinds.
         self._charges = dict[tuple[object, ...], Charge]()
-        # The last answers, of which the steps of a release need each several times.
-        self._last_plan: tuple[PlanInput, ReleaseSpec] | None = None
-        self._last_charge: tuple[ReleaseSpec, Allowance, Charge] | None = None
         # One question of a researcher at a time, so that those of one delay another's by one question.
         self._turns = defaultdict[str, asyncio.Lock](asyncio.Lock)
 
@@ -97,8 +94,6 @@ class Planner:
         Raises:
             InvalidInputError: it cannot be planned.
         """
-        if self._last_plan is not None and self._last_plan[0] == question:
-            return self._last_plan[1]
         async with self._turns[question.request.researcher]:
             spec = stored_plan(self._store, question)
             if spec is None:
@@ -107,20 +102,16 @@ class Planner:
                 answer = answer or canonical_text(_too_long(tables))
                 self._store.answers.set_plan(question.request.release_id, question.digest(), answer)
                 spec = read_canonical(PlanAnswer, answer).planned()
-        self._last_plan = question, spec
         return spec
 
     async def charge(self, spec: ReleaseSpec, allowance: Allowance) -> Charge:
         """Return what a release takes of a budget; by its pure epsilon if pricing it takes too long."""
-        if self._last_charge is not None and self._last_charge[:2] == (spec, allowance):
-            return self._last_charge[2]
         question = charge_question(spec, allowance)
         async with self._turns[spec.researcher]:
             charge = stored_charge(self._store, question)
             if charge is None:
                 charge = await self._new_charge(question, _tables_of(spec))
                 self._store.answers.set_charge(spec.release_id, question.digest(), canonical_text(charge))
-        self._last_charge = spec, allowance, charge
         return charge
 
     async def _new_charge(self, question: ChargeQuestion, tables: int) -> Charge:

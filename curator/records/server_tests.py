@@ -8,16 +8,12 @@ from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.storage.database import Database, transaction, value_of
 from veiltab.curator.progress.release_record import ColumnDigests, PublicationDigests
 
-_MOST_MADE = 32
-
 
 class ServerTests:
     """Statements and tests of the server."""
 
     def __init__(self, connection: Database) -> None:
         self._connection = connection
-        # Receipts that this process made last, by their texts: they need not be read anew.
-        self._made = dict[str, Receipt]()
 
     def record_noise_digest(self, release_id: str, digest: bytes) -> None:
         """Record what the server stated of its noise of a release, before a column is sent; the first one counts."""
@@ -64,7 +60,6 @@ class ServerTests:
             changes: the list of changed canaries; empty where so many changed that none was made.
             digests: attribute -> SHA-256 of the published symbols of its canaries, for one's own columns.
         """
-        self._keep(receipt)
         with transaction(self._connection) as db:
             db.execute("INSERT INTO receipt VALUES (?, ?, ?)", [release_id, receipt.tester, receipt.text])
             db.execute("INSERT INTO canary_changes VALUES (?, ?, ?)", [release_id, receipt.tester, changes])
@@ -75,7 +70,6 @@ class ServerTests:
 
     def set_joint_receipt(self, release_id: str, receipt: Receipt, lists: Mapping[str, bytes]) -> None:
         """Record what the test of all columns together showed, and the owners' lists that it was made on."""
-        self._keep(receipt)
         with transaction(self._connection) as db:
             db.execute("INSERT OR REPLACE INTO receipt VALUES (?, ?, ?)", [release_id, "", receipt.text])
             db.executemany(
@@ -88,10 +82,7 @@ class ServerTests:
         rows = self._connection.execute(
             "SELECT receipt FROM receipt WHERE release_id = ? ORDER BY tester DESC", [release_id]
         )
-        return tuple(self._made.get(row["receipt"]) or read_canonical(Receipt, row["receipt"]) for row in rows)
-
-    def _keep(self, receipt: Receipt) -> None:
-        self._made = dict([*self._made.items(), (receipt.text, receipt)][-_MOST_MADE:])
+        return tuple(read_canonical(Receipt, row["receipt"]) for row in rows)
 
     def canary_changes(self, release_id: str) -> dict[str, bytes]:
         """Return the lists of changed canaries that are here, by the curator whose columns they are of."""

@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-from functools import lru_cache, partial
 
 from veiltab.common.core.texts.canonical import read_canonical
 from veiltab.common.dataclass import dataclass
@@ -69,11 +68,6 @@ class StoredTable:
     bytes: dict[str, int]
 
 
-# A release is read again at every step and at every question: its texts, which stay, are decoded once.
-_request_of = lru_cache(maxsize=16)(ReleaseRequest.from_json)
-_planned_of = lru_cache(maxsize=16)(ReleaseSpec.from_json)
-_receipt_of = lru_cache(maxsize=64)(partial(read_canonical, Receipt))
-
 _AS_THEY_ARE = ("study_digest", "label", "failure", "created", "since", "part_of", "number")
 """Columns of a release that are fields of its record."""
 
@@ -81,15 +75,15 @@ _AS_THEY_ARE = ("study_digest", "label", "failure", "created", "since", "part_of
 def release_of(row: sqlite3.Row) -> ResearcherRelease:
     """Return what a row of the database records."""
     text, is_table = row["spec"], bool(row["part_of"])
-    planned = None if text is None or is_table else _planned_of(text)
+    planned = None if text is None or is_table else ReleaseSpec.from_json(text)
     alone = None if planned is None else planned.only_table
     return ResearcherRelease(
-        request=_request_of(row["request"]),
+        request=ReleaseRequest.from_json(row["request"]),
         state=ReleaseState(row["state"]),
         spec=TableSpec.from_json(text) if is_table and text is not None else alone,
         planned=planned,
         granted=tuple(json.loads(row["granted"])),
-        receipts=tuple(map(_receipt_of, json.loads(row["receipts"]))),
+        receipts=tuple(read_canonical(Receipt, one) for one in json.loads(row["receipts"])),
         **{name: json.loads(row[name]) for name in ("seconds", "bytes", "left_out")},
         **{name: row[name] for name in _AS_THEY_ARE},
     )

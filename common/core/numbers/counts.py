@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from math import exp, factorial, inf, isfinite, lgamma, log, log1p, sqrt
+from math import exp, factorial, isfinite, lgamma, log, log1p, sqrt
 
 from veiltab.common.dataclass import dataclass
 
@@ -116,17 +116,6 @@ class Binomial(CountLaw):
         # 1 - p has digits of its own where p is near 1.
         return logarithm + (rest * (log1p(-p) if p < 0.5 else log((trials - hits) / trials)) if rest else 0.0)
 
-    def is_likely(self, count: int, bound: float) -> bool:
-        """Return whether the distance of a count from the mean alone shows that P(X = count) > bound.
-
-        P(X = k) >= e^(-n D) / sqrt(2 n), where the relative entropy n D is at most (k - n p)^2 / (n p (1 - p)).
-
-        Source: Ash 1965, Lemma 4.7.1; Gibbs and Su 2002 (relative entropy and chi squared).
-        """
-        mean, variance, unit = self.moments
-        surprise = (count * unit - mean) ** 2 / variance if variance else inf
-        return 0 <= count <= self.trials and exp(-surprise) > _ROOM * bound * sqrt(2 * self.trials)
-
     def ratio(self, count: int) -> tuple[int, int]:
         """Return P(X = count - 1) / P(X = count), numerator and denominator."""
         hits, trials = self.p.as_integer_ratio()
@@ -231,8 +220,6 @@ def accepted(law: CountLaw, below: Decimal, above: Decimal) -> tuple[int, int]:
 
 def is_accepted(law: CountLaw, count: int, below: Decimal, above: Decimal) -> bool:
     """Return whether a count lies within `accepted`, without computing that where the count itself is likely."""
-    if isinstance(law, Binomial) and law.is_likely(count, float(max(below, above))):
-        return True
     if not law.least <= count <= law.most:
         return False
     if exp(law.ln_float(count)) > _ROOM * float(max(below, above)):
