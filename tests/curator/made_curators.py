@@ -33,7 +33,7 @@ OFFICER_COMMANDS = (
     ("repair", "alignment", "bob", "--person", "Ana Diaz"),
     ("repair",),
     ("console", "--person", "Ana Diaz"),
-    ("evidence", "--identity", "nowhere", "--out", "nowhere/evidence.zip", "--person", "Ana Diaz"),
+    ("evidence", "--identity", "nowhere", "--out", "evidence.zip", "--person", "Ana Diaz"),
 )
 
 

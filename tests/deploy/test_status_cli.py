@@ -197,8 +197,8 @@ def test_a_party_that_serves_is_told_as_json(ask: Ran, port: int) -> None:
     ("options", "code", "said"),
     [
         ((*ALICES, "--endpoint", "localhost:1", "--within", "0.3"), 4, "no connection"),
-        (("--serves", "curator/cloud"), 2, "the study has no"),
-        (("--serves", "researcher/zoe"), 2, "the study has no"),
+        (("--serves", "curator/cloud"), 2, "has no status in this study"),
+        (("--serves", "researcher/zoe"), 2, "has no status in this study"),
     ],
 )
 def test_who_does_not_serve_is_named(ask: Ran, options: tuple[str, ...], code: int, said: str) -> None:

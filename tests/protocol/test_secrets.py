@@ -123,7 +123,7 @@ def logs_of(world: World) -> dict[str, bytes]:
 def test_secrets_stay_where_they_belong(told: World, mode: tuple[Sampling, Pad]) -> None:
     sampling, pad = mode
     # The server dies at the first upload: the curators hold every secret of the release then.
-    told.restart(CLOUD, how=launcher("veiltab.server.release.receiving:ColumnUpload:1,verbose"))
+    told.restart(CLOUD, how=launcher("veiltab.server.release.receiving:Receiver._take:1,verbose"))
     with told.client() as client:
         release = client.request(FREE, epsilon="4", sampling=sampling, pad=pad, label=told.label())
     told.wait_for_kill(CLOUD)
