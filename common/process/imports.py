@@ -12,8 +12,5 @@ class _Absent:
 
 
 def do_without_large_modules() -> None:
-    """Let PyArrow find neither pandas, which it imports at the first value, nor file systems of clouds.
-
-    Pandas takes a third of the time to start, the others a fortieth. What was imported before stays.
-    """
+    """Let PyArrow find neither pandas, which takes a third of the time to start, nor file systems of clouds."""
     sys.meta_path.insert(0, _Absent())

@@ -29,11 +29,7 @@ from veiltab.curator.records.store import CuratorStore
 _MOST_KINDS = 256
 """Kinds of releases whose charges a process remembers; beyond, it forgets all."""
 
-_ANSWER = """from veiltab.common.process.imports import do_without_large_modules
-do_without_large_modules()
-from veiltab.curator.planning.plans import serve_questions
-serve_questions()"""
-_WORKER = (sys.executable, "-P", "-c", _ANSWER)
+_WORKER = (sys.executable, "-P", "-m", "veiltab.curator.planning.plans")
 _LONGEST_LINE = 2**20
 
 

@@ -257,3 +257,7 @@ def serve_questions() -> None:
         except BrokenPipeError:  # who asked was killed; nothing is left to flush at the end
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return
+
+
+if __name__ == "__main__":
+    serve_questions()

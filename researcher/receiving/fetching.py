@@ -88,10 +88,7 @@ class Fetch:
         return files
 
     async def _tests_if_ready(self) -> dict[str, CuratorsTest] | None:
-        """Fetch the tests of all curators beside the columns; None if that is refused, so that they are asked again.
-
-        Beside columns that were sent nothing takes long: they are asked once, after.
-        """
+        """Fetch the tests beside columns that take long; None if that is refused, so that they are asked for again."""
         if not self.columns:
             with suppress(VeiltabError):
                 return await self._tests()

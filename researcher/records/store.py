@@ -258,13 +258,7 @@ class ResearcherStore:
         byte_counts: Mapping[str, int] | None = None,
         left_out: Mapping[str, int] | None = None,
     ) -> None:
-        """Record some figures; the others stay.
-
-        Args:
-            seconds: step -> its duration.
-            byte_counts: link -> bytes over it.
-            left_out: curator -> rows that it states that it left out.
-        """
+        """Record seconds of steps, bytes over links and rows that curators left out; other figures stay."""
         self.connection.execute_unsynced(
             "UPDATE release SET seconds = json_patch(seconds, ?), bytes = json_patch(bytes, ?),"
             " left_out = json_patch(left_out, ?) WHERE id = ?",

@@ -40,9 +40,8 @@ class Session:
         publication: fence under which it was published; 0 before, and where one process has the state to itself.
         noise_digest: of the secret of its noise.
         perturbation_seconds: how long the perturbation took; 0 before.
-        salt: of the published columns' digests, 32 bytes, which the researcher gets and no curator; empty before. A
-            curator knows the ciphertext of its own column: from a plain digest of the published one it could test
-            guesses of the few rows that the server replaced.
+        salt: of the published columns' digests, 32 bytes, for the researcher alone; empty before. From a plain digest
+            a curator, which knows the ciphertext, could test guesses of the few rows that the server replaced.
     """
 
     spec: TableSpec

@@ -10,7 +10,7 @@ import numpy as np
 
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.dataclass import dataclass
-from veiltab.common.errors import IntegrityError, InvalidInputError, UnavailableError
+from veiltab.common.errors import IntegrityError, InvalidInputError, TransferError, UnavailableError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.disk import named_in_errors
@@ -19,7 +19,7 @@ from veiltab.server.records.session import Session
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.perturbation import check_column, mapped_column
 from veiltab.server.release.retention import end
-from veiltab.server.release.upload import ColumnUpload, damaged
+from veiltab.server.release.upload import ColumnUpload
 from veiltab.server.sharing.leases import Lease, LostLeaseError
 
 Chunks = AsyncIterator[tuple[int, bytes]]
@@ -115,7 +115,8 @@ class Receiver:
                     problem = f"the column has {length} bytes, and {len(data)} came"
                     raise InvalidInputError(problem, where=f"attribute {part}")
                 if hashlib.sha256(data).digest() != digest:
-                    raise damaged()
+                    problem = "the column does not have its digest"
+                    raise TransferError(problem, where=f"attribute {part}", remedy="Send it again.")
                 self._check(np.frombuffer(data, np.uint8).view(symbol_dtype(column.size)), session, part, lease)
                 with written_whole(path, is_folder_synced=False) as file:
                     file.write(data)

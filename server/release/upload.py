@@ -8,11 +8,6 @@ from veiltab.common.errors import ConflictError, InvalidInputError, TransferErro
 from veiltab.common.storage.files import file_digest, make_folder
 
 
-def damaged() -> TransferError:
-    """Return the refusal of a column that has its length but not its digest."""
-    return TransferError("the column does not have its digest", where="column upload", remedy="Send it again.")
-
-
 class ColumnUpload:
     """One column's file while its chunks arrive; of one call, at most twice its length, as some may be held already.
 
@@ -67,7 +62,7 @@ class ColumnUpload:
             return False
         if file_digest(self.path) != digest:
             self.path.unlink()
-            raise damaged()
+            raise TransferError("the column does not have its digest", where="column upload", remedy="Send it again.")
         return True
 
     def close(self) -> None:

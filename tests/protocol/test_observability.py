@@ -101,7 +101,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
         (folder / "ports.json").write_text(json.dumps(places))
         world.start(ALICE, BOB, ROSA)
         # The server dies at the first upload: the curators hold every secret of the release then.
-        world.start(CLOUD, how=launcher("veiltab.server.release.receiving:Receiver._take:1,verbose"))
+        world.start(CLOUD, how=launcher("veiltab.server.release.receiving:ColumnUpload:1,verbose"))
         with world.client() as client:
             release = client.request(FREE, epsilon="4", sampling=Sampling.SEED, pad=Pad.CHACHA20, label=world.label())
         world.wait_for_kill(CLOUD)

@@ -5,7 +5,7 @@ parameters come from exact arithmetic. Floats appear in certificates and in expe
 operations that have the same digits on every machine (see veiltab.common.core.numbers.elementary).
 """
 
-from decimal import ROUND_DOWN, Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor, sqrt
 
@@ -35,13 +35,11 @@ def few_rows_warning(cells: int, rows: int | None) -> str:
     """
     if rows is not None and rows >= FEWEST_ROWS * cells:
         return ""
-    few = f"Fewer than {round(FEWEST_ROWS * cells):,} sampled rows are under five"
-    if rows is not None:
-        few = f"{rows:,} sampled rows are {_ROUNDED_DOWN.divide(Decimal(rows), Decimal(cells)):f}"
-    return f"{few} for each of {cells:,} cells. {FEW_ROWS} Ask for fewer attributes, coarser bins, or pairs."
+    five = f"{cells:,} cells take {round(FEWEST_ROWS * cells):,} sampled rows for five each"
+    sampled = "" if rows is None else f", and at most {rows:,} are sampled"
+    return f"{five}{sampled}. {FEW_ROWS} Ask for fewer attributes, coarser bins, or pairs."
 
 
-_ROUNDED_DOWN = Context(prec=2, rounding=ROUND_DOWN)
 _WORTH = 0.99
 """A sample is planned instead of everyone where it takes more than this off the error: no rounding decides."""
 

@@ -110,7 +110,9 @@ def test_advice_is_true_of_the_plan() -> None:
 def test_plans_warn_of_few_rows_and_of_a_large_delta() -> None:
     question = PlanQuestion(cells=200, population=ADULT, epsilon=Decimal(1), sample=999)
     (warning,) = answer(question).plan.warnings
-    assert warning.startswith(f"999 sampled rows are 4.9 for each of 200 cells. {FEW_ROWS}")
+    assert warning.startswith(
+        f"200 cells take 1,000 sampled rows for five each, and at most 999 are sampled. {FEW_ROWS}"
+    )
     assert answer(replace(question, sample=1000)).plan.warnings == ()
     assert "not below 1/n" in answer(replace(question, sample=200, delta=Decimal("1e-4"))).plan.warnings[0]
 
