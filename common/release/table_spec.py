@@ -259,7 +259,7 @@ class TableSpec(Spec):
 
     def columns_of(self, curator: str) -> tuple[Column, ...]:
         """Return the columns that a curator holds, alone or with others."""
-        return tuple(one for one in self.columns if curator == one.owner or curator in (one.others or ()))
+        return tuple(column for column in self.columns if curator in column.holders)
 
     @classmethod
     def from_json(cls, text: str) -> "TableSpec":

@@ -239,10 +239,11 @@ class ServerCheck:
         if spec.release_id in self._passed or not spec.columns_of(self._name):
             return True
         receipts = self._store.tests.receipts(spec.release_id)
-        is_passed = bool(receipts) and all(receipt.passed for receipt in receipts)
-        if is_passed and len(receipts) > 1:
+        if not receipts or not all(receipt.passed for receipt in receipts):
+            return False
+        if len(receipts) > 1:
             self._passed.add(spec.release_id)
-        return is_passed
+        return True
 
     def changes(self, spec: TableSpec) -> bytes:
         """Return the list of changed canaries of one's own columns, for another owner.
@@ -307,7 +308,8 @@ class ServerCheck:
         """Return where the canaries stand that the server published; it is asked which, if it samples."""
         numbers = None
         if spec.sampling.is_by_server:
-            numbers = self._published(spec, await self._sent_by(server, spec, folder), server.name).numbers
+            data = await self._sent_by(server, spec, folder)
+            numbers = self._published(spec, data, server.name).numbers
         return await asyncio.to_thread(
             canary_orders, spec, self._store.keys.canary_key(spec.release_id), numbers, folder
         )

@@ -55,9 +55,10 @@ class Allowance:
         now = self._clock()
         self._tokens = min(self._limits.burst, self._tokens + (now - self._at) * self._limits.minute / 60)
         self._at = now
-        is_there = self._tokens >= 1
-        self._tokens -= is_there
-        return is_there
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
 
     def give_back(self) -> None:
         """Give one back: a parked connection that somebody else's call took is not its party's doing."""

@@ -40,8 +40,8 @@ class Session:
         publication: fence under which it was published; 0 before, and where one process has the state to itself.
         noise_digest: of the secret of its noise.
         perturbation_seconds: how long the perturbation took; 0 before.
-        salt: of the published columns' digests, 32 bytes, for the researcher alone; empty before. From a plain digest
-            a curator, which knows the ciphertext, could test guesses of the few rows that the server replaced.
+        salt: of the published columns' digests, 32 bytes, for the researcher alone; empty while none are kept. From a
+            plain digest a curator, which knows the ciphertext, could test guesses of the few rows that were replaced.
     """
 
     spec: TableSpec

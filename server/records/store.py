@@ -319,10 +319,12 @@ class ServerStore(SessionFiles):
     def _save(self, session: Session) -> None:
         self.connection.execute(
             "UPDATE session SET since = CASE WHEN state = ? THEN since ELSE ? END,"
-            " state = ?, failure = ?, publication = ?, noise = CASE WHEN ? THEN NULL ELSE noise END WHERE id = ?",
+            " state = ?, failure = ?, publication = ?, noise = CASE WHEN ? THEN NULL ELSE noise END,"
+            " salt = CASE WHEN ? THEN NULL ELSE salt END WHERE id = ?",
             [
                 *(session.state.value, int(time.time())),
                 *(session.state.value, session.failure, session.publication, session.state.finished),
+                session.state.unsuccessful,
                 session.spec.release_id,
             ],
         )

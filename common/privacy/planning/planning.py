@@ -26,6 +26,9 @@ FEWEST_ROWS = 5.0
 FEW_ROWS = "Some cells expect fewer than five noisy rows: their intervals may hold less often than they say."
 """Of such cells the worst 95% interval held in 84 to 94% of 4,000 releases (200 cells, 79 to 4,315 rows)."""
 
+_WORTH = 0.99
+"""A sample is planned instead of everyone where it takes more than this off the error: no rounding decides."""
+
 
 def few_rows_warning(cells: int, rows: int | None) -> str:
     """Return what a table with fewer than FEWEST_ROWS rows a cell lacks, and what to do; "" if it has enough.
@@ -38,10 +41,6 @@ def few_rows_warning(cells: int, rows: int | None) -> str:
     five = f"{cells:,} cells take {round(FEWEST_ROWS * cells):,} sampled rows for five each"
     sampled = "" if rows is None else f", and at most {rows:,} are sampled"
     return f"{five}{sampled}. {FEW_ROWS} Ask for fewer attributes, coarser bins, or pairs."
-
-
-_WORTH = 0.99
-"""A sample is planned instead of everyone where it takes more than this off the error: no rounding decides."""
 
 
 def mean_squared_error(  # noqa: PLR0913 - one argument a quantity
