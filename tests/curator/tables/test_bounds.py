@@ -21,7 +21,7 @@ from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.check.drafted_table import propose_table
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns import arrow_columns, query_limit
-from veiltab.curator.formats.columns.named_columns import NamedColumns
+from veiltab.curator.formats.columns.named_columns import NamedColumns, read_header
 from veiltab.curator.formats.columns.source import LONGEST, Batch, Selection
 from veiltab.curator.formats.databases.duckdb_file import DuckdbQuery
 from veiltab.curator.formats.files import arrow_sizes
@@ -264,3 +264,9 @@ def test_a_header_that_is_too_long_is_told_so(tmp_path: Path, name: str) -> None
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     with pytest.raises(InvalidInputError, match=r"the header is longer than 1 MiB, with more than 1\d\d,\d{3} columns"):
         open_table(tmp_path / name)
+
+
+def test_a_header_of_many_columns_is_read(tmp_path: Path) -> None:
+    names = [f"c{place}" for place in range(40_000)]
+    (tmp_path / "t.csv").write_text(f"{','.join(names)}\n{','.join(['1'] * len(names))}\n")
+    assert list(read_header(open_table(tmp_path / "t.csv"))) == names
