@@ -31,11 +31,7 @@ _WORTH = 0.99
 
 
 def few_rows_warning(cells: int, rows: int | None) -> str:
-    """Return what a table with fewer than FEWEST_ROWS rows a cell lacks, and what to do; "" if it has enough.
-
-    Args:
-        rows: that are sampled at most; None if nobody knows yet.
-    """
+    """Return that a table samples too few rows (at most; None if not known yet) for its cells; "" if they suffice."""
     if rows is not None and rows >= FEWEST_ROWS * cells:
         return ""
     five = f"{cells:,} cells take {round(FEWEST_ROWS * cells):,} sampled rows for five each"
