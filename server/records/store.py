@@ -236,8 +236,7 @@ class ServerStore(SessionFiles):
 
         Args:
             release_id: of a release that is being perturbed.
-            salt: of the digests, 32 bytes.
-            digests: attribute -> SHA-256 of the salt and its perturbed column.
+            digests: attribute -> SHA-256 of the salt, 32 bytes, and its perturbed column.
             seconds: how long the perturbation took.
 
         Raises:
@@ -324,8 +323,7 @@ class ServerStore(SessionFiles):
             [
                 *(session.state.value, int(time.time())),
                 *(session.state.value, session.failure, session.publication, session.state.finished),
-                session.state.unsuccessful,
-                session.spec.release_id,
+                *(session.state.unsuccessful, session.spec.release_id),
             ],
         )
 
