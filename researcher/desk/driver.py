@@ -32,8 +32,7 @@ from veiltab.researcher.desk.request_check import check_asked, check_asked_under
 from veiltab.researcher.parties.agreement import agreed_spec, agreed_table
 from veiltab.researcher.parties.parties import PartyLinks
 from veiltab.researcher.parties.polling import CuratorAnswers, Polling, Statuses, planned_specs, tests_of
-from veiltab.researcher.receiving.fetching import Fetch
-from veiltab.researcher.receiving.receiving import Receiver
+from veiltab.researcher.receiving.receiving import Fetch, Receiver
 from veiltab.researcher.records.releases import ResearcherRelease
 from veiltab.researcher.records.store import ResearcherStore
 

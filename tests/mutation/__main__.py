@@ -60,7 +60,6 @@ CORE = (
     "researcher/receiving/decryption.py",
     "researcher/estimates/estimation.py",
     "researcher/estimates/projection.py",
-    "researcher/receiving/fetching.py",
     "researcher/receiving/receiving.py",
     "researcher/estimates/uncertainty.py",
     "common/web/serving.py",

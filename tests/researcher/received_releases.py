@@ -14,8 +14,7 @@ from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.study.file import Study
 from veiltab.researcher.parties.parties import PartyLinks
-from veiltab.researcher.receiving.fetching import Fetch
-from veiltab.researcher.receiving.receiving import Receiver
+from veiltab.researcher.receiving.receiving import Fetch, Receiver
 from veiltab.researcher.records.store import ResearcherStore
 
 ID = "0" * 31 + "1"

@@ -17,7 +17,7 @@ from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART
 from veiltab.common.study.file import Study
 from veiltab.researcher.parties.parties import PartyLinks
 from veiltab.researcher.parties.polling import Publication
-from veiltab.researcher.receiving.fetching import Fetch
+from veiltab.researcher.receiving.receiving import Fetch
 from veiltab.researcher.records.store import ResearcherStore
 
 ID = "0" * 31 + "1"
