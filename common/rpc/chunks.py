@@ -8,15 +8,11 @@ chunks but for the last of a column or a file: reading a chunk costs more than i
 """
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Protocol
-
-import grpc
 
 from veiltab.common.errors import InvalidInputError, NotFoundError, TransferError
-from veiltab.common.rpc.statuses import error_from_rpc
 from veiltab.v1.release_pb2 import Chunk
 
 MAX_MESSAGE = (1 << 20) + (1 << 16)
@@ -44,24 +40,6 @@ _SHORT = 1 << 16
 
 _MOST_SHORT = 128
 """Most short chunks of a stream: the end of each column of a release is one, where columns follow one another."""
-
-MOST = 1 << 34
-"""Most bytes of a stream for which nothing says less."""
-
-
-class ChunkMessage(Protocol):
-    """A response that carries a chunk of a stream and the stream's length."""
-
-    @property
-    def total(self) -> int:
-        """Length of the whole stream in bytes."""
-
-    @property
-    def chunk(self) -> Chunk:
-        """The chunk; absent when nothing is left."""
-
-    def HasField(self, field_name: str, /) -> bool:  # noqa: N802 - protobuf's name
-        """Return whether the message has the chunk."""
 
 
 def chunk_of(offset: int, data: bytes, *, has_digest: bool = True) -> Chunk:
@@ -114,55 +92,6 @@ def verify(chunk: Chunk, expected_offset: int, *, has_digest: bool = True) -> by
             f"a chunk begins at byte {chunk.offset}, not at {expected_offset}", remedy="Resume at the byte expected."
         )
     return data
-
-
-async def received(  # noqa: PLR0913 - what a stream may be
-    responses: AsyncIterable[ChunkMessage],
-    *,
-    offset: int,
-    peer: str,
-    total: int | None = None,
-    most: int = MOST,
-    has_digests: bool = True,
-) -> AsyncIterator[bytes]:
-    """Yield the bytes of a stream in order, each chunk verified, to its very end.
-
-    Args:
-        responses: what the peer streams, from byte `offset` on.
-        offset: bytes that are here already.
-        total: length of the stream in bytes if it is known beforehand; else what the peer says first counts.
-        most: bytes that the stream may have at all.
-        has_digests: whether the digests of chunks are checked.
-
-    Raises:
-        TransferError: the stream is longer than it may be, a chunk is damaged, missing, repeated or out of order, too
-            many are short, the total changes or differs, or the stream ends before it or runs past it. What was yielded
-            before is sound.
-        VeiltabError: as the peer refused; UnavailableError if the connection broke: resume at the byte reached.
-    """
-    position, ended, short = offset, False, ShortChunks()
-    try:
-        async for response in responses:
-            total = response.total if total is None else total
-            if total > most:
-                raise TransferError(f"a stream is longer than the {most} bytes that it may have", where=peer)
-            if response.total != total:
-                raise TransferError("a stream's length is not what it was", where=peer)
-            if ended:
-                raise TransferError("a stream goes on after its end", where=peer)
-            if not response.HasField("chunk"):
-                ended = True
-                continue
-            data = verify(response.chunk, position, has_digest=has_digests)
-            short.take(data)
-            position += len(data)
-            if position > total:
-                raise TransferError("a stream runs past its length", where=peer)
-            yield data
-    except grpc.aio.AioRpcError as error:
-        raise error_from_rpc(error, peer) from None
-    if position != total:
-        raise TransferError("a stream ended before its length was reached", where=peer, remedy="Resume it.")
 
 
 async def streamed(pieces: Iterator[Chunk], total: int, offset: int) -> AsyncIterator[tuple[int, Chunk | None]]:

@@ -1,18 +1,35 @@
 """One peer of a party: a channel, a stub, and how long an answer may take."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from typing import Generic, TypeVar
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from typing import Generic, Protocol, TypeVar
 
 import grpc
 
-from veiltab.common.errors import UnavailableError, VeiltabError
+from veiltab.common.errors import TransferError, UnavailableError, VeiltabError
 from veiltab.common.rpc.channel import call, connect
-from veiltab.common.rpc.chunks import MOST, ChunkMessage, received
+from veiltab.common.rpc.chunks import ShortChunks, verify
 from veiltab.common.rpc.parties.identity import Identity, Party
 from veiltab.common.rpc.statuses import NO_CONNECTION, error_from_rpc
 from veiltab.common.rpc.waiting.retries import repeated
 from veiltab.common.study.members import RELAYED
+from veiltab.v1.release_pb2 import Chunk
+
+
+class ChunkMessage(Protocol):
+    """A response that carries a chunk of a stream and the stream's length."""
+
+    @property
+    def total(self) -> int:
+        """Length of the whole stream in bytes."""
+
+    @property
+    def chunk(self) -> Chunk:
+        """The chunk; absent when nothing is left."""
+
+    def HasField(self, field_name: str, /) -> bool:  # noqa: N802 - protobuf's name
+        """Return whether the message has the chunk."""
+
 
 Stub = TypeVar("Stub")
 Request = TypeVar("Request")
@@ -24,6 +41,9 @@ ASK_SECONDS = 5.0
 
 STREAM_SECONDS = 1800.0
 """Longest time for one stream."""
+
+MOST = 1 << 34
+"""Most bytes of a stream for which nothing says less."""
 
 PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 """Seconds that a driver waits after each failed attempt; the last one repeats."""
@@ -135,3 +155,52 @@ class Peer(Generic[Stub]):
             return await repeated(whole, ASK_SECONDS)
         except UnavailableError as error:
             raise self._with_endpoint(error) from error
+
+
+async def received(  # noqa: PLR0913 - what a stream may be
+    responses: AsyncIterable[ChunkMessage],
+    *,
+    offset: int,
+    peer: str,
+    total: int | None = None,
+    most: int = MOST,
+    has_digests: bool = True,
+) -> AsyncIterator[bytes]:
+    """Yield the bytes of a stream in order, each chunk verified, to its very end.
+
+    Args:
+        responses: what the peer streams, from byte `offset` on.
+        offset: bytes that are here already.
+        total: length of the stream in bytes if it is known beforehand; else what the peer says first counts.
+        most: bytes that the stream may have at all.
+        has_digests: whether the digests of chunks are checked.
+
+    Raises:
+        TransferError: the stream is longer than it may be, a chunk is damaged, missing, repeated or out of order, too
+            many are short, the total changes or differs, or the stream ends before it or runs past it. What was yielded
+            before is sound.
+        VeiltabError: as the peer refused; UnavailableError if the connection broke: resume at the byte reached.
+    """
+    position, ended, short = offset, False, ShortChunks()
+    try:
+        async for response in responses:
+            total = response.total if total is None else total
+            if total > most:
+                raise TransferError(f"a stream is longer than the {most} bytes that it may have", where=peer)
+            if response.total != total:
+                raise TransferError("a stream's length is not what it was", where=peer)
+            if ended:
+                raise TransferError("a stream goes on after its end", where=peer)
+            if not response.HasField("chunk"):
+                ended = True
+                continue
+            data = verify(response.chunk, position, has_digest=has_digests)
+            short.take(data)
+            position += len(data)
+            if position > total:
+                raise TransferError("a stream runs past its length", where=peer)
+            yield data
+    except grpc.aio.AioRpcError as error:
+        raise error_from_rpc(error, peer) from None
+    if position != total:
+        raise TransferError("a stream ended before its length was reached", where=peer, remedy="Resume it.")

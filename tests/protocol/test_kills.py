@@ -58,7 +58,7 @@ QUICK = {
         who=BOB, point="veiltab.curator.records.server_tests:ServerTests.set_joint_receipt:1"
     ),
     "curator, uploading": Kill(who=BOB, point="veiltab.common.rpc.chunks:chunk_of:3"),
-    "researcher, fetching": Kill(who=ROSA, point="veiltab.common.rpc.chunks:verify:3"),
+    "researcher, fetching": Kill(who=ROSA, point="veiltab.common.rpc.peer:verify:3"),
 }
 
 IN_EVERY_RUN = {"curator, encrypting", "researcher, fetching"}
@@ -120,8 +120,8 @@ LONG = [
         for point in (
             "veiltab.researcher.records.store:ResearcherStore.start:1",
             "veiltab.researcher.records.store:ResearcherStore.set_spec:1",
-            "veiltab.common.rpc.chunks:verify:1",
-            "veiltab.common.rpc.chunks:verify:9",
+            "veiltab.common.rpc.peer:verify:1",
+            "veiltab.common.rpc.peer:verify:9",
             "veiltab.researcher.receiving.receiving:EncryptedColumn:1",
             "veiltab.researcher.receiving.receiving:EncryptedColumn:4",
             "veiltab.researcher.receiving.decryption:tabulate:1",

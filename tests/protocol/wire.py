@@ -17,8 +17,9 @@ from veiltab.common.errors import DeniedError, UnavailableError
 from veiltab.common.release.messages.release_messages import spec_to_proto
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.channel import connect
-from veiltab.common.rpc.chunks import ChunkMessage, chunk_messages, received
+from veiltab.common.rpc.chunks import chunk_messages
 from veiltab.common.rpc.parties.identity import Party, load_identity
+from veiltab.common.rpc.peer import ChunkMessage, received
 from veiltab.common.rpc.statuses import error_from_rpc
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, ingest_pb2, ingest_pb2_grpc
 from veiltab.v1 import server_release_pb2 as release_pb2

@@ -20,9 +20,9 @@ from veiltab.common.rpc.chunks import (
     chunk_of,
     data_of,
     file_chunks,
-    received,
     verify,
 )
+from veiltab.common.rpc.peer import received
 from veiltab.v1.release_pb2 import Chunk
 from veiltab.v1.server_release_pb2 import FetchColumnResponse
 
