@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from veiltab.common.errors import IntegrityError
-from veiltab.common.storage.disk import disk_refusal, named_in_errors
-from veiltab.common.storage.files import check_writers, make_private
+from veiltab.common.storage.disk import disk_refusal
+from veiltab.common.storage.files import check_writers, make_private, named_in_errors
 
 
 class Rows(Protocol):

@@ -5,8 +5,6 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from veiltab.common.errors import UnavailableError
@@ -105,16 +103,6 @@ def _reserve(size: int) -> int:
 def _amount(size: int) -> str:
     """Return a number of bytes as text."""
     return f"{size / 2**30:,.1f} GiB" if size >= 2**30 else f"{size / 2**20:,.1f} MiB"
-
-
-@contextmanager
-def named_in_errors(path: Path) -> Iterator[None]:
-    """Let an error of the disk say which file it is about; neither a failed write nor SQLite says so by itself."""
-    try:
-        yield
-    except (OSError, sqlite3.OperationalError) as error:
-        error.add_note(str(path))
-        raise
 
 
 def files_of(error: BaseException) -> str:

@@ -5,6 +5,7 @@ import grp
 import hashlib
 import os
 import pwd
+import sqlite3
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,16 @@ from pathlib import Path
 from typing import BinaryIO, Self, TextIO
 
 from veiltab.common.errors import ConflictError, InvalidInputError
-from veiltab.common.storage.disk import named_in_errors
+
+
+@contextmanager
+def named_in_errors(path: Path) -> Iterator[None]:
+    """Let an error of the disk say which file it is about; neither a failed write nor SQLite says so by itself."""
+    try:
+        yield
+    except (OSError, sqlite3.OperationalError) as error:
+        error.add_note(str(path))
+        raise
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from veiltab.common.storage.disk import named_in_errors
+from veiltab.common.storage.files import named_in_errors
 
 
 def mapped_array(path: Path, dtype: DTypeLike) -> NDArray[Any]:

@@ -19,8 +19,7 @@ from pathlib import Path
 
 from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import TransferError, UnavailableError
-from veiltab.common.storage.disk import named_in_errors
-from veiltab.common.storage.files import make_private
+from veiltab.common.storage.files import make_private, named_in_errors
 from veiltab.common.storage.sealed import SealedFile
 
 _FOLDER = "run"

@@ -11,7 +11,7 @@ import tempfile
 import weakref
 from pathlib import Path
 
-from veiltab.common.storage.disk import named_in_errors
+from veiltab.common.storage.files import named_in_errors
 from veiltab.common.storage.sealed import SealedFile
 
 

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
 from veiltab.common.errors import IntegrityError, TransferError
-from veiltab.common.storage.disk import named_in_errors
+from veiltab.common.storage.files import named_in_errors
 from veiltab.common.storage.stored import fill
 
 PAGE = 2**14

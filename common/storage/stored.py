@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import IntegrityError
-from veiltab.common.storage.disk import named_in_errors
+from veiltab.common.storage.files import named_in_errors
 
 
 class Readable(Protocol):

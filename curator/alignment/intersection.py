@@ -20,8 +20,7 @@ from veiltab.common.core.block_order import leading, ordered_rows, shared_bits, 
 from veiltab.common.core.domain import Symbols
 from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import IntegrityError
-from veiltab.common.storage.disk import named_in_errors
-from veiltab.common.storage.files import sync_folder, written_whole
+from veiltab.common.storage.files import named_in_errors, sync_folder, written_whole
 from veiltab.common.storage.mapped import mapped_array
 from veiltab.curator.table.tokens import TOKEN_LENGTH
 

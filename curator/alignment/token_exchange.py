@@ -11,7 +11,8 @@ from pathlib import Path
 from veiltab.common.errors import DeniedError, InvalidInputError, NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
-from veiltab.common.storage.disk import DiskReservations, named_in_errors
+from veiltab.common.storage.disk import DiskReservations
+from veiltab.common.storage.files import named_in_errors
 from veiltab.curator.alignment.disk_needs import aligned_row_bytes, alignment_bytes
 from veiltab.curator.alignment.exchange import Exchange
 from veiltab.curator.peers.calls import Peers

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.domain import Symbols
 from veiltab.common.dataclass import dataclass, field
 from veiltab.common.observe.progress import Stage
-from veiltab.common.storage.disk import named_in_errors
-from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.files import named_in_errors, written_whole
 from veiltab.common.storage.partitions import (
     PARTITION_BITS,
     Batch,

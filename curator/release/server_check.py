@@ -31,8 +31,7 @@ from veiltab.common.release.receipts.noise_tests import CanaryOrders
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.receipts.testing import amount_receipt, joint_receipt, own_receipt
 from veiltab.common.release.table_spec import PLACE_BYTES, Column, TableSpec
-from veiltab.common.storage.disk import named_in_errors
-from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.files import named_in_errors, written_whole
 from veiltab.common.storage.mapped import mapped_array, mapped_rows
 from veiltab.curator.budget.bounded_set import BoundedSet
 from veiltab.curator.columns.encryption import ColumnEncryption

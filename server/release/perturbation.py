@@ -25,8 +25,7 @@ from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.release.table_spec import Column, TableSpec
-from veiltab.common.storage.disk import named_in_errors
-from veiltab.common.storage.files import sync_folder, written_whole
+from veiltab.common.storage.files import named_in_errors, sync_folder, written_whole
 from veiltab.common.storage.mapped import mapped_array
 from veiltab.server.records.store import ServerStore
 from veiltab.server.sharing.leases import Lease, LostLeaseError

@@ -13,8 +13,7 @@ from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import IntegrityError, InvalidInputError, TransferError, UnavailableError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.storage.disk import named_in_errors
-from veiltab.common.storage.files import sync_folder, written_whole
+from veiltab.common.storage.files import named_in_errors, sync_folder, written_whole
 from veiltab.server.records.session import Session
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.perturbation import check_column, mapped_column
