@@ -7,7 +7,8 @@ and until the histogram is durable, the desk has perturbed ciphertext alone.
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -123,11 +124,11 @@ class Fetch:
 
     async def _tests(self) -> dict[str, CuratorsTest]:
         """Return the tests of the curators that still give a key of their columns; fetch those that are not known."""
-        curators = tuple(dict.fromkeys(holder for column in self.spec.columns for holder in column.holders))
-        missing = [one for one in curators if one not in self.tests]
-        fetches = [partial(_or_denial, partial(self.parties.fetch_test, self.spec, one)) for one in missing]
-        answers = dict(zip(missing, await together(self.parties.room, fetches), strict=True)) | dict(self.tests)
-        return dict(_grants(((one, answers[one]) for one in curators), self.spec))
+        holders = dict.fromkeys(holder for column in self.spec.columns for holder in column.holders)
+        return await self._granted({one: partial(self._test, one) for one in holders})
+
+    async def _test(self, curator: str) -> CuratorsTest:
+        return self.tests.get(curator) or await self.parties.fetch_test(self.spec, curator)
 
     async def keys(
         self, noisy: Mapping[Column, Ciphertext], digests: Mapping[str, ColumnDigests]
@@ -142,24 +143,23 @@ class Fetch:
             DeniedError: no key is given.
         """
         spec = self.spec
-        fetches: list[Callable[[], Awaitable[Mapping[str, bytes | Path]]]]
+        fetches: Mapping[object, Callable[[], Awaitable[Mapping[str, bytes | Path]]]]
         match spec.pad:
             case Pad.CHACHA20:
                 of_curators: dict[str, dict[str, ColumnDigests]] = {}
                 for attribute, one in digests.items():
                     for holder in spec.column(attribute).holders:
                         of_curators.setdefault(holder, {})[attribute] = one
-                fetches = [partial(self._keys_of, *one) for one in of_curators.items()]
+                fetches = {holder: partial(self._keys_of, holder, some) for holder, some in of_curators.items()}
             case Pad.OTP:
-                fetches = [
-                    partial(self._pad, attribute, holder, one)
+                fetches = {
+                    (attribute, holder): partial(self._pad, attribute, holder, one)
                     for attribute, one in digests.items()
                     for holder in spec.column(attribute).holders
-                ]
+                }
             case _:
                 assert_never(spec.pad)
-        answers = await together(self.parties.room, [partial(_or_denial, fetch) for fetch in fetches])
-        keys = {part: key for _, some in _grants(enumerate(answers), spec) for part, key in some.items()}
+        keys = {part: key for some in (await self._granted(fetches)).values() for part, key in some.items()}
         encrypted = []
         for column in spec.columns:
             if keys.keys() >= set(column.parts):
@@ -180,6 +180,20 @@ class Fetch:
         path = self.files.one_time_pad(self.spec.release_id, part := column.part_of(curator))
         await self.parties.fetch_pad(self.spec, column, curator, digests, path)
         return {part: path}
+
+    async def _granted(self, fetches: Mapping[Question, Callable[[], Awaitable[Answer]]]) -> dict[Question, Answer]:
+        """Fetch what is granted, with what it answers; raise the last denial if nothing is."""
+        calls = [partial(_or_denial, fetch) for fetch in fetches.values()]
+        answers = zip(fetches, await together(self.parties.room, calls), strict=True)
+        grants, denial = {}, DeniedError("no curator gave a key", where=f"release {self.spec.release_id}")
+        for question, answer in answers:
+            if isinstance(answer, DeniedError):
+                denial = answer
+            else:
+                grants[question] = answer
+        if not grants:
+            raise denial
+        return grants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +243,11 @@ class Receiver:
         await asyncio.to_thread(self._count, spec, noisy_release, tested, encrypted, fetch.stage)
         attributes = tuple(one.column.attribute for one in encrypted)
         seconds = {"fetch": fetched - began, "decrypt": time.monotonic() - fetched}
-        byte_counts = self._bytes(spec, encrypted)
+        columns = sum(column.byte_length(spec.published_rows) for column in spec.columns)
+        byte_counts = Counter({f"server {self._server} -> researcher {self._name}": columns})
+        for one in encrypted:
+            for holder, length in zip(one.column.holders, one.key_lengths, strict=True):
+                byte_counts[f"curator {holder} -> researcher {self._name}"] += length
         self._store.record_counts(spec.release_id, attributes, seconds, byte_counts)
 
     def _tested(self, spec: TableSpec, salt: bytes, noisy_release: NoisyRelease) -> TestedRows:
@@ -289,16 +307,6 @@ class Receiver:
         with written_whole(self._store.files.histogram(spec.release_id)) as file:
             file.write(counts.astype("<i8").data)
 
-    def _bytes(self, spec: TableSpec, columns: Sequence[EncryptedColumn]) -> dict[str, int]:
-        """Return the bytes of columns and keys by link."""
-        fetched = sum(column.byte_length(spec.published_rows) for column in spec.columns)
-        by_link = {f"server {self._server} -> researcher {self._name}": fetched}
-        for one in columns:
-            for holder, length in zip(one.column.holders, one.key_lengths, strict=True):
-                link = f"curator {holder} -> researcher {self._name}"
-                by_link[link] = by_link.get(link, 0) + length
-        return by_link
-
 
 def _digest(symbols: Symbols, canary_rows: Places) -> bytes:
     """Return the SHA-256 of the published symbols of a column's canaries, in order of their places."""
@@ -314,16 +322,3 @@ async def _or_denial(call: Callable[[], Awaitable[Answer]]) -> Answer | DeniedEr
         return await call()
     except DeniedError as error:
         return error
-
-
-def _grants(answers: Iterable[tuple[Question, Answer | DeniedError]], spec: TableSpec) -> list[tuple[Question, Answer]]:
-    """Return what was granted, with what was asked for; raise the last denial if nothing was."""
-    grants, denial = [], DeniedError("no curator gave a key", where=f"release {spec.release_id}")
-    for question, answer in answers:
-        if isinstance(answer, DeniedError):
-            denial = answer
-        else:
-            grants.append((question, answer))
-    if not grants:
-        raise denial
-    return grants
