@@ -125,7 +125,7 @@ def released(folder: Path, spec: TableSpec, table: Mapping[str, Symbols]) -> NDA
             pad = curator.keys.pad(spec.release_id, column.attribute)
             assert pad is not None
             noisy = server.published_folder(spec.release_id) / column.attribute
-            encrypted.append(EncryptedColumn(column=column, noisy=noisy, key=pad[0]))
+            encrypted.append(EncryptedColumn(column=column, noisy=noisy, keys=(pad[0],)))
         return count_rows(encrypted, PublishedRows(uploaded=rows, canaries=noise.places))
 
 

@@ -347,7 +347,7 @@ def _count(folder: Path) -> float:
         path = folder / f"noisy-{number}"
         path.write_bytes(symbols.tobytes())
         column = Column(attribute=f"a{number}", owner=_FEW, size=len(_CATEGORIES))
-        columns.append(EncryptedColumn(column=column, noisy=path, key=_KEY))
+        columns.append(EncryptedColumn(column=column, noisy=path, keys=(_KEY,)))
     rows = PublishedRows(uploaded=_ROWS, canaries=_NO_PLACES)
 
     def pass_over() -> None:

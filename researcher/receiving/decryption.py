@@ -41,19 +41,12 @@ class EncryptedColumn:
 
     Args:
         column: its attribute and alphabet size.
-        key: 32 bytes of a stream cipher, or the file of a one-time pad.
-        others: the keys of the column's other holders, in their order.
+        keys: of all holders, in their order: 32 bytes of a stream cipher, or the file of a one-time pad.
     """
 
     column: Column
     noisy: Ciphertext = field(repr=False)
-    key: bytes | Path = field(repr=False)
-    others: tuple[bytes | Path, ...] = field(default=(), repr=False)
-
-    @property
-    def keys(self) -> tuple[bytes | Path, ...]:
-        """The keys of all holders, in their order."""
-        return (self.key, *self.others)
+    keys: tuple[bytes | Path, ...] = field(repr=False)
 
     @property
     def key_lengths(self) -> tuple[int, ...]:

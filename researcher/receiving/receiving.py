@@ -163,8 +163,8 @@ class Fetch:
         encrypted = []
         for column in spec.columns:
             if keys.keys() >= set(column.parts):
-                key, *others = (keys[part] for part in column.parts)
-                encrypted.append(EncryptedColumn(column=column, noisy=noisy[column], key=key, others=tuple(others)))
+                of_holders = tuple(keys[part] for part in column.parts)
+                encrypted.append(EncryptedColumn(column=column, noisy=noisy[column], keys=of_holders))
         if not encrypted:
             raise DeniedError("no column has the keys of all its holders", where=f"release {spec.release_id}")
         return encrypted

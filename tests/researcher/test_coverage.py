@@ -116,7 +116,7 @@ def released(folder: Path, spec: TableSpec, rng: np.random.Generator) -> Estimat
     for column in spec.columns:
         noisy = folder / column.attribute
         noisy.write_bytes(release.published[column.attribute].tobytes())
-        encrypted.append(EncryptedColumn(column=column, noisy=noisy, key=release.keys[column.attribute]))
+        encrypted.append(EncryptedColumn(column=column, noisy=noisy, keys=(release.keys[column.attribute],)))
     sampled = release.places if spec.sampling.is_by_server else None
     published = PublishedRows(uploaded=spec.uploaded_rows, canaries=release.noise.places, sampled=sampled)
     counts = count_rows(encrypted, published)

@@ -52,13 +52,13 @@ def padded(column: Symbols, size: int, pad: Symbols) -> Symbols:
 
 def counted(noisy: Path, size: int, rows: int, key: bytes | Path) -> NDArray[np.int64]:
     """Count one column without canaries."""
-    column = EncryptedColumn(column=column_of(size), noisy=noisy, key=key)
+    column = EncryptedColumn(column=column_of(size), noisy=noisy, keys=(key,))
     return count_rows([column], PublishedRows(uploaded=rows, canaries=canaries_among(rows)))
 
 
 def decrypted(noisy: Path, size: int, rows: int, key: bytes | Path) -> Symbols:
     """Return every symbol of a column, all of whose rows are said to be canaries."""
-    column = EncryptedColumn(column=column_of(size), noisy=noisy, key=key)
+    column = EncryptedColumn(column=column_of(size), noisy=noisy, keys=(key,))
     published = PublishedRows(uploaded=rows, canaries=canaries_among(rows, rows))
     assert not count_rows([column], published).any()
     return decrypted_canaries([column], published)[0]
@@ -151,7 +151,7 @@ class Release:
                 encrypt(plain, size, CipherStream(key), ciphertext)
             noisy.write_bytes(ciphertext[self.published].tobytes())
             column = column_of(size, f"a{number}")
-            self.columns.append(EncryptedColumn(column=column, noisy=noisy, key=pad if one_time else key))
+            self.columns.append(EncryptedColumn(column=column, noisy=noisy, keys=(pad if one_time else key,)))
 
     @property
     def published(self) -> NDArray[np.int64]:
@@ -230,7 +230,7 @@ def test_many_canaries_fill_no_memory(tmp_path: Path, *, is_sampled: bool) -> No
         noisy.write_bytes(bytes(rows.count))
         start()
         changed = DecryptedCanaries(KEY, [column], canaries, rows.published_canaries, {"alice": some})
-        count_rows([EncryptedColumn(column=column, noisy=noisy, key=KEY)], rows, changed.compare)
+        count_rows([EncryptedColumn(column=column, noisy=noisy, keys=(KEY,))], rows, changed.compare)
         peaks.append(get_traced_memory()[1])
         stop()
     assert peaks[1] < peaks[0] + CHUNK
