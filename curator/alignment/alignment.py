@@ -4,7 +4,7 @@ import asyncio
 import logging
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from veiltab.common.core.derivation import derive
@@ -37,8 +37,8 @@ from veiltab.curator.table.tokens import TOKEN_LENGTH
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 2.0
 _RETRY_SECONDS = 0.1
-_MOST_UNMADE = 100
-"""Alignments that were begun and not made whose parts are kept; each table version of a peer's begins one."""
+_MOST_UNMADE, _MOST_KEPT = 100, 8
+"""Alignments that were begun and not made whose parts, and whose files, are kept; each table of a peer begins one."""
 
 _ROOM = "alignment"
 
@@ -180,7 +180,8 @@ class Alignment:
             self._store.alignments.forget_version(table.content_digest)
             raise NotReadyError("aligns its table anew, since files are lost", where=f"curator {self._name}")
         key = await self._coins.toss(coin, peers)
-        self._store.coins.forget_unmade(_MOST_UNMADE)
+        unmade = self._store.coins.forget_unmade(_MOST_UNMADE)
+        await self._delete({*unmade[_MOST_KEPT:]} - {name, self._current})
         table = await self._exchange.prepared(name, table, key, self._execution, peers)
         ordered = await self._in_token_order(name, table, derive(key, "tokens"))
         hub = await self._exchange.run(name, table, aligned.folder, peers)
@@ -223,10 +224,11 @@ class Alignment:
         """Let releases use an alignment that is made."""
         if self._current != name:
             self._current = name
-            await asyncio.to_thread(self._delete_others, name)
+            await self._delete({folder.name for folder in self._folder.iterdir()} - {name})
 
-    def _delete_others(self, name: str) -> None:
-        """Delete the files of earlier alignments: no release goes on with them. The coin and the digest stay."""
-        for folder in self._folder.iterdir():
-            if folder.name != name:
-                shutil.rmtree(folder, ignore_errors=True)
+    async def _delete(self, names: Iterable[str]) -> None:
+        """Delete the files of alignments, and before them their secrets. The coin and the digest stay."""
+        for folder in filter(Path.exists, map(self._folder.joinpath, names)):
+            if self._exchange.sessions is not None:
+                self._exchange.sessions.renew(folder.name)
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)

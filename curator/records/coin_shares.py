@@ -91,17 +91,18 @@ class CoinShares:
         """Whether a coin was tossed and is erased."""
         return bool(value_of(self._connection, "SELECT share FROM coin WHERE id = ?", coin_id) == b"")
 
-    def forget_unmade(self, most: int) -> None:
-        """Delete the parts of alignments that were begun and not made, but for the latest of them."""
+    def forget_unmade(self, most: int) -> list[str]:
+        """Delete the parts of alignments that were begun and not made, but for the latest of them; return these."""
         with transaction(self._connection) as db:
-            db.execute(
-                "DELETE FROM coin WHERE id IN (SELECT id FROM coin WHERE id LIKE 'alignment/%' AND substr(id, 11)"
-                " NOT IN (SELECT id FROM alignment) ORDER BY rowid DESC LIMIT -1 OFFSET ?)",
-                [most],
-            )
-            for table in ("commitment", "opening"):
-                unknown = "coin_id LIKE 'alignment/%' AND coin_id NOT IN (SELECT id FROM coin)"
-                db.execute(f"DELETE FROM {table} WHERE {unknown}")  # noqa: S608 - the program's own words
+            begun = db.execute("SELECT substr(id, 11) FROM coin WHERE id LIKE 'alignment/%' ORDER BY rowid DESC")
+            made = {row["id"] for row in db.execute("SELECT id FROM alignment")}
+            unmade = [name for (name,) in begun if name not in made]
+            old = [[name] for name in unmade[most:]]
+            db.executemany("DELETE FROM coin WHERE id = 'alignment/' || ?", old)
+            db.executemany("DELETE FROM commitment WHERE coin_id = 'alignment/' || ?", old)
+            db.executemany("DELETE FROM opening WHERE coin_id = 'alignment/' || ?", old)
+            db.executemany("DELETE FROM join_session WHERE alignment_id = ? AND NOT failed", old)
+        return unmade[:most]
 
     def erase_traces(self) -> None:
         """Erase coins that were forgotten from the database's log too; it waits for the disk several times."""

@@ -54,8 +54,8 @@ class JoinSessions:
         )
 
     def begin(self, alignment_id: str, peer: str, version: str, fresh: bytes) -> None:
-        """Record this curator's part: that of its table version with this peer, or `fresh` for another one."""
-        sql = "SELECT part FROM join_session WHERE peer = ? AND version = ? ORDER BY rowid DESC"
+        """Record this curator's part: that which it last entered one with under its table version, or `fresh`."""
+        sql = "SELECT part FROM join_session WHERE peer = ? AND version = ? ORDER BY name = '', rowid DESC"
         row = self._connection.execute(sql, [peer, version]).fetchone()
         self._connection.execute(
             "INSERT INTO join_session (alignment_id, peer, part, version) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
@@ -63,9 +63,10 @@ class JoinSessions:
         )
 
     def renew(self, alignment_id: str, peer: str, part: bytes) -> None:
-        """Record a fresh part, with which the session so far is over."""
+        """Record a fresh part, with which the session so far is over unless it failed."""
         self._connection.execute(
-            "UPDATE join_session SET part = ?, name = '', secret = x'', failed = 0 WHERE alignment_id = ? AND peer = ?",
+            "UPDATE join_session SET part = ?, name = '', secret = x''"
+            " WHERE alignment_id = ? AND peer = ? AND NOT failed",
             [part, alignment_id, peer],
         )
         erase_traces(self._connection)

@@ -206,7 +206,7 @@ class JoinExchange(Exchange):
         if session is not None and session.finished:
             if path.exists():
                 return self._load(name)
-            self.sessions.renew(name, hub)
+            self.sessions.renew(name)
         standing = await self.sessions.standing_of(hub, peers)
         own, files = await self.sessions.entered(hub, standing, peers)
         if (more := standing.size - table.rows) > 0:
@@ -214,7 +214,7 @@ class JoinExchange(Exchange):
         try:
             rows = await self.join.find(table, key, own, files, standing)
         except LostStoreError:
-            self.sessions.renew(name, hub)
+            self.sessions.renew(name)
             raise
         with written_whole(path) as file:
             file.write(rows.bound + rows.rows.to_bytes(8, "little") + rows.numbers.tobytes())

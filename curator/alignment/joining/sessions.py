@@ -203,9 +203,10 @@ class Sessions:
             await asyncio.to_thread(shutil.rmtree, self.folder(alignment, own.name), ignore_errors=True)
         return False
 
-    def renew(self, alignment: str, peer: str) -> None:
-        """Draw another part, as what was made in the session is lost here: another one begins."""
-        self.records.renew(alignment, peer, secrets.token_bytes(PART_BYTES))
+    def renew(self, alignment: str) -> None:
+        """Draw another part, as what was made in the sessions is lost or deleted here: other ones begin."""
+        for peer in self.others:
+            self.records.renew(alignment, peer, secrets.token_bytes(PART_BYTES))
 
     def finish(self, alignment: str, peer: str) -> None:
         """Erase the secret of a session that is finished here; at a spoke all that its people could be tested by."""

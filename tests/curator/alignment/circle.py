@@ -139,7 +139,8 @@ class Seat:
             raise NotReadyError("has no table loaded yet", where="curator peer")
         return self.versions
 
-    async def toss(self, _coin: str, _peers: Peers) -> bytes:
+    async def toss(self, coin_id: str, _peers: Peers) -> bytes:
+        self.store.coins.own_share(coin_id, KEY)
         return KEY
 
     @property

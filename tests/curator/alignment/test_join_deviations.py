@@ -4,10 +4,11 @@ import asyncio
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from tests.curator.alignment.circle import Curator, Killed, align, circle, outcome, process
+from tests.curator.alignment.circle import Curator, Killed, align, circle, outcome, process, table_of
 from tests.curator.alignment.test_join_attacks import (
     HUB,
     SLOTS,
@@ -20,6 +21,7 @@ from tests.curator.alignment.test_join_attacks import (
     two,
 )
 from veiltab.common.errors import IntegrityError, InvalidInputError, NotReadyError, VeiltabError
+from veiltab.curator.alignment.intersection import alignment_id
 from veiltab.curator.alignment.joining.join_messages import JoinKind, Message, Standing
 
 
@@ -115,7 +117,7 @@ def test_a_hub_that_begins_sessions_without_end_gets_columns_of_other_secrets(tm
         def begin_another(data: bytes) -> bytes:
             sent.append(data)
             if len(sent) < 4:
-                alice.exchange.sessions.renew(name_of(alice), "bob")
+                alice.exchange.sessions.renew(name_of(alice))
                 raise Killed
             return data
 
@@ -125,3 +127,27 @@ def test_a_hub_that_begins_sessions_without_end_gets_columns_of_other_secrets(tm
         assert len({*sent}) == 4
         assert len([*bob.folder.rglob("columns-0.bin")]) <= 1
         assert alice.store.joins.sessions_of() == {"bob": 1}
+
+
+def away(_: bytes) -> NoReturn:
+    raise IntegrityError("is away")
+
+
+@pytest.mark.parametrize(("last", "sessions"), [(9, 1), (1, 2)])
+def test_a_hub_that_begins_joins_of_many_tables_fills_no_disk(tmp_path: Path, last: int, sessions: int) -> None:
+    """The spoke keeps the files of eight and goes on in them; of the others it keeps no secret and begins anew."""
+    with two(tmp_path) as (alice, bob):
+        begun, bob.tampering = list[str](), only(JoinKind.COLUMNS, away)
+        for number in range(11):
+            alice.table = table_of(HUB, f"table {number}")
+            with pytest.raises(IntegrityError, match="is away"):
+                align(alice, bob)
+            begun.append(alignment_id(alice.versions | bob.versions))
+        kept = {path.parents[1].name for path in bob.folder.rglob("columns-0.bin")}
+        assert kept == {*begun[-8:]}
+        secrets = bob.store.connection.execute("SELECT alignment_id FROM join_session WHERE secret <> x''").fetchall()
+        assert {row["alignment_id"] for row in secrets} == kept
+        bob.tampering, alice.table = lambda _message, data: data, table_of(HUB, f"table {last}")
+        align(alice, bob)
+        check_joined(alice, bob)
+        assert alice.store.joins.sessions_of() == {"bob": sessions}
