@@ -10,14 +10,15 @@ from veiltab.common.linkage.normalisation import DATE_ORDERS, normal_date, norma
 from veiltab.curator.check.profile import ColumnProfile
 
 _NAMES: Mapping[FieldKind, str] = {
-    FieldKind.GIVEN: "given|first|fore|vor|voor|prenom|nombre|fname|christian",
-    FieldKind.FAMILY: "family|last|sur|nach|achter|familien|nom|apellidos?|lname|sname",
-    FieldKind.BIRTH: "birth|born|dob|geb|geboren|geburt|naissance|nacimiento|geboorte",
-    FieldKind.SEX: "sex|gender|geschlecht|sexe|sexo|geslacht",
-    FieldKind.POSTCODE: "post|postal|postcode|postleitzahl|postnr|postnummer|zip|zipcode|plz|codepostal|codigopostal",
+    FieldKind.GIVEN: "given|first|fore|vor|ruf|voor|roep|prenoms?|(primer)?nombres?|fname|christian",
+    FieldKind.FAMILY: "family|last|sur|nach|achter|familien?|geslachts|nom(d?usage|famille|defamille)?|patronyme"
+    "|(primer)?apellidos?|apellido1|lname|sname",
+    FieldKind.BIRTH: "birth|born|dob|geb|geboren|geburt|naissance|naiss|ddn|nacimiento|nac|fnac|geboorte",
+    FieldKind.SEX: "sex|gender|geschl|geschlecht|sexe|genre|sexo|genero|geslacht|gesl",
+    FieldKind.POSTCODE: "post|postal|postleitzahl|zip|zipcode|plz|cp|codpostal|codigopostal|pc[46]",
 }
 _BESIDE = (
-    "(name|names|naam|code|date|day|fechade|sdatum|datum|of|de|the|patient|person|cust|client|kode"
+    "(name|names|namen|naam|code|date|day|fecha|fec|sdatum|datum|of|de|the|patient|person|persoon|cust|client|kode"
     "|am|op|dat|stag|tag|wohn|wohnort|patienten|kunden|nr|nummer)*"
 )
 _MOSTLY = 0.9

@@ -170,6 +170,23 @@ def test_german_columns_are_known(birth: str, postcode: str, tmp_path: Path) -> 
     assert "no sex seen" in proposal.ids.as_text()
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Rufname,Familienname,Geb.-Datum,Geschl,PLZ Wohnort",
+        "Forenames,Last name,DOB,Gender code,Post Code",
+        "Prénoms,Nom d'usage,Date naiss.,Sexe,Code postal",
+        "Nombre,Apellido1,Fecha nacimiento,Género,CP",
+        "Voornamen,Geslachtsnaam,Geb_datum,Geslacht,Postkode",
+    ],
+)
+def test_columns_of_agencies_are_known(header: str, tmp_path: Path) -> None:
+    columns = header.split(",")
+    path = written(tmp_path / "t.csv", columns, made_registers(60, "x").spoke)
+    fields = dict(zip(("given", "family", "birth", "sex", "postcode"), ([one] for one in columns), strict=True))
+    assert {kind: [*own] for kind, own in propose_table(path, "a", with_identity=True).ids.identity.items()} == fields
+
+
 def test_a_person_names_columns_by_hand(tmp_path: Path) -> None:
     path = written(tmp_path / "t.csv", ("a", "b", "c", "d", "e"), made_registers(60, "x").spoke)
     options = ["draft", "--name", "clinic", "--table", path, "--identity", "--yes", "--out", tmp_path / "clinic.toml"]
