@@ -12,7 +12,7 @@ from veiltab.common.command.options import NOISE_OPTIONS, repeats_option, tables
 from veiltab.common.command.rare_options import rare_options
 from veiltab.common.privacy.planning.planning import few_rows_warning
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.state import ReleaseState, not_ready
 from veiltab.common.schemes import SCHEMES
 from veiltab.common.study.missing import respondents_sentence
 from veiltab.researcher.commands.options_cli import RELEASE, member_option, with_client
@@ -86,6 +86,8 @@ def request(
     if choices["workload"] or tables:
         note(_planning_hint(attributes, tables, choices))
     status = release.wait(timeout, Watcher()) if wait else release.status()
+    if status.state.unsuccessful:  # a script sees what it would see with --wait
+        raise not_ready(status.state, status.failure, where=f"release {release.id}", remedy=status.advice)
     facts = {"continued": release.continued, "warnings": [warning] if warning else []}
     emit(status_dict(status) | facts, _text_of(status, client))
 

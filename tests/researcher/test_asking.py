@@ -18,11 +18,12 @@ from click.testing import CliRunner
 from tests.common.release.other import GOES_WITH, OTHER_REQUEST
 from tests.researcher.made_status import made_status
 from tests.worlds.parties import ROSA
-from veiltab.common.errors import InvalidInputError
+from veiltab.common.errors import DeniedError, FailedReleaseError, InvalidInputError
 from veiltab.common.privacy.planning.noise_split import DEFAULT_SPLIT
 from veiltab.common.privacy.planning.planning import FEW_ROWS
 from veiltab.common.release.messages.release_messages import request_from_proto
 from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.tables import Prospect, Workload, linked_tables
 from veiltab.common.study.file import Study, load_study
 from veiltab.deploy.cli import veiltab
@@ -109,11 +110,19 @@ def given(study: Study, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     def request(attributes: list[str], **keywords: Any) -> Any:  # noqa: ANN401 - as the client's
         sys.stderr.write("asked\n")
         choices.update(keywords, attributes=tuple(attributes))
-        return SimpleNamespace(id="f" * 32, continued=False, status=made_status)
+        return SimpleNamespace(id="f" * 32, continued=False, status=lambda: choices.get("ended") or made_status())
 
     service = nullcontext(SimpleNamespace(request=request, study=study))
     monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: service)
     return choices
+
+
+@pytest.mark.parametrize(("state", "refusal"), [("denied", DeniedError), ("failed", FailedReleaseError)])
+def test_a_request_that_ends_at_once_is_refused(given: dict[str, Any], state: str, refusal: type[Exception]) -> None:
+    given["ended"] = made_status(state=ReleaseState(state), failure="no room")
+    ran = CliRunner().invoke(researcher, ["request", "s", "--identity", "pki", "--attributes", "sex", "--epsilon", "1"])
+    assert isinstance(ran.exception, refusal)
+    assert "no room" in str(ran.exception)
 
 
 def test_every_choice_is_an_option_of_the_command(given: dict[str, Any]) -> None:
