@@ -20,8 +20,9 @@ ask <- function(desk, path, query = list(), body = NULL) {
   request <- httr2::req_user_agent(request, "veiltab R client")
   if (nzchar(desk$ca)) request <- httr2::req_options(request, cainfo = desk$ca)
   if (!is.null(body)) request <- httr2::req_body_json(request, body)
-  request <- httr2::req_error(request, body = refusal)
-  httr2::req_perform(request)
+  answer <- httr2::req_perform(httr2::req_error(request, is_error = function(response) FALSE))
+  if (httr2::resp_is_error(answer)) stop(refusal(answer), call. = FALSE)
+  answer
 }
 
 ask_json <- function(desk, path, query = list(), body = NULL) {
@@ -34,7 +35,7 @@ refusal <- function(response) {
     error = function(e) list(detail = "the answer cannot be read")
   )
   place <- if (length(said$where) && nzchar(said$where)) paste0(said$where, ": ") else ""
-  c(paste0(place, said$detail, "."), if (length(said$remedy) && nzchar(said$remedy)) said$remedy)
+  paste0(place, said$detail, ".", if (length(said$remedy) && nzchar(said$remedy)) paste0(" ", said$remedy))
 }
 
 # Lists repeat their name; what is NULL is left out.
