@@ -36,7 +36,7 @@ from veiltab.curator.formats.columns.named_columns import read_header
 from veiltab.curator.formats.columns.refusals import refusal
 from veiltab.curator.formats.columns.source import Source
 from veiltab.curator.formats.opening import open_table
-from veiltab.curator.table.table_reading import read_respondents
+from veiltab.curator.table.table_reading import one_row_each, read_respondents
 
 _NONE: Mapping[str, Collection[str]] = {}
 
@@ -265,8 +265,9 @@ def _id_column(where: str, profiles: Sequence[ColumnProfile]) -> tuple[tuple[str
     candidates = ids or [profile for profile in unique if profile.are_whole]
     if ids or (len(candidates) == 1 and not _why_no_id(candidates[0])):
         return (candidates[0].column,), "every row has a different value"
-    repeating = [f"; {one.column} repeats values, or misses some" for one in profiles if looks_like_id(one.column)]
-    problem = "".join(["no column has a different value in every row", *repeating])
+    repeating = [one.column for one in profiles if looks_like_id(one.column)]
+    notes = [f"; {column} repeats values, or misses some" for column in repeating]
+    problem = "".join(["no column has a different value in every row", *notes])
     names = ", ".join(one.column for one in candidates)
     if len(candidates) > 1:
         problem = f"several columns have a different value in every row: {names}"
@@ -275,8 +276,8 @@ def _id_column(where: str, profiles: Sequence[ColumnProfile]) -> tuple[tuple[str
     raise InvalidInputError(
         problem,
         where=where,
-        remedy="If the ids have no name in the header, give them one; then name the id columns with --id, or link by"
-        " names and birth dates with --identity.",
+        remedy=(f"{one_row_each(repeating[:1])} " if repeating else "") + "If the ids have no name in the header, give"
+        " them one; then name the id columns with --id, or link by names and birth dates with --identity.",
     )
 
 

@@ -294,10 +294,17 @@ class _Rows:
             (
                 len(repeats),
                 f"{row_count(len(repeats))} {repeat} the {ids} of an earlier row, spelling apart: {pairs}",
-                "Keep one row a respondent.",
+                one_row_each(self._id_columns),
             )
         )
         return [InvalidInputError(problem, where=where, remedy=remedy) for count, problem, remedy in problems if count]
+
+
+def one_row_each(id_columns: Sequence[str]) -> str:
+    """Return what to do with a table that has several rows of a person."""
+    ids = ", ".join(f'"{column}"' for column in id_columns)
+    query = f"--query 'select {ids}, count(*) as visits from t group by {ids} order by {ids}'"  # noqa: S608 - for a person
+    return f"Keep one row a respondent. Of visits and the like a query makes one: {query}; see docs/tables.md."
 
 
 def _unknown(where: str, column: ColumnReading) -> InvalidInputError:

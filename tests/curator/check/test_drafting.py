@@ -364,7 +364,7 @@ def test_ids(propose: Propose) -> None:
     ("header", "rows", "problem"),
     [
         (["a", "b"], [[1, 2], [1, 3], [2, 3]], "in every row. If the ids have no name"),
-        (["id", "b"], [[1, 2], [1, 3], [2, 3]], "no column has a different value in every row; id repeats values"),
+        (["id", "b"], [[1, 2], [1, 3], [2, 3]], 'in every row; id repeats values, or .* group by "id"'),
         (["id", "b"], [[1, 2], ["NA", 2], [3, 2]], "id repeats values, or misses some"),
         (["a", "b"], [[1, "x"], [2, "y"]], "several columns have a different value in every row: a, b"),
         (["first name", "b"], [["Ann", 1], ["Bob", 1], ["Cy", 2]], "only first name .* its values have no digit"),
