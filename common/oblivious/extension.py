@@ -4,8 +4,7 @@ Seed k gives a column by AES-128 in counter mode, from zero: the spoke sends col
 the hub takes its own off where s_i = 1. Whatever s the hub chose, it lacks one seed of each column, so all columns that
 it sees are uniform; under one set of seeds only one W may ever be sent.
 
-Any batch can be computed by itself. It starts at a multiple of 128 rows, which are one block of the cipher, and has a
-multiple of 128 rows; another one raises InvalidInputError.
+Batches of rows follow each other: a key stream goes on where the last batch ended, so it is under no two of them.
 """
 
 import hashlib
@@ -13,7 +12,7 @@ import hashlib
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from veiltab.common.errors import IntegrityError, InvalidInputError
+from veiltab.common.errors import IntegrityError
 from veiltab.common.oblivious.base_transfers import SEED_BYTES
 from veiltab.common.oblivious.bits import transposed
 from veiltab.common.oblivious.code import COLUMNS, Bits, encode
@@ -24,23 +23,36 @@ EXTRA_ROWS = 128
 BATCH_ROWS = 65_536
 """Rows of a message of columns, but for the last one."""
 
-BLOCK_ROWS = 128
-"""The number of rows of a batch, and where it starts, are multiples of this."""
+
+class KeyStreams:
+    """The key stream of each column, from its first row on.
+
+    Args:
+        seeds: one a column, shape (512, 16).
+    """
+
+    def __init__(self, seeds: Bits) -> None:
+        counter = modes.CTR(bytes(16))
+        self._streams = [Cipher(algorithms.AES(seed.tobytes()), counter).encryptor() for seed in seeds]
+
+    def over(self, plain: Bits) -> Bits:
+        """Return the next rows of all columns, shape (512, rows // 8), each xor its key stream."""
+        result = np.empty_like(plain)
+        for stream, before, after in zip(self._streams, plain, result, strict=True):
+            stream.update_into(before, after)
+        return result
 
 
-def columns(seeds: Bits, words: Bits, start: int) -> Bits:
+def columns(first: KeyStreams, second: KeyStreams, words: Bits) -> Bits:
     """Return the columns U_i that a spoke sends: column i of C(W), under k_(i,0) and k_(i,1).
 
     Args:
-        seeds: the spoke's, shape (512, 2, 16).
-        words: rows of W, shape (rows, 9).
-        start: the number of the first one.
+        words: the next rows of W, shape (rows, 9).
 
     Returns:
         Shape (512, rows // 8).
     """
-    encoded = transposed(encode(words))
-    return _under(seeds[:, 1], _under(seeds[:, 0], encoded, start), start)
+    return second.over(first.over(transposed(encode(words))))
 
 
 def received_columns(message: bytes, rows: int) -> Bits:
@@ -54,34 +66,32 @@ def received_columns(message: bytes, rows: int) -> Bits:
     return np.frombuffer(message, np.uint8).reshape(COLUMNS, rows // 8)
 
 
-def hub_columns(seeds: Bits, choices: Bits, received: Bits, start: int) -> Bits:
+def hub_columns(streams: KeyStreams, choices: Bits, received: Bits) -> Bits:
     """Return the columns Q_i of the hub, whose rows are q_j: k_(i, s_i) xor s_i U_i.
 
     Args:
-        seeds: the hub's, shape (512, 16).
+        streams: under k_(i, s_i).
         choices: s, shape (64,).
-        received: the columns U_i, shape (512, rows // 8).
-        start: the number of the first row.
+        received: the next rows of the columns U_i, shape (512, rows // 8).
 
     Returns:
         Shape (512, rows // 8).
     """
     bits = np.unpackbits(choices, bitorder="little")[:, None]
-    return _under(seeds, received * bits, start)
+    return streams.over(received * bits)
 
 
-def own_columns(seeds: Bits, start: int, rows: int) -> Bits:
-    """Return the columns T_i of the spoke, whose rows are t_j: k_(i,0) alone.
+def own_columns(streams: KeyStreams, rows: int) -> Bits:
+    """Return the next rows of the columns T_i of the spoke, whose rows are t_j: k_(i,0) alone.
 
     Args:
-        seeds: the spoke's, shape (512, 2, 16).
-        start: the number of the first row.
+        streams: under k_(i,0).
         rows: how many.
 
     Returns:
         Shape (512, rows // 8).
     """
-    return _under(seeds[:, 0], np.zeros((COLUMNS, rows // 8), np.uint8), start)
+    return streams.over(np.zeros((COLUMNS, rows // 8), np.uint8))
 
 
 def pass_seeds(seeds: Bits, number: int) -> Bits:
@@ -104,15 +114,3 @@ def pass_name(session: bytes, number: int) -> bytes:
         number: of the pass.
     """
     return hashlib.sha256(session + number.to_bytes(8, "big")).digest()
-
-
-def _under(seeds: Bits, plain: Bits, start: int) -> Bits:
-    """Return columns xor the key stream of the seed of each, from a row on."""
-    block, rest = divmod(start, BLOCK_ROWS)
-    if rest or plain.shape[1] % (BLOCK_ROWS // 8):
-        # Other rows would get the same key stream.
-        raise InvalidInputError(f"a batch from row {start} does not consist of blocks of {BLOCK_ROWS} rows")
-    padded, counter = np.empty_like(plain), modes.CTR(block.to_bytes(16, "big"))
-    for seed, before, after in zip(seeds, plain, padded, strict=True):
-        Cipher(algorithms.AES(seed.tobytes()), counter).encryptor().update_into(before, after)
-    return padded

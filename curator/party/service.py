@@ -91,7 +91,8 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
         from veiltab.curator.alignment.joining.join_messages import message_from_proto  # noqa: PLC0415 - not for joins by tokens
 
         message, peer = message_from_proto(request), caller(context).name
-        path = self._own.sessions.message_file(request.alignment_id, request.session, message, peer)
+        seconds = offered_seconds(request.wait_milliseconds)
+        path = await self._own.sessions.made_file(request.alignment_id, request.session, message, peer, seconds=seconds)
         async for total, chunk in streamed(file_chunks(path, request.offset), path.stat().st_size, request.offset):
             yield curator_peer_pb2.FetchJoinResponse(total=total, chunk=chunk)
 

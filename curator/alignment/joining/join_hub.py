@@ -16,6 +16,7 @@ from veiltab.common.oblivious.code import COLUMNS, ROW_BYTES, Bits
 from veiltab.common.oblivious.extension import (
     BATCH_ROWS,
     EXTRA_ROWS,
+    KeyStreams,
     hub_columns,
     pass_name,
     pass_seeds,
@@ -100,11 +101,20 @@ async def hub_pass(sessions: Sessions, own: JoinSession, files: SessionFiles, mo
         columns=columns,
     )
     with files.stage.of(f"checking the columns of {files.other}", None):
-        seeds = pass_seeds(await asyncio.to_thread(choices.seeds, answer.read_bytes()), number)
-        sums = await asyncio.to_thread(_write_rows, result.matrix, columns, rows, (seeds, result.choices), challenge)
+        seeds = await asyncio.to_thread(_seeds, files.folder / "seeds.bin", choices, answer)
+        own_side = KeyStreams(pass_seeds(seeds, number)), result.choices
+        sums = await asyncio.to_thread(_write_rows, result.matrix, columns, rows, own_side, challenge)
     if not holds(sums, reply.read_bytes(), result.choices):
         raise sessions.fail(files.alignment, files.other)
     return result
+
+
+def _seeds(path: Path, choices: Choices, answer: Path) -> Bits:
+    """Return the hub's seeds, computed once a session."""
+    if not path.exists():
+        with written_whole(path) as file:
+            file.write(choices.seeds(answer.read_bytes()).data)
+    return np.fromfile(path, np.uint8).reshape(COLUMNS, -1)
 
 
 def _check_columns(path: Path) -> None:
@@ -137,13 +147,13 @@ async def show_rows(  # noqa: PLR0913, PLR0917 - what a link consists of
     result.end()
 
 
-def _write_rows(matrix: Path, columns: Path, rows: int, own: tuple[Bits, Bits], challenge: bytes) -> Bits:
+def _write_rows(matrix: Path, columns: Path, rows: int, own: tuple[KeyStreams, Bits], challenge: bytes) -> Bits:
     """Write the rows q_j, and return the sums of the columns."""
     sums = Sums(challenge, COLUMNS)
     with columns.open("rb") as received, written_whole(matrix, is_durable=False) as file:
         for start in range(0, rows, BATCH_ROWS):
             count = min(BATCH_ROWS, rows - start)
-            batch = hub_columns(*own, received_columns(received.read(COLUMNS * count // 8), count), start)
+            batch = hub_columns(*own, received_columns(received.read(COLUMNS * count // 8), count))
             sums.feed(batch)
             file.write(transposed(batch).data)
     return sums.finish()

@@ -114,6 +114,7 @@ class SessionFiles:
         folder: holds the files of the session.
         room: of the disk of the folder.
         stage: says what is under way.
+        patience: seconds that a fetch waits for a message to be made, LONGEST_WAIT at most.
     """
 
     other: str
@@ -123,6 +124,7 @@ class SessionFiles:
     peers: Peers
     room: DiskReservations
     stage: Stage
+    patience: float
     _beyond: dict[str, int] = field(default_factory=dict, init=False)
 
     def path(self, kind: JoinKind, number: int = 0) -> Path:
@@ -180,7 +182,11 @@ class SessionFiles:
 
     async def _fetch(self, message: Message, path: Path, most: int) -> None:
         request = curator_peer_pb2.FetchJoinRequest(
-            alignment_id=self.alignment, session=self.session, kind=message.kind.value, number=message.number
+            alignment_id=self.alignment,
+            session=self.session,
+            kind=message.kind.value,
+            number=message.number,
+            wait_milliseconds=int(1000 * self.patience),
         )
         peer = self.peers.curators[self.other]
         with written_whole(path) as file:

@@ -19,7 +19,15 @@ from veiltab.common.errors import NotReadyError
 from veiltab.common.oblivious.base_transfers import CHOICES_BYTES, SEED_BYTES, answer, check_choices
 from veiltab.common.oblivious.bits import transposed
 from veiltab.common.oblivious.code import COLUMNS, ROW_BYTES, WORD_BYTES, Bits
-from veiltab.common.oblivious.extension import BATCH_ROWS, EXTRA_ROWS, columns, own_columns, pass_name, pass_seeds
+from veiltab.common.oblivious.extension import (
+    BATCH_ROWS,
+    EXTRA_ROWS,
+    KeyStreams,
+    columns,
+    own_columns,
+    pass_name,
+    pass_seeds,
+)
 from veiltab.common.oblivious.function import DIGEST_BYTES, VALUE_BYTES, values
 from veiltab.common.oblivious.linear_check import CHALLENGE_BYTES, WORD_COLUMNS, Sums
 from veiltab.common.oblivious.store import fill, slots_for
@@ -156,27 +164,29 @@ def _check_store(sessions: Sessions, files: SessionFiles, store: Path, number: i
 
 def _write_columns(path: Path, store: Path, seeds: Bits) -> None:
     words = mapped_array(store, np.uint8).reshape(-1, WORD_BYTES)
+    first, second = KeyStreams(seeds[:, 0]), KeyStreams(seeds[:, 1])
     with written_whole(path) as file:
         for start in range(0, len(words), BATCH_ROWS):
-            file.write(columns(seeds, words[start : start + BATCH_ROWS], start).data)
+            file.write(columns(first, second, words[start : start + BATCH_ROWS]).data)
 
 
 def _sums(store: Path, seeds: Bits, challenge: bytes) -> bytes:
     """Return the answer to a challenge: the sums of the columns T, and of those of W."""
     words = mapped_array(store, np.uint8).reshape(-1, WORD_BYTES)
-    of_rows, of_words = Sums(challenge, COLUMNS), Sums(challenge, WORD_COLUMNS)
+    streams, of_rows, of_words = KeyStreams(seeds[:, 0]), Sums(challenge, COLUMNS), Sums(challenge, WORD_COLUMNS)
     for start in range(0, len(words), BATCH_ROWS):
         part = words[start : start + BATCH_ROWS]
-        of_rows.feed(own_columns(seeds, start, len(part)))
+        of_rows.feed(own_columns(streams, len(part)))
         of_words.feed(transposed(part))
     return of_rows.finish().tobytes() + of_words.finish().tobytes()
 
 
 def _write_rows(matrix: Path, seeds: Bits, rows: int) -> None:
     """Write the rows t_j."""
+    streams = KeyStreams(seeds[:, 0])
     with written_whole(matrix, is_durable=False) as file:
         for start in range(0, rows, BATCH_ROWS):
-            file.write(transposed(own_columns(seeds, start, min(BATCH_ROWS, rows - start))).data)
+            file.write(transposed(own_columns(streams, min(BATCH_ROWS, rows - start))).data)
 
 
 def _values(matrix: Path, ids: Digests, session: bytes) -> Bits:

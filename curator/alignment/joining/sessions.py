@@ -10,6 +10,7 @@ import hashlib
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from veiltab.common.errors import (
@@ -22,6 +23,7 @@ from veiltab.common.errors import (
 )
 from veiltab.common.oblivious.store import THIRD_STEP, slots_for
 from veiltab.common.observe.progress import Stage
+from veiltab.common.rpc.waiting.changes import LONGEST_WAIT
 from veiltab.common.storage.disk import DiskReservations
 from veiltab.curator.alignment.joining.join_messages import (
     PART_BYTES,
@@ -40,6 +42,7 @@ MOST_SESSIONS = 3
 """Sessions that one spoke may begin, over all alignments, until a person at the hub allows more."""
 
 _SECRET_BYTES = 32
+_LOOK_AGAIN_SECONDS = 0.1
 _TIMES_OWN = 2
 """As many times the hub's rows as a spoke may have, if the study does not say."""
 
@@ -111,6 +114,17 @@ class Sessions:
         if not path.exists():
             raise NotReadyError("has not made this part of the join yet", where=f"curator {self.name}")
         return path
+
+    async def made_file(self, alignment: str, session: str, message: Message, peer: str, *, seconds: float) -> Path:
+        """Return the file of a message, for which the peer offers to wait some seconds; see `message_file`.
+
+        It looks every tenth of a second alone: the moment would say how many rows a spoke has linked.
+        """
+        for _ in range(int(seconds / _LOOK_AGAIN_SECONDS)):
+            with suppress(NotReadyError):
+                return self.message_file(alignment, session, message, peer)
+            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+        return self.message_file(alignment, session, message, peer)
 
     # Called by the alignment
 
@@ -242,6 +256,8 @@ class Sessions:
             peers=peers,
             room=self.room,
             stage=self.stage,
+            # A hub of several spokes lets none of them wait for another.
+            patience=LONGEST_WAIT if len(self.others) == 1 else 0,
         )
 
     def _session_name(self, own: JoinSession, standing: Standing, size: int, order: bytes) -> str:

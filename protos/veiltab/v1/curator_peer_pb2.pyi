@@ -119,18 +119,20 @@ class GetSessionResponse(_message.Message):
     def __init__(self, part: _Optional[bytes] = ..., size: _Optional[int] = ..., order: _Optional[bytes] = ..., finished: _Optional[str] = ..., failed: _Optional[str] = ...) -> None: ...
 
 class FetchJoinRequest(_message.Message):
-    __slots__ = ("alignment_id", "session", "kind", "number", "offset")
+    __slots__ = ("alignment_id", "session", "kind", "number", "offset", "wait_milliseconds")
     ALIGNMENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
+    WAIT_MILLISECONDS_FIELD_NUMBER: _ClassVar[int]
     alignment_id: str
     session: str
     kind: JoinKind
     number: int
     offset: int
-    def __init__(self, alignment_id: _Optional[str] = ..., session: _Optional[str] = ..., kind: _Optional[_Union[JoinKind, str]] = ..., number: _Optional[int] = ..., offset: _Optional[int] = ...) -> None: ...
+    wait_milliseconds: int
+    def __init__(self, alignment_id: _Optional[str] = ..., session: _Optional[str] = ..., kind: _Optional[_Union[JoinKind, str]] = ..., number: _Optional[int] = ..., offset: _Optional[int] = ..., wait_milliseconds: _Optional[int] = ...) -> None: ...
 
 class FetchJoinResponse(_message.Message):
     __slots__ = ("total", "chunk")

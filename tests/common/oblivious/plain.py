@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.oblivious.bits import transposed
 from veiltab.common.oblivious.code import COLUMNS, Bits
-from veiltab.common.oblivious.extension import EXTRA_ROWS, columns, hub_columns, own_columns
+from veiltab.common.oblivious.extension import EXTRA_ROWS, KeyStreams, columns, hub_columns, own_columns
 from veiltab.common.oblivious.function import digests, values
 from veiltab.common.oblivious.store import fill
 
@@ -106,6 +106,10 @@ class Leg:
         return self.seeds[np.arange(COLUMNS), np.unpackbits(self.choices, bitorder="little")]
 
     @property
+    def streams(self) -> tuple[KeyStreams, KeyStreams]:
+        return KeyStreams(self.seeds[:, 0]), KeyStreams(self.seeds[:, 1])
+
+    @property
     def words(self) -> Bits:
         return fill(digests(self.ids, KEY), self.m, stream(self.coins))[0]
 
@@ -114,14 +118,15 @@ class Leg:
         return int(fill(digests(self.ids, KEY), self.m, stream(self.coins))[1].sum())
 
     def sent(self) -> Bits:
-        return columns(self.seeds, self.words, 0)
+        first, second = self.streams
+        return columns(first, second, self.words)
 
     def hub_rows(self, sent: Bits | None = None) -> Bits:
         received = self.sent() if sent is None else sent
-        return transposed(hub_columns(self.hub_seeds, self.choices, received, 0))
+        return transposed(hub_columns(KeyStreams(self.hub_seeds), self.choices, received))
 
     def own_rows(self) -> Bits:
-        return transposed(own_columns(self.seeds, 0, EXTRA_ROWS + self.m))
+        return transposed(own_columns(self.streams[0], EXTRA_ROWS + self.m))
 
     def hub_values(self, ids: Iterable[bytes], sent: Bits | None = None) -> list[bytes]:
         return as_list(values(self.hub_rows(sent), digests(ids, KEY), SESSION, self.choices))

@@ -8,10 +8,17 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from tests.common.oblivious.plain import KEY, SESSION, Leg, as_list, code_word, people
-from veiltab.common.errors import IntegrityError, InvalidInputError
+from veiltab.common.errors import IntegrityError
 from veiltab.common.oblivious.bits import transposed
 from veiltab.common.oblivious.code import COLUMNS, Bits
-from veiltab.common.oblivious.extension import EXTRA_ROWS, columns, hub_columns, own_columns, received_columns
+from veiltab.common.oblivious.extension import (
+    EXTRA_ROWS,
+    KeyStreams,
+    columns,
+    hub_columns,
+    own_columns,
+    received_columns,
+)
 from veiltab.common.oblivious.function import digests, values
 from veiltab.common.oblivious.store import slots
 
@@ -76,24 +83,15 @@ def test_both_sides_have_the_same_value_of_every_common_id_and_of_no_other() -> 
     assert not set(as_list(other)) & set(own)
 
 
-def test_a_batch_is_a_part_of_the_whole() -> None:
-    whole, rows = FIVE.sent(), EXTRA_ROWS + FIVE.m
-    edges = [0, 128, 4096, rows]
-    for start, stop in pairwise(edges):
+def test_batches_are_parts_of_the_whole_and_no_two_are_under_the_same_key_stream() -> None:
+    whole, (first, second), own, hub = FIVE.sent(), FIVE.streams, FIVE.streams[0], KeyStreams(FIVE.hub_seeds)
+    for start, stop in pairwise([0, 128, 136, 4096, EXTRA_ROWS + FIVE.m]):
         part = slice(start // 8, stop // 8)
-        sent = columns(FIVE.seeds, FIVE.words[start:stop], start)
+        sent = columns(first, second, FIVE.words[start:stop])
         assert np.array_equal(sent, whole[:, part])
         received = received_columns(sent.tobytes(), stop - start)
-        hub = transposed(hub_columns(FIVE.hub_seeds, FIVE.choices, received, start))
-        assert np.array_equal(hub, FIVE.hub_rows()[start:stop])
-        own = transposed(own_columns(FIVE.seeds, start, stop - start))
-        assert np.array_equal(own, FIVE.own_rows()[start:stop])
-
-
-@pytest.mark.parametrize(("start", "rows"), [(100, 128), (128, 64), (1, 8)])
-def test_a_batch_that_would_take_a_part_of_a_block_is_refused(start: int, rows: int) -> None:
-    with pytest.raises(InvalidInputError, match="blocks of 128 rows"):
-        own_columns(FIVE.seeds, start, rows)
+        assert np.array_equal(transposed(hub_columns(hub, FIVE.choices, received)), FIVE.hub_rows()[start:stop])
+        assert np.array_equal(transposed(own_columns(own, stop - start)), FIVE.own_rows()[start:stop])
 
 
 @pytest.mark.parametrize("length", [0, 64 * 128 - 1, 64 * 128 + 1, 64 * 256])

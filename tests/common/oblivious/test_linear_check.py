@@ -13,7 +13,7 @@ from tests.common.oblivious.plain import Leg, ghash, people, uniform
 from veiltab.common.errors import IntegrityError
 from veiltab.common.oblivious.bits import transposed
 from veiltab.common.oblivious.code import COLUMNS, Bits, encode
-from veiltab.common.oblivious.extension import EXTRA_ROWS, columns, hub_columns, own_columns
+from veiltab.common.oblivious.extension import EXTRA_ROWS, KeyStreams, columns, hub_columns, own_columns
 from veiltab.common.oblivious.linear_check import CHECK_BYTES, Sums, holds
 
 CHALLENGE = bytes(range(16))
@@ -31,16 +31,20 @@ class Spoke:
 
     def __init__(self) -> None:
         self.seeds, self.words = uniform(COLUMNS, 2, 16, seed=1), uniform(ROWS, 9, seed=2)
-        self.sent = columns(self.seeds, self.words, 0)
-        self.own = own_columns(self.seeds, 0, ROWS)
+        self.sent = self.columns(self.words)
+        self.own = own_columns(KeyStreams(self.seeds[:, 0]), ROWS)
         self.answer = np.concatenate([sums(self.own), sums(transposed(self.words))])
+
+    def columns(self, words: Bits) -> Bits:
+        return columns(KeyStreams(self.seeds[:, 0]), KeyStreams(self.seeds[:, 1]), words)
 
     def passes(self, trials: int, *, sent: Bits | None = None, answer: Bits | None = None) -> int:
         """Return how often the check holds for hubs with independent s."""
         received = self.sent if sent is None else sent
         said = (self.answer if answer is None else answer).tobytes()
         every = [
-            sums(hub_columns(self.seeds[:, bit], np.full(64, 255 * bit, np.uint8), received, 0)) for bit in range(2)
+            sums(hub_columns(KeyStreams(self.seeds[:, bit]), np.full(64, 255 * bit, np.uint8), received))
+            for bit in range(2)
         ]
         passed = 0
         for seed in range(trials):
@@ -83,8 +87,8 @@ def test_an_honest_spoke_passes_whatever_the_hub_chose(spoke: Spoke) -> None:
 
 def test_a_whole_leg_passes() -> None:
     leg = Leg(ids=people(0, 5))
-    answer = np.concatenate([sums(own_columns(leg.seeds, 0, EXTRA_ROWS + leg.m)), sums(transposed(leg.words))])
-    hub = sums(hub_columns(leg.hub_seeds, leg.choices, leg.sent(), 0))
+    answer = np.concatenate([sums(own_columns(leg.streams[0], EXTRA_ROWS + leg.m)), sums(transposed(leg.words))])
+    hub = sums(hub_columns(KeyStreams(leg.hub_seeds), leg.choices, leg.sent()))
     assert holds(hub, answer.tobytes(), leg.choices)
     assert not holds(hub ^ np.uint8(1), answer.tobytes(), leg.choices)
     assert not holds(hub, answer.tobytes(), leg.choices ^ np.uint8(1))
@@ -120,7 +124,7 @@ def test_what_is_not_the_spokes_own_is_refused(spoke: Spoke, lie: str) -> None:
         case "a column of another":
             sent[:100] = sent[1:101]
         case "a shifted batch":
-            sent[:, 16:32] = columns(spoke.seeds, spoke.words[128:256], 256)
+            sent[:, 16:32] = spoke.columns(spoke.words[np.r_[:256, 128:256]])[:, 32:]
         case "other words":
             answer[COLUMNS:] = sums(transposed(uniform(ROWS, 9, seed=9)))
         case "all sums zero":
