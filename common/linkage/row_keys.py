@@ -3,7 +3,7 @@
 A key is the pass number as one byte and the pass's components, joined by U+001F. Equal keys of different passes differ.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -101,7 +101,7 @@ def pass_keys(step: Pass, rows: NormalRows) -> list[Keys]:
         and in a deletion pass one for each variant. Rows agree in a pass if they share a key.
     """
     components = [
-        list(_component(rows, component))
+        _component(rows, component)
         for component in step.parts
         if step.deletion not in {part.field for part in component}
     ]
@@ -111,12 +111,13 @@ def pass_keys(step: Pass, rows: NormalRows) -> list[Keys]:
         for values in (zip(*components, strict=True) if components else repeat((), len(rows)))
     ]
     if not step.deletion:
-        return [_checked((key.encode(),)) if key else () for key in plain]
+        return [(key,) if 0 < len(key) <= MOST_BYTES else () for key in map(str.encode, plain)]
     column = rows.columns[step.deletion]
     variants = [[one.encode() for one in _variants(value, column.kind)] for value in column.values]
     return [
-        _checked(tuple(map((key + _SEPARATOR).encode().__add__, variants[place]))) if key else ()
+        keys if key and max(map(len, keys), default=0) <= MOST_BYTES else ()
         for key, place in zip(plain, column.places, strict=True)
+        for keys in [tuple(map((key + _SEPARATOR).encode().__add__, variants[place]))]
     ]
 
 
@@ -144,33 +145,34 @@ def _normal_column(kind: FieldKind, column: Any, normal: Callable[[str], str]) -
     return NormalColumn(kind=kind, values=[normal(value) for value in raw], places=places)
 
 
-def _component(rows: NormalRows, parts: Sequence[Part]) -> Iterator[str]:
-    """Yield one component of each row; "" if one of its parts is missing."""
+def _component(rows: NormalRows, parts: Sequence[Part]) -> list[str]:
+    """Return one component of each row; "" if one of its parts is missing."""
     columns = [_part(rows.columns[part.field], part.cut) for part in parts]
     if len(columns) == 1:
         return columns[0]
-    return (_SEPARATOR.join(sorted(pair)) if all(pair) else "" for pair in zip(*columns, strict=True))
+    return [_SEPARATOR.join(sorted(pair)) if all(pair) else "" for pair in zip(*columns, strict=True)]
 
 
-def _part(column: NormalColumn, cut: str) -> Iterator[str]:
-    values = [_cut(value, cut) for value in column.values]
-    return (values[place] for place in column.places)
+def _part(column: NormalColumn, cut: str) -> list[str]:
+    values = _cut(column.values, cut)
+    return [values[place] for place in column.places]
 
 
-def _cut(value: str, cut: str) -> str:
+def _cut(values: Sequence[str], cut: str) -> Sequence[str]:
     match cut:
         case "":
-            return value
+            return values
         case "sound":
-            return soundex(value)
+            return [soundex(value) for value in values]
         case "year":
-            return value[:4]
+            part = slice(4)
         case "month":
-            return value[4:6]
+            part = slice(4, 6)
         case "day":
-            return value[6:]
+            part = slice(6, None)
         case _:
-            return value[: int(cut)]
+            part = slice(int(cut))
+    return [value[part] for value in values]
 
 
 def _variants(value: str, kind: FieldKind) -> tuple[str, ...]:
@@ -180,10 +182,6 @@ def _variants(value: str, kind: FieldKind) -> tuple[str, ...]:
     if len(value) > MOST_BYTES:  # no key holds it, and its variants would take the square of its length
         return ()
     return tuple({one: None for one in (value, *(value[:i] + value[i + 1 :] for i in range(len(value)))) if one})
-
-
-def _checked(keys: Keys) -> Keys:
-    return keys if max(map(len, keys), default=0) <= MOST_BYTES else ()
 
 
 def identity_columns(ids: Any, identity: IdentityRule) -> list[Any]:  # noqa: ANN401 - pyarrow ships no types

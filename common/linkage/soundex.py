@@ -1,11 +1,14 @@
 """American Soundex: names that sound alike in English share a letter and three digits."""
 
+from functools import lru_cache
+
 _GROUPS = ("bfpv", "cgjkqsxz", "dt", "l", "mn", "r")
 _DIGITS = {letter: str(digit) for digit, group in enumerate(_GROUPS, 1) for letter in group}
 _SILENT = "hw"
 """Between two letters of one digit these leave them one sound; a vowel makes two of them."""
 
 
+@lru_cache(maxsize=2**14)  # each pass asks for the same names
 def soundex(name: str) -> str:
     """Return the American Soundex of a name, such as "r163" of "robert"; "" if it does not begin with a to z.
 

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -80,7 +81,7 @@ class OwnRows:
                 if len(here) and (keys := keys_of(step, _part(chunk, here - first))):
                     counts = np.fromiter(map(len, keys), np.int64, len(keys))
                     if counts.any():
-                        key_digests = digests((key for own in keys for key in own), alignment)
+                        key_digests = digests(chain.from_iterable(keys), alignment)
                         result.add(_records(key_digests, np.repeat(here, counts)))
         return result
 
@@ -236,8 +237,8 @@ def _part(chunk: _Chunk, rows: Rows) -> NormalRows:
     return NormalRows(columns=columns, rows=len(rows))
 
 
-def _records(digests_: bytes, rows: Rows) -> Bytes:
-    return np.concatenate([np.frombuffer(digests_, np.uint8).reshape(-1, DIGEST_BYTES), numbered(rows)], axis=1)
+def _records(key_digests: Bytes, rows: Rows) -> Bytes:
+    return np.concatenate([key_digests, numbered(rows)], axis=1)
 
 
 def numbered(rows: Rows) -> Bytes:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from veiltab.common.core.derivation import derive
+from veiltab.common.core.randomness import KEY_BYTES, CipherStream
 from veiltab.common.oblivious import function
 from veiltab.common.oblivious.code import Bits
 from veiltab.common.storage.sorted_records import Bytes, RecordFile
@@ -36,16 +37,13 @@ _TAG_BYTES = 10
 _NUMBER_BYTES = ENTRY_BYTES - _TAG_BYTES
 
 
-def digests(keys: Iterable[bytes], alignment: str) -> bytes:
-    """Return SHA-256("veiltab linkage key" | alignment | key) of each key: an alignment's digests serve no other."""
-    head = hashlib.sha256(b"veiltab linkage key\n" + alignment.encode() + b"\n")
+def digests(keys: Iterable[bytes], alignment: str) -> Bits:
+    """Return the first 32 bytes of BLAKE2b-512 of each key, (n, 32), under SHA-256("veiltab linkage key" | alignment).
 
-    def digest(key: bytes) -> bytes:
-        state = head.copy()
-        state.update(key)
-        return state.digest()
-
-    return b"".join(map(digest, keys))
+    An alignment's digests serve no other.
+    """
+    key = hashlib.sha256(b"veiltab linkage key\n" + alignment.encode()).digest()
+    return function.digests(keys, key)[:, :DIGEST_BYTES]
 
 
 class DigestedKeys:
@@ -69,10 +67,11 @@ class DigestedKeys:
         """Yield them, (rows, 64)."""
         for start in range(0, self._keys.count, BATCH):
             yield link_digests(self._keys.read(start), self._key)
+        source = CipherStream(token_bytes(KEY_BYTES))
         for start in range(self._keys.count, self._count, BATCH):
-            rows = min(BATCH, self._count - start)
-            random = token_bytes(rows * function.DIGEST_BYTES)
-            yield np.frombuffer(random, np.uint8).reshape(-1, function.DIGEST_BYTES)
+            random = np.empty((min(BATCH, self._count - start), function.DIGEST_BYTES), np.uint8)
+            source.fill(random.data.cast("B"), label=0, chunk=start)
+            yield random
 
 
 def link_digests(keys: bytes, key: bytes) -> Bits:

@@ -20,8 +20,8 @@ Law = NDArray[np.float64]
 def cut_law(law: NameLaw, cut: str) -> Law:
     """The law of what a key takes of a name, the likeliest value first."""
     found: defaultdict[str, float] = defaultdict(float)
-    for name, share in zip(law.names.tolist(), np.diff(law.up_to, prepend=0).tolist(), strict=True):
-        found[_cut(name, cut)] += share
+    for name, share in zip(_cut(law.names.tolist(), cut), np.diff(law.up_to, prepend=0).tolist(), strict=True):
+        found[name] += share
     return np.sort(np.array(list(found.values())))[::-1]
 
 
