@@ -1,7 +1,7 @@
 """A spoke's work in one session: it asks pass by pass, and finds to which rows of the hub its own are linked.
 
-What it asks and when depends on its number of rows alone. It refuses nothing for what it finds: a refusal would say
-whom it has.
+What it asks depends on its number of rows alone; how long a pass takes it, also on how many rows are linked. It refuses
+nothing for what it finds: a refusal would say whom it has.
 """
 
 import asyncio

@@ -1,5 +1,6 @@
 """The oblivious join of curators in one process: who has whom, and that nothing else depends on it."""
 
+import asyncio
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -100,6 +101,25 @@ def test_the_hub_lets_a_spoke_see_each_message_and_nobody_else(tmp_path: Path) -
             bob.exchange.sessions.standing(name, "carol")
         with refuses(DeniedError, where="curator alice"):
             alice.alignment.shared_tokens(name)
+
+
+def test_a_peer_that_offers_to_wait_gets_a_message_once_it_is_made_or_hears_that_it_is_not(tmp_path: Path) -> None:
+    with circle(tmp_path, [distinct(20), distinct(20)]) as (alice, bob):
+        align(alice, bob)
+        sessions, name, message = alice.exchange.sessions, alice.alignment._current, Message(kind=JoinKind.CHALLENGE)
+        session = sessions.records.session(name, "bob")
+        assert session is not None
+        path = sessions.folder(name, session.name) / message.file_name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+
+        async def asked() -> Path:
+            with pytest.raises(NotReadyError, match="not made this part"):
+                await sessions.made_file(name, session.name, message, "bob", seconds=0.1)
+            asyncio.get_running_loop().call_later(0.1, path.touch)
+            return await sessions.made_file(name, session.name, message, "bob", seconds=60)
+
+        assert asyncio.run(asked()) == path
 
 
 def test_a_spoke_with_more_rows_than_the_study_says_is_refused(tmp_path: Path) -> None:
