@@ -146,9 +146,13 @@ class Forwarder:
         if self._relay is None:
             raise InvalidInputError("the study has no [relay]")
         party = Party(study=self._identity.party.study, role=Role.RELAY, name=self._relay.name)
-        async with asyncio.timeout(DIAL_SECONDS):
-            plain = await dialled(self._relay.endpoint, self._proxy)
-            streams = await Streams.on(plain, tls_context(self._identity, ALPN, is_server=False), party.dns_name)
+        try:
+            async with asyncio.timeout(DIAL_SECONDS):
+                plain = await dialled(self._relay.endpoint, self._proxy)
+                streams = await Streams.on(plain, tls_context(self._identity, ALPN, is_server=False), party.dns_name)
+        except OSError as error:
+            problem = f"the relay at {self._relay.endpoint}: {in_words(error)}"
+            raise UnavailableError(problem, remedy="See that `veiltab relay serve` runs there.") from None
         try:
             await streams.say(line)
             word, _, rest = (await streams.line(2 * LINE_SECONDS)).partition(" ")

@@ -266,6 +266,7 @@ def _id_column(where: str, profiles: Sequence[ColumnProfile]) -> tuple[tuple[str
     if ids or (len(candidates) == 1 and not _why_no_id(candidates[0])):
         return (candidates[0].column,), "every row has a different value"
     repeating = [one.column for one in profiles if looks_like_id(one.column)]
+    many = f"{one_row_each(repeating[:1])} " if repeating else ""
     notes = [f"; {column} repeats values, or misses some" for column in repeating]
     problem = "".join(["no column has a different value in every row", *notes])
     names = ", ".join(one.column for one in candidates)
@@ -276,8 +277,8 @@ def _id_column(where: str, profiles: Sequence[ColumnProfile]) -> tuple[tuple[str
     raise InvalidInputError(
         problem,
         where=where,
-        remedy=(f"{one_row_each(repeating[:1])} " if repeating else "") + "If the ids have no name in the header, give"
-        " them one; then name the id columns with --id, or link by names and birth dates with --identity.",
+        remedy=f"{many}If the ids have no name in the header, give them one; then name the id columns with --id, or"
+        " link by names and birth dates with --identity.",
     )
 
 

@@ -3,16 +3,21 @@
 import asyncio
 import socket
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from tests.protocol.relays import proxied
+from tests.worlds.parties import ALICE
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.relay.attempts import LONGEST
 from veiltab.common.relay.dialling import Proxy, dialled
-from veiltab.common.relay.forwarder import DIAL_SECONDS
+from veiltab.common.relay.forwarder import DIAL_SECONDS, Forwarder
 from veiltab.common.relay.lines import Streams
+from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.rpc.proxy import ProxyOption
+from veiltab.common.study.members import RelayMember
 
 
 def written(folder: Path, user: str | None) -> Path | None:
@@ -106,3 +111,12 @@ def test_a_path_that_died_is_left_and_tried_again_within_15_seconds() -> None:
     idle, interval, count = asyncio.run(look())
     assert idle + interval * count < 15
     assert DIAL_SECONDS + LONGEST <= 15
+
+
+def test_a_relay_that_is_down_is_named() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        endpoint = f"127.0.0.1:{closed.getsockname()[1]}"
+        own = cast("Identity", SimpleNamespace(party=ALICE))
+        with pytest.raises(UnavailableError, match=f"the relay at {endpoint}: no connection .* `veiltab relay serve`"):
+            Forwarder(own, RelayMember(endpoint=endpoint), None).try_relay()
