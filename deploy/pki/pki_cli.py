@@ -31,12 +31,12 @@ def pki() -> None:
 @pki.command()
 @click.argument("study", type=PATH, metavar="[STUDY.toml]", required=False)
 @click.option("--cluster", is_flag=True, help="Instead of a study, of a Dask cluster that computes for one party.")
-@click.option("--out", type=PATH, required=True, help="Directory to make.")
+@click.option("--out", type=PATH, required=True, help="Folder to make.")
 @_days
 def init(study: Path | None, cluster: bool, out: Path, days: int) -> None:
-    """Make the authority of a study and a certificate for each party.
+    """Make the authority of a study and, for each party, a folder with its key and certificate.
 
-    Each party's directory goes to its machine as it is. Keep ca.key away from all of them: anyone who holds it can
+    Each folder goes to the machine of its party as it is. Keep ca.key away from all of them: anyone who holds it can
     pose as any party.
 
     With --cluster: the authority, the certificates and the key of tasks of a Dask cluster. Anyone who has a certificate
@@ -60,31 +60,35 @@ def init(study: Path | None, cluster: bool, out: Path, days: int) -> None:
     emit(
         {"authority": out / "ca.pem", "parties": {party.uri: folder for party, folder in folders.items()}},
         "\n".join(
-            [*lines, f"Authority: {out / 'ca.pem'}. Keep {out / 'ca.key'} where no party's machine can read it."]
+            [*lines, f"Carry each folder to its party's machine. Keep {out / 'ca.key'} where no party can read it."]
         ),
     )
 
 
 @pki.command()
 @_study
-@click.option("--pki", "directory", type=PATH, required=True, help="Directory of the authority.")
-@click.option("--party", "who", required=True, metavar="ROLE/NAME", help="A party of the study file.")
+@click.option("--pki", "directory", type=PATH, required=True, help="Folder that `pki init` made, with ca.key.")
+@click.option("--party", "who", required=True, metavar="ROLE/NAME", help="Whose, such as curator/alice.")
 @_days
 def issue(study: Path, directory: Path, who: str, days: int) -> None:
-    """Make or renew the certificate of one party, with a fresh key.
+    """Give one party a new key and certificate: to renew them, or as the study file has the party since `pki init`.
+
+    They replace those in its folder. Other parties need no new file; the old certificate is good until it expires, or
+    is revoked.
 
     Example: veiltab pki issue study.toml --pki pki --party curator/alice
     """
     loaded = load_study(study)
     party = named_party(loaded, who, "--party")
     folder = issue_party(loaded, directory, party, lifetime=timedelta(days=days))
-    emit({"party": party.uri, "directory": folder}, f"{party}: {folder}. Restart it with the new certificate.")
+    then = "Put this folder in the place of the one that the party uses, and start it, or send it SIGHUP if it runs."
+    emit({"party": party.uri, "directory": folder}, f"{party}: {folder}. {then}")
 
 
 @pki.command()
 @click.argument("certificate", type=PATH, metavar="CERT.pem")
 def show(certificate: Path) -> None:
-    """Show whose a certificate is, and its lifetime.
+    """Show whose a certificate is, its lifetime and its serial number.
 
     Example: veiltab pki show pki/curator-alice/alice.pem
     """
@@ -101,18 +105,20 @@ def show(certificate: Path) -> None:
         "serial": f"{serial:x}",
     }
     state = "valid" if valid else "NOT valid now"
-    emit(data, f"{party.uri}: {state}, from {since:%Y-%m-%d %H:%M:%S} to {until:%Y-%m-%d %H:%M:%S} UTC")
+    time = "%Y-%m-%d %H:%M:%S"
+    emit(data, f"{party.uri}: {state}, from {since:{time}} to {until:{time}} UTC, serial number {serial:x}")
 
 
 @pki.command()
 @_study
-@click.option("--pki", "directory", type=PATH, required=True, help="Directory of the authority.")
+@click.option("--pki", "directory", type=PATH, required=True, help="Folder that `pki init` made, with ca.key.")
 @click.option("--party", "who", metavar="ROLE/NAME", help="Revoke every certificate of this party.")
 @click.option("--serial", help="Revoke one certificate by its serial number, which `pki show` prints.")
 def revoke(study: Path, directory: Path, who: str | None, serial: str | None) -> None:
-    """Revoke certificates whose keys may have leaked, and write the list that every party must get.
+    """Revoke certificates whose keys may have leaked, and write crl.pem, the list that every party must get.
 
-    Copy crl.pem into every party's folder: running parties read it at the next call. Then issue a new certificate.
+    Copy it into the folder that each party uses: running parties read it at the next call. Then `pki issue` makes a new
+    certificate.
 
     Example: veiltab pki revoke study.toml --pki pki --party curator/alice
     """
@@ -123,7 +129,7 @@ def revoke(study: Path, directory: Path, who: str | None, serial: str | None) ->
     revoked = revoke_certificates(loaded, directory, party=party, serial=None if serial is None else _serial(serial))
     emit(
         {"revoked": [f"{number:x}" for number in revoked], "list": directory / FILE},
-        f"{len(revoked)} certificates revoked: {directory / FILE}. Copy it into every party's folder as {FILE}.",
+        f"{len(revoked)} certificates revoked: {directory / FILE}. Copy it into the folder that each party uses.",
     )
 
 
