@@ -11,7 +11,6 @@ difference as it is. Below 1e-307 floats are spaced evenly, and e^epsilon magnif
 Source: Balle, Wang 2018, Theorem 8.
 """
 
-from decimal import Context, Decimal
 from functools import cache
 from math import pi, sqrt
 
@@ -39,7 +38,8 @@ _POINTS = 8
 """Points of each unit about which R has a series; it is used to half their distance."""
 
 _TERMS = 11
-_DIGITS = Context(prec=60)
+_ONE = 2**240
+"""Integers count in units of 1 / _ONE."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,26 +103,24 @@ def normal(x: Floats) -> Floats:
 
 @cache
 def _mills_series() -> Floats:
-    """Return the Taylor coefficients of R about 0, 1/8, ..., 40, shape (terms, points); some 20 ms, once.
+    """Return the Taylor coefficients of R about 0, 1/8, ..., 40, shape (terms, points); some 4 ms, once.
 
     With R(x + t) = sum a_k t^k, (k+1) a_(k+1) = x a_k + a_(k-1), and a_1 = x a_0 - 1. R(40) is its continued fraction;
     the others follow one from the other downwards, where errors shrink.
     """
-    add, multiply, divide = _DIGITS.add, _DIGITS.multiply, _DIGITS.divide
-    value = Decimal(_FARTHEST)
+    value = _FARTHEST * _ONE
     for k in range(60, 0, -1):
-        value = add(_FARTHEST, divide(k, value))
-    value = divide(1, value)
+        value = _FARTHEST * _ONE + k * _ONE**2 // value
+    value = _ONE**2 // value
     rows = []
     for place in range(_FARTHEST * _POINTS, -1, -1):
-        x = Decimal(place) / _POINTS
-        series = [value, add(multiply(x, value), -1)]
+        series = [value, place * value // _POINTS - _ONE]
         for k in range(1, 3 * _TERMS):
-            series.append(divide(add(multiply(x, series[k]), series[k - 1]), k + 1))
-        rows.append([float(one) for one in series[:_TERMS]])
-        value = Decimal(0)
+            series.append((place * series[k] // _POINTS + series[k - 1]) // (k + 1))
+        rows.append([one / _ONE for one in series[:_TERMS]])
+        value = 0
         for one in reversed(series):
-            value = add(divide(-value, _POINTS), one)
+            value = one - value // _POINTS
     return np.array(rows[::-1]).T.copy()
 
 
