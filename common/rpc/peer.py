@@ -1,7 +1,7 @@
 """One peer of a party: a channel, a stub, and how long an answer may take."""
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Generic, Protocol, TypeVar
 
 import grpc
@@ -119,31 +119,49 @@ class Peer(Generic[Stub]):
         has_digests: bool = True,
         check: Callable[[Piece], None] = lambda _: None,
     ) -> AsyncIterator[bytes]:
-        """Return the bytes that an RPC of the stub streams; see `received`.
+        """Yield the bytes that an RPC of the stub streams, in order, each chunk verified, to their very end.
 
         Args:
-            total: as in `received`.
-            offset: as in `received`; the request says it too.
-            most: as in `received`.
-            has_digests: as in `received`.
+            total: length of the stream in bytes if it is known beforehand; else what the peer says first counts.
+            offset: bytes that are here already; the request says it too.
+            most: bytes that the stream may have at all.
+            has_digests: whether the digests of chunks are checked.
             check: raises if a response is not to be taken.
-        """
-        responses = method(request, timeout=STREAM_SECONDS)
 
-        async def checked() -> AsyncIterator[Piece]:
+        Raises:
+            TransferError: the stream is longer than it may be, a chunk is damaged, missing, repeated or out of order,
+                too many are short, the total changes or differs, or the stream ends before it or runs past it. What was
+                yielded before is sound.
+            VeiltabError: as the peer refused; UnavailableError if the connection broke: resume at the byte reached.
+        """
+        position, ended, short, peer = offset, False, ShortChunks(), str(self.party)
+        responses = method(request, timeout=STREAM_SECONDS)
+        try:
             async for response in responses:
                 check(response)
-                yield response
-
-        try:
-            chunks = received(
-                checked(), offset=offset, peer=str(self.party), total=total, most=most, has_digests=has_digests
-            )
-            async for data in chunks:
+                total = response.total if total is None else total
+                if total > most:
+                    raise TransferError(f"a stream is longer than the {most} bytes that it may have", where=peer)
+                if response.total != total:
+                    raise TransferError("a stream's length is not what it was", where=peer)
+                if ended:
+                    raise TransferError("a stream goes on after its end", where=peer)
+                if not response.HasField("chunk"):
+                    ended = True
+                    continue
+                data = verify(response.chunk, position, has_digest=has_digests)
+                short.take(data)
+                position += len(data)
+                if position > total:
+                    raise TransferError("a stream runs past its length", where=peer)
                 yield data
+        except grpc.aio.AioRpcError as error:
+            raise self.error_of(error) from None
         finally:
             # A peer whose stream is refused must not go on to fill what gRPC reads ahead.
             responses.cancel()
+        if position != total:
+            raise TransferError("a stream ended before its length was reached", where=peer, remedy="Resume it.")
 
     async def fetch(self, method: grpc.aio.UnaryStreamMultiCallable[Request, Piece], request: Request) -> bytes:
         """Return all bytes that an RPC of the stub streams; a stream that breaks begins anew, as a question does."""
@@ -151,56 +169,4 @@ class Peer(Generic[Stub]):
         async def whole(_remaining: float) -> bytes:
             return b"".join([data async for data in self.stream(method, request)])
 
-        try:
-            return await repeated(whole, ASK_SECONDS)
-        except UnavailableError as error:
-            raise self._with_endpoint(error) from error
-
-
-async def received(  # noqa: PLR0913 - what a stream may be
-    responses: AsyncIterable[ChunkMessage],
-    *,
-    offset: int,
-    peer: str,
-    total: int | None = None,
-    most: int = MOST,
-    has_digests: bool = True,
-) -> AsyncIterator[bytes]:
-    """Yield the bytes of a stream in order, each chunk verified, to its very end.
-
-    Args:
-        responses: what the peer streams, from byte `offset` on.
-        offset: bytes that are here already.
-        total: length of the stream in bytes if it is known beforehand; else what the peer says first counts.
-        most: bytes that the stream may have at all.
-        has_digests: whether the digests of chunks are checked.
-
-    Raises:
-        TransferError: the stream is longer than it may be, a chunk is damaged, missing, repeated or out of order, too
-            many are short, the total changes or differs, or the stream ends before it or runs past it. What was yielded
-            before is sound.
-        VeiltabError: as the peer refused; UnavailableError if the connection broke: resume at the byte reached.
-    """
-    position, ended, short = offset, False, ShortChunks()
-    try:
-        async for response in responses:
-            total = response.total if total is None else total
-            if total > most:
-                raise TransferError(f"a stream is longer than the {most} bytes that it may have", where=peer)
-            if response.total != total:
-                raise TransferError("a stream's length is not what it was", where=peer)
-            if ended:
-                raise TransferError("a stream goes on after its end", where=peer)
-            if not response.HasField("chunk"):
-                ended = True
-                continue
-            data = verify(response.chunk, position, has_digest=has_digests)
-            short.take(data)
-            position += len(data)
-            if position > total:
-                raise TransferError("a stream runs past its length", where=peer)
-            yield data
-    except grpc.aio.AioRpcError as error:
-        raise error_from_rpc(error, peer) from None
-    if position != total:
-        raise TransferError("a stream ended before its length was reached", where=peer, remedy="Resume it.")
+        return await repeated(whole, ASK_SECONDS)

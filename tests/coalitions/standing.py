@@ -168,7 +168,7 @@ async def guessed_column(standing: Standing, release_id: str, opened: Opened, sa
         question = ingest_pb2.GetPublicationRequest(release_id=release_id)
         digest = (await answer(server.GetPublication(question, timeout=SECONDS))).digests[NAMES[0]]
         request = ingest_pb2.FetchCanariesRequest(release_id=release_id, places_key=places_key(opened.canary_key))
-        canaries = await whole(server.FetchCanaries(request, timeout=SECONDS))
+        canaries = await whole(server.FetchCanaries, request)
     column = np.zeros(len(opened.published[NAMES[0]]), np.uint8)
     column[opened.places] = np.frombuffer(canaries, np.uint8)
     data = is_data(opened.places, len(column))

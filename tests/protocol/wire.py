@@ -1,16 +1,17 @@
 """Raw RPCs with a party's own certificate, past the product's clients."""
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import grpc
 
 from tests.protocol.world import Who, World
+from tests.worlds.parties import CLOUD
 from veiltab.common.command.parties import with_way
 from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.errors import DeniedError, UnavailableError
@@ -19,7 +20,7 @@ from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.chunks import chunk_messages
 from veiltab.common.rpc.parties.identity import Party, load_identity
-from veiltab.common.rpc.peer import ChunkMessage, received
+from veiltab.common.rpc.peer import Peer
 from veiltab.common.rpc.statuses import error_from_rpc
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, ingest_pb2, ingest_pb2_grpc
 from veiltab.v1 import server_release_pb2 as release_pb2
@@ -65,9 +66,10 @@ async def said_clearly(call: Callable[[], Awaitable[T]]) -> T:
     return await call()
 
 
-async def whole(responses: AsyncIterable[ChunkMessage]) -> bytes:
+async def whole(method: "grpc.aio.UnaryStreamMultiCallable[T, Any]", request: T) -> bytes:
     """Return the bytes of a stream, or raise the veiltab error of its refusal."""
-    return b"".join([data async for data in received(responses, offset=0, peer="the peer")])
+    peer: Peer[None] = Peer(CLOUD, cast("Any", None), lambda _: None)
+    return b"".join([data async for data in peer.stream(method, request)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +139,7 @@ class Published:
     async def column(self, release_id: str, attribute: str) -> bytes:
         """Fetch a perturbed column."""
         request = release_pb2.FetchColumnRequest(release_id=release_id, attribute=attribute)
-        return await whole(self.stub.FetchColumn(request, timeout=SECONDS))
+        return await whole(self.stub.FetchColumn, request)
 
 
 async def fetch_key(

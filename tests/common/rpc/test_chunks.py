@@ -3,6 +3,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from hashlib import sha256
 from pathlib import Path
+from typing import Any, cast
 
 import grpc
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import refuses
+from tests.worlds.parties import CLOUD
 from veiltab.common.errors import IntegrityError, InvalidInputError, NotFoundError, TransferError, UnavailableError
 from veiltab.common.rpc.chunks import (
     _SHORT,
@@ -22,7 +24,7 @@ from veiltab.common.rpc.chunks import (
     file_chunks,
     verify,
 )
-from veiltab.common.rpc.peer import received
+from veiltab.common.rpc.peer import Peer
 from veiltab.v1.release_pb2 import Chunk
 from veiltab.v1.server_release_pb2 import FetchColumnResponse
 
@@ -41,9 +43,34 @@ async def streamed(messages: Iterable[Response]) -> AsyncIterator[Response]:
         yield message
 
 
+class Call:
+    """A call of which the answers are there."""
+
+    def __init__(self, messages: AsyncIterator[Response]) -> None:
+        self._messages = messages
+        self.is_cancelled = False
+
+    def __aiter__(self) -> AsyncIterator[Response]:
+        return self._messages
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+
+async def received(messages: AsyncIterator[Response], total: int | None = None, **how: Any) -> AsyncIterator[bytes]:  # noqa: ANN401 - keywords of a stream
+    """Read what a server streams, as any party does; the call ends with it."""
+    call, nothing = Call(messages), cast("Any", None)
+    cloud: Peer[None] = Peer(CLOUD, nothing, lambda _: None)
+    try:
+        async for data in cloud.stream(cast("Any", lambda _, timeout: call), nothing, total, **how):  # noqa: ARG005 - gRPC's keyword
+            yield data
+    finally:
+        assert call.is_cancelled
+
+
 def read(messages: Iterable[Response], offset: int = 0, total: int | None = None, *, has_digests: bool = True) -> bytes:
     async def scenario() -> bytes:
-        pieces = received(streamed(messages), offset=offset, peer="server cloud", total=total, has_digests=has_digests)
+        pieces = received(streamed(messages), total, offset=offset, has_digests=has_digests)
         return b"".join([data async for data in pieces])
 
     return asyncio.run(scenario())
@@ -178,7 +205,7 @@ def test_a_stream_without_digests_is_taken_only_where_none_are_expected() -> Non
 def test_nothing_past_the_total_is_handed_on() -> None:
     async def scenario() -> list[bytes]:
         seen = []
-        stream = received(streamed(responses(total=len(WHOLE) - 1)), offset=0, peer="server cloud")
+        stream = received(streamed(responses(total=len(WHOLE) - 1)))
         with suppress(IntegrityError):
             seen += [await anext(stream) for _ in range(2)]
             seen += [await anext(stream)]
@@ -200,7 +227,7 @@ async def test_a_broken_connection_leaves_what_came_and_names_the_peer() -> None
         yield responses()[0]
         raise grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), grpc.aio.Metadata(), "")
 
-    stream = received(breaking(), offset=0, peer="server cloud")
+    stream = received(breaking())
     assert await anext(stream) == b"first"
     with refuses(UnavailableError, where="server cloud"):
         await anext(stream)
