@@ -7,7 +7,6 @@ import time
 from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.storage.database import Database, erase_traces, transaction, value_of
 from veiltab.curator.audit.log import AuditLog, Event
-from veiltab.curator.progress.release_record import KEYS_LAST
 
 _SECONDS_A_DAY = 86_400
 
@@ -76,14 +75,11 @@ class Keys:
             if before is None or before // _SECONDS_A_DAY != int(time.time()) // _SECONDS_A_DAY:
                 self._audit.record(Event.KEY, release=release_id, attribute=attribute, researcher=researcher)
 
-    def outlived(self, now: int) -> tuple[str, ...]:
-        """Return the releases with keys here that nobody may have any more, as `check_key_may_leave` says of them."""
+    def of_results(self) -> tuple[str, ...]:
+        """Return the releases with a result whose keys are here."""
         rows = self._connection.execute(
             "SELECT id FROM release WHERE state = 'ready'"
             " AND EXISTS (SELECT 1 FROM pad WHERE release_id = release.id AND key <> x'')"
-            " AND NOT EXISTS (SELECT 1 FROM decision WHERE release_id IN (release.id, release.part_of)"
-            " AND verdict = 'approved' AND COALESCE(expires, release.since + ?) > ?)",
-            [KEYS_LAST, now],
         )
         return tuple(row["id"] for row in rows.fetchall())
 

@@ -177,12 +177,6 @@ class Curator:
         self.encryption(release_id).forget_pads()
         self.store.keys.forget_keys(release_id)
 
-    def forget_old_keys(self, now: int) -> None:
-        """Erase the keys that nobody may have any more: with a key, ciphertext that a server kept would be a column."""
-        for release_id in self.store.keys.outlived(now):
-            self.encryption(release_id).forget_pads()
-            self.store.keys.forget_keys(release_id)
-
     def look_after_tables(self) -> None:
         """Take up tables that may run now, and let the release that they are part of go on."""
         self.subscriptions.wake()

@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 
-from veiltab.common.errors import VeiltabError
+from veiltab.common.errors import DeniedError, VeiltabError
 from veiltab.common.observe.steps import state_left
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.statuses import every, failures_logged, refusal_of
@@ -18,7 +18,7 @@ from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.coins import release_coin
 from veiltab.curator.peers.subscriptions import Others
 from veiltab.curator.planning.checks import check_asked_under
-from veiltab.curator.progress.progress import awaited, decides_alone, next_step, outcome_of
+from veiltab.curator.progress.progress import awaited, check_receipt_may_leave, decides_alone, next_step, outcome_of
 from veiltab.curator.progress.release_record import CuratorRelease, End, Review, Step, Wait
 from veiltab.curator.progress.table_steps import next_step_of_tables
 from veiltab.curator.release.curator import Curator, for_researcher
@@ -103,7 +103,17 @@ class CuratorDriver:
             await asyncio.to_thread(self.store.coins.erase_traces)
 
     async def _erase_keys(self) -> None:
-        await asyncio.to_thread(self.curator.forget_old_keys, int(time.time()))
+        await asyncio.to_thread(self.forget_old_keys, time.time())
+
+    def forget_old_keys(self, now: float) -> None:
+        """Erase the keys that nobody may have any more: with a key, ciphertext that a server kept would be a column."""
+        for release_id in self.store.keys.of_results():
+            release, decisions = self.store.releases.release(release_id), self.store.decisions.decisions(release_id)
+            try:
+                check_receipt_may_leave(release, decisions, now)
+            except DeniedError:
+                self.curator.encryption(release_id).forget_pads()
+                self.store.keys.forget_keys(release_id)
 
     async def _drive_or_log(self, release_id: str, peers: Peers, server: ServerLink) -> None:
         """Drive a release; a failure on the way, such as a full disk, is tried again later."""

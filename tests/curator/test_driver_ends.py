@@ -118,19 +118,19 @@ def test_a_look_at_a_release_that_is_over_takes_nothing_from_it(world: World, pa
 def test_keys_are_erased_once_nobody_may_have_them(world: World, pad: Pad) -> None:
     carried_to(world, ReleaseState.READY, request_with(sample=400, pad=pad))
     ends = world.stored.since + KEYS_LAST
-    assert world.store.keys.outlived(ends - 1) == ()
+    world.driver.forget_old_keys(ends - 1)
     world.store.connection.execute("UPDATE decision SET expires = ?", [ends + 1])
-    world.curator.forget_old_keys(ends)
+    world.driver.forget_old_keys(ends)
     key, digest = world.store.keys.pad(ID, "sex") or (b"", b"")
     assert key
     assert world.curator.encryption(ID).pad_file("sex").exists() is (pad is Pad.OTP)
     world.store.connection.execute("UPDATE decision SET expires = NULL")
-    world.curator.forget_old_keys(ends)
+    world.driver.forget_old_keys(ends)
     assert world.store.keys.pad(ID, "sex") == (b"", digest)
     assert not world.curator.encryption(ID).pad_file("sex").exists()
     with pytest.raises(NotFoundError):
         world.store.keys.canary_key(ID)
-    assert world.store.keys.outlived(ends) == ()
+    assert world.store.keys.of_results() == ()
 
 
 def test_explicit_indices_are_drawn_once_by_the_first_owner(world: World) -> None:
