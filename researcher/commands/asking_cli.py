@@ -20,7 +20,6 @@ from veiltab.researcher.commands.status_cli import Watcher, status_text
 from veiltab.researcher.report.plain_data import status_dict
 
 if TYPE_CHECKING:
-    from veiltab.common.study.file import Study
     from veiltab.researcher.client.client import Client
     from veiltab.researcher.status.release_status import Status
 
@@ -79,7 +78,9 @@ def request(
 ) -> None:
     """Ask the curators for a release; the same command continues an unfinished one."""
     each = tables or ([] if choices["workload"] else [attributes])
-    if warning := _few_rows(client.study, each, choices["sample"] or choices["population"]):
+    cells = max((client.study.domain(table).cells for table in each), default=0)
+    rows = choices["sample"] or choices["population"]
+    if warning := few_rows_warning(cells, rows, client.study.minimum_population):
         note(warning)
     release = client.request(attributes, tables=tables, lifetime_seconds=round(lifetime_hours * 3600), **choices)
     note(f"release {release.id}" + (" (continued)" if release.continued else ""))
@@ -143,12 +144,6 @@ def _show_accesses(client: "Client", release_name: str | None) -> None:
 
 def _instant(seconds: int) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
-
-
-def _few_rows(study: "Study", tables: Sequence[Sequence[str]], rows: int | None) -> str:
-    """Return the warning about the largest table; of unknown rows only where the study's fewest are too few."""
-    cells = max((study.domain(table).cells for table in tables), default=0)
-    return few_rows_warning(cells, rows or study.minimum_population) and few_rows_warning(cells, rows)
 
 
 def _planning_hint(attributes: Sequence[str], tables: Sequence[Sequence[str]], choices: Mapping[str, Any]) -> str:

@@ -112,8 +112,8 @@ def given(study: Study, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         choices.update(keywords, attributes=tuple(attributes))
         return SimpleNamespace(id="f" * 32, continued=False, status=lambda: choices.get("ended") or made_status())
 
-    service = nullcontext(SimpleNamespace(request=request, study=study))
-    monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: service)
+    choices["client"] = SimpleNamespace(request=request, study=study)
+    monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: nullcontext(choices["client"]))
     return choices
 
 
@@ -172,17 +172,20 @@ def test_who_asks_for_several_tables_reads_how_to_plan_them(words: str, options:
 
 
 @pytest.mark.parametrize(
-    ("words", "few"),
+    ("words", "fewest", "few"),
     [
-        ("--attributes sex,age", "."),
-        ("--attributes sex,age --population 29", ", and at most 29 are sampled."),
-        ("--tables sex,age age,salary --advanced sample=29 --population 40", ", and at most 29 are sampled."),
-        ("--attributes sex,age --population 30", ""),
-        ("--workload pairs --population 3", ""),
+        ("--attributes sex,age", 29, "."),
+        ("--attributes sex,age", 30, ""),
+        ("--attributes sex,age --population 29", 30, ", and at most 29 are sampled."),
+        ("--tables sex,age age,salary --advanced sample=29 --population 40", 2, ", and at most 29 are sampled."),
+        ("--attributes sex,age --population 30", 2, ""),
+        ("--workload pairs --population 3", 2, ""),
     ],
 )
-@pytest.mark.usefixtures("given")
-def test_who_asks_for_a_table_of_too_many_cells_reads_so_before(words: str, few: str) -> None:
+def test_who_asks_for_a_table_of_too_many_cells_reads_so_before(
+    given: dict[str, Any], study: Study, words: str, fewest: int, few: str
+) -> None:
+    given["client"].study = replace(study, minimum_population=fewest)
     start = ["researcher", "request", "study.toml", "--identity", "pki", "--epsilon", "1", "--delta", "1e-6", "--json"]
     ran = CliRunner().invoke(veiltab, [*start, *shlex.split(words)], catch_exceptions=False)
     before, asked, _ = ran.stderr.partition("asked\n")

@@ -30,9 +30,14 @@ _WORTH = 0.99
 """A sample is planned instead of everyone where it takes more than this off the error: no rounding decides."""
 
 
-def few_rows_warning(cells: int, rows: int | None) -> str:
-    """Return that a table samples too few rows (at most; None if not known yet) for its cells; "" if they suffice."""
-    if rows is not None and rows >= FEWEST_ROWS * cells:
+def few_rows_warning(cells: int, rows: int | None, fewest: int = 0) -> str:
+    """Return that a table samples too few rows for its cells; "" if they suffice.
+
+    Args:
+        rows: the most that are sampled; None if not known yet.
+        fewest: the least rows of the study, which count while `rows` is not known.
+    """
+    if (fewest if rows is None else rows) >= FEWEST_ROWS * cells:
         return ""
     five = f"{cells:,} cells take {round(FEWEST_ROWS * cells):,} sampled rows for five each"
     sampled = "" if rows is None else f", and at most {rows:,} are sampled"
