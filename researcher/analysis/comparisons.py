@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -235,6 +236,35 @@ def doubts_about(tables: Sequence[Table]) -> tuple[str, ...]:
             spokes.add(table.spokes)
         remarks_once |= dict.fromkeys(remarks)
     return tuple(remarks_once)
+
+
+def analysis_of(
+    part: Table,
+    title: str,
+    labels: Mapping[str, tuple[str, ...]],
+    ends: tuple[Floats, Floats, Floats],
+    remarks: tuple[str, ...] = (),
+    **others: Any,  # noqa: ANN401 - fields of an analysis
+) -> Analysis:
+    """Return an analysis of a table, in numbers if nothing else is said.
+
+    Args:
+        ends: the estimates and their intervals' lower and upper ends.
+        remarks: before those about the table.
+    """
+    value, low, high = ends
+    return Analysis(
+        title=title,
+        labels=labels,
+        estimate=value,
+        low=low,
+        high=high,
+        confidence=part.confidence,
+        is_measured=isinstance(part, TableEstimate),
+        remarks=(*remarks, *doubts(part)),
+        study_digest=part.study_digest,
+        **{"unit": Unit.NUMBER, **others},
+    )
 
 
 def _contrast_analysis(  # noqa: PLR0913 - one argument a quantity

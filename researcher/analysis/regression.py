@@ -16,12 +16,11 @@ from statistics import NormalDist
 import numpy as np
 
 from veiltab.common.dataclass import dataclass
-from veiltab.researcher.analysis.comparisons import Table, doubts
+from veiltab.researcher.analysis.comparisons import Table, analysis_of
 from veiltab.researcher.analysis.formula import Formula, design_matrix, parse_formula
 from veiltab.researcher.analysis.likelihoods import Likelihood, Logistic, LogLinear
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
-from veiltab.researcher.drawing.drawable import Unit
 from veiltab.researcher.estimates.estimation import TableEstimate
 
 _ITERATIONS = 100
@@ -61,18 +60,13 @@ def regress(table: Table, formula: str, *, as_ratios: bool = False) -> Analysis:
     low, high = ends.T
     transform = np.exp if as_ratios else np.positive
     explained = f"{model.response}={'|'.join(model.event)}"
-    return Analysis(
-        title=f"logistic regression of {explained}" if model.response else f"log-linear model of {', '.join(names)}",
-        labels={"coefficient": tuple(labels)},
-        unit=Unit.NUMBER,
-        estimate=transform(values),
-        low=transform(low),
-        high=transform(high),
+    return analysis_of(
+        part,
+        f"logistic regression of {explained}" if model.response else f"log-linear model of {', '.join(names)}",
+        {"coefficient": tuple(labels)},
+        (transform(values), transform(low), transform(high)),
+        (_meaning(model, as_ratios=as_ratios),),
         neutral=1.0 if as_ratios else 0.0,
-        confidence=table.confidence,
-        is_measured=isinstance(part, TableEstimate),
-        remarks=(_meaning(model, as_ratios=as_ratios), *doubts(part)),
-        study_digest=table.study_digest,
     )
 
 

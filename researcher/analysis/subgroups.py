@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.analysis.comparisons import Table, counted, doubts, quantile
+from veiltab.researcher.analysis.comparisons import Table, analysis_of, counted, quantile
 from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.analysis.names import Reader
 from veiltab.researcher.analysis.result import Analysis
@@ -55,7 +55,8 @@ def totals(table: Table, subgroups: Sequence[Subgroup]) -> Analysis:
     part, whole, members, n = _members(table, subgroups)
     shares, z = _shares(whole, members, np.ones(members.shape, np.bool_)), quantile(table)
     low, high = (n * end for end in shares.interval(z))
-    return _analysis(part, subgroups, (n * shares.estimate, low, high), title="total")
+    labels = {"subgroup": tuple(map(_text, subgroups))}
+    return analysis_of(part, "total", labels, (n * shares.estimate, low, high), unit=Unit.ROWS)
 
 
 def total_contrasts(table: Table, kind: Contrast, subgroups: Sequence[Subgroup]) -> Analysis:
@@ -95,31 +96,9 @@ def total_contrasts(table: Table, kind: Contrast, subgroups: Sequence[Subgroup])
         case _:
             assert_never(kind)
     title = f"{kind.value} of totals, against {_text(subgroups[0])}"
-    return _analysis(part, subgroups[1:], (value, low, high), title=title, kind=kind)
-
-
-def _analysis(
-    part: Table,
-    subgroups: Sequence[Subgroup],
-    numbers: tuple[Floats, Floats, Floats],
-    *,
-    title: str,
-    kind: Contrast | None = None,
-) -> Analysis:
-    estimate, low, high = numbers
-    return Analysis(
-        title=title,
-        labels={"subgroup": tuple(map(_text, subgroups))},
-        unit=Unit.NUMBER if kind is Contrast.RATIO else Unit.ROWS,
-        estimate=estimate,
-        low=low,
-        high=high,
-        neutral=None if kind is None else kind.neutral,
-        confidence=part.confidence,
-        is_measured=isinstance(part, TableEstimate),
-        remarks=doubts(part),
-        study_digest=part.study_digest,
-    )
+    unit = Unit.NUMBER if kind is Contrast.RATIO else Unit.ROWS
+    labels = {"subgroup": tuple(map(_text, subgroups[1:]))}
+    return analysis_of(part, title, labels, (value, low, high), unit=unit, neutral=kind.neutral)
 
 
 def _members(table: Table, subgroups: Sequence[Subgroup]) -> tuple[Table, Table, NDArray[np.bool_], float]:

@@ -23,9 +23,9 @@ import numpy as np
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import (
     Table,
+    analysis_of,
     cell_labels,
     counted,
-    doubts,
     given_text,
     quantile,
     reference_group,
@@ -33,7 +33,6 @@ from veiltab.researcher.analysis.comparisons import (
 from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats, paired_errors
-from veiltab.researcher.drawing.drawable import Unit
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.projection import project_to_simplex
 from veiltab.researcher.numbers.points import check_given, covariance, deviations, numbers_of, rounding_variance
@@ -63,13 +62,10 @@ def means(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
     is_sayable = whole > 0
     if isinstance(part, TableEstimate):
         low, high, is_sayable = _fieller(part, (len(raw), len(numbers)), quantile(table))
-    analysis = number_analysis(
-        part,
-        f"mean of {name}{given_text(given)}",
-        groups,
-        (np.where(is_sayable, value, np.nan), np.where(is_sayable, low, np.nan), np.where(is_sayable, high, np.nan)),
+    value, low, high = (np.where(is_sayable, end, np.nan) for end in (value, low, high))
+    return analysis_of(
+        part, f"mean of {name}{given_text(given)}", groups, (value, low, high), facts=_at_ends(part, name)
     )
-    return replace(analysis, facts=_at_ends(part, name))
 
 
 def mean_contrasts(
@@ -126,7 +122,7 @@ def mean_contrasts(
     against = ", ".join(texts[base] for texts in groups.values())
     title = f"{kind.value} of the mean of {name}{given_text(given)}, against {against}"
     value, low, high = (np.where(is_sayable_here, end, np.nan) for end in (value, low, high))
-    return replace(number_analysis(part, title, labels, (value, low, high)), neutral=kind.neutral)
+    return analysis_of(part, title, labels, (value, low, high), neutral=kind.neutral)
 
 
 def means_by_each(table: Table, name: str) -> Analysis:
@@ -168,7 +164,7 @@ def sums(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
     if isinstance(whole, TableEstimate):
         half = quantile(table) * n * deviations(whole, contrasts)
         low, high = value - half, value + half
-    return number_analysis(part, f"sum of {name}{given_text(given)}", groups, (value, low, high))
+    return analysis_of(part, f"sum of {name}{given_text(given)}", groups, (value, low, high))
 
 
 def _cells(table: Table, name: str, given: Sequence[str]) -> tuple[Floats, Floats, Table, dict[str, tuple[str, ...]]]:
@@ -235,26 +231,3 @@ def _fieller(part: TableEstimate, shape: tuple[int, int], z: float) -> tuple[Flo
         value = first / whole + middle
     # The estimate is unbiased and may lie beyond the numbers; its interval then reaches to it.
     return np.fmin(low, value), np.fmax(high, value), is_sayable
-
-
-def number_analysis(
-    part: Table,
-    title: str,
-    labels: dict[str, tuple[str, ...]],
-    ends: tuple[Floats, Floats, Floats],
-    remarks: tuple[str, ...] = (),
-) -> Analysis:
-    """Return an analysis whose rows are groups; `ends` are the estimates and their intervals' lower and upper ends."""
-    value, low, high = ends
-    return Analysis(
-        title=title,
-        labels=labels,
-        unit=Unit.NUMBER,
-        estimate=value,
-        low=low,
-        high=high,
-        confidence=part.confidence,
-        is_measured=isinstance(part, TableEstimate),
-        remarks=(*remarks, *doubts(part)),
-        study_digest=part.study_digest,
-    )

@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.analysis.comparisons import Table, given_text, quantile
+from veiltab.researcher.analysis.comparisons import Table, analysis_of, given_text, quantile
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.projection import project_to_simplex
-from veiltab.researcher.numbers.means import by_group, groups_of, number_analysis
+from veiltab.researcher.numbers.means import by_group, groups_of
 from veiltab.researcher.numbers.points import check_given, deviations, numbers_of
 
 
@@ -73,7 +73,7 @@ def quantiles(table: Table, name: str, share: float, given: Sequence[str] = ()) 
         else ()
     )
     title = f"{share:.10g} quantile of {name}{given_text(given)}"
-    return number_analysis(part, title, groups_of(part, given), (value, low, high), remarks)
+    return analysis_of(part, title, groups_of(part, given), (value, low, high), remarks)
 
 
 def _first(flags: NDArray[np.bool_]) -> NDArray[np.intp]:

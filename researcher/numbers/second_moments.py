@@ -15,11 +15,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from veiltab.researcher.analysis.comparisons import Table, given_text, quantile
+from veiltab.researcher.analysis.comparisons import Table, analysis_of, given_text, quantile
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats, paired_errors
 from veiltab.researcher.estimates.estimation import TableEstimate
-from veiltab.researcher.numbers.means import by_group, groups_of, number_analysis
+from veiltab.researcher.numbers.means import by_group, groups_of
 from veiltab.researcher.numbers.points import check_given, deviations, numbers_of, twin_of
 
 
@@ -62,7 +62,7 @@ def variances(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
         most = (np.nanmax(first) - np.nanmin(first)) ** 2 / 4
         low, high = np.maximum(value - half, 0.0), np.maximum(np.minimum(value + half, most), value)
     value = np.where(is_sayable, value, np.nan)
-    return number_analysis(part, f"variance of {name}{given_text(given)}", groups_of(part, given), (value, low, high))
+    return analysis_of(part, f"variance of {name}{given_text(given)}", groups_of(part, given), (value, low, high))
 
 
 def _pair(first: Floats, second: Floats, *, is_same: bool) -> tuple[Floats, Floats]:

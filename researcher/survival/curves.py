@@ -17,7 +17,7 @@ import numpy as np
 
 from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.analysis.comparisons import Table, doubts, given_text, quantile
+from veiltab.researcher.analysis.comparisons import Table, analysis_of, given_text, quantile
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.drawing.drawable import Unit
@@ -93,25 +93,17 @@ def survival(table: Table, ending: Ending, given: Sequence[str] = (), until: flo
     }
     column = ending.time if times.are_exact or not times.are_numbers else f"{ending.time} up to"
     texts = [f"{end:.15g}" for end in times.ends] if times.are_numbers else list(times.labels)
-    return Analysis(
-        title=f"share without {ending.text} by {ending.time}{given_text(given)}",
-        labels={**labels, column: tuple(texts) * len(followed.events)},
+    return analysis_of(
+        followed.part,
+        f"share without {ending.text} by {ending.time}{given_text(given)}",
+        {**labels, column: tuple(texts) * len(followed.events)},
+        (value, low, high),
+        (*(() if times.are_exact else (_BETWEEN,)), *((_NOISY_TEST,) if tested else ())),
         unit=Unit.SHARE,
-        estimate=value,
-        low=low,
-        high=high,
-        confidence=table.confidence,
-        is_measured=isinstance(followed.part, TableEstimate),
         projected=np.concatenate(falling),
-        remarks=(
-            *(() if times.are_exact else (_BETWEEN,)),
-            *((_NOISY_TEST,) if tested else ()),
-            *doubts(followed.part),
-        ),
         facts=tested,
         along=column,
         begins=1.0,
-        study_digest=table.study_digest,
     )
 
 
@@ -175,15 +167,10 @@ def _restricted_means(followed: FollowUp, until: float, z: float) -> Analysis:
         most, _, high = _ends(followed, group, after[None], z)
         rows.append((first + (least + most + opening) / 2, first + low, first + opening + high))
     value, low, high = (np.clip(np.concatenate(parts), 0.0, until) for parts in zip(*rows, strict=True))
-    return Analysis(
-        title=f"mean {ending.time} without {ending.text} up to {until:g}{given_text(followed.given)}",
-        labels=groups_of(followed.part, followed.given),
-        unit=Unit.NUMBER,
-        estimate=value,
-        low=low,
-        high=high,
-        confidence=followed.part.confidence,
-        is_measured=isinstance(followed.part, TableEstimate),
-        remarks=(*(() if times.are_exact else (_BETWEEN,)), *doubts(followed.part)),
-        study_digest=followed.part.study_digest,
+    return analysis_of(
+        followed.part,
+        f"mean {ending.time} without {ending.text} up to {until:g}{given_text(followed.given)}",
+        groups_of(followed.part, followed.given),
+        (value, low, high),
+        () if times.are_exact else (_BETWEEN,),
     )

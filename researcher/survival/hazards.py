@@ -14,11 +14,10 @@ import numpy as np
 
 from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.analysis.comparisons import Table, doubts, quantile
+from veiltab.researcher.analysis.comparisons import Table, analysis_of, quantile
 from veiltab.researcher.analysis.formula import design_matrix
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
-from veiltab.researcher.drawing.drawable import Unit
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.numbers.points import deviations
 from veiltab.researcher.survival.follow_up import Ending, FollowUp, follow_up
@@ -70,22 +69,16 @@ def hazards(table: Table, ending: Ending, *, as_ratios: bool) -> Analysis:
     times = followed.times
     what = "Hazard ratios" if as_ratios else "Coefficients of the log hazard"
     is_cut = 0 < lasted < len(times.labels)
-    return Analysis(
-        title=f"Cox regression of {ending.text} by {ending.time}",
-        labels={"coefficient": tuple(labels[1:])},
-        unit=Unit.NUMBER,
-        estimate=transform(beta),
-        low=transform(beta - half),
-        high=transform(beta + half),
-        neutral=1.0 if as_ratios else 0.0,
-        confidence=table.confidence,
-        is_measured=isinstance(followed.part, TableEstimate),
-        remarks=(
+    return analysis_of(
+        followed.part,
+        f"Cox regression of {ending.text} by {ending.time}",
+        {"coefficient": tuple(labels[1:])},
+        (transform(beta), transform(beta - half), transform(beta + half)),
+        (
             f"{what}. The first category of each attribute is the reference.",
             *([f"Follow-up counts up to {ending.time} {times.labels[lasted - 1]}."] if is_cut else []),
-            *doubts(followed.part),
         ),
-        study_digest=table.study_digest,
+        neutral=1.0 if as_ratios else 0.0,
     )
 
 
