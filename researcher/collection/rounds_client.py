@@ -96,25 +96,9 @@ class Rounds:
             BudgetExceededError: epsilon exceeds the study's budget of a node.
             VeiltabError: the server's refusal.
         """
-        spec = self._described(question, epsilon, rates, populations, oracle, lifetime_seconds)
-        one = signed_to_proto(signed(self._own, spec.to_json(), utc_now()))
-        request = collection_pb2.OpenRoundRequest(round=round_to_proto(spec), signed=one)
-        self._ask(self._server.stub.OpenRound, request)
-        return spec
-
-    def _described(  # noqa: PLR0913, PLR0917 - those of open
-        self,
-        question: str,
-        epsilon: Parameter,
-        rates: Mapping[str, str],
-        populations: Mapping[str, int],
-        oracle: str,
-        lifetime: int,
-    ) -> Round:
         parsed = parse_epsilon(epsilon)
         size = self.study.question(question).attribute.size
-        randomiser = oracle_for(oracle, size, parsed)
-        return Round(
+        spec = Round(
             round_id=secrets.token_hex(16),
             study_digest=self.study.digest,
             researcher=self._own.party.name,
@@ -122,10 +106,14 @@ class Rounds:
             size=size,
             epsilon=parsed,
             oracle=oracle,
-            parameters=tuple(sorted(randomiser.parameters.items())),
+            parameters=tuple(sorted(oracle_for(oracle, size, parsed).parameters.items())),
             strata=self._strata(rates, populations),
-            deadline=int(time.time()) + lifetime,
+            deadline=int(time.time()) + lifetime_seconds,
         )
+        one = signed_to_proto(signed(self._own, spec.to_json(), utc_now()))
+        request = collection_pb2.OpenRoundRequest(round=round_to_proto(spec), signed=one)
+        self._ask(self._server.stub.OpenRound, request)
+        return spec
 
     @property
     def strata(self) -> tuple[str, ...]:
