@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping
-from typing import Literal, assert_never
+from typing import assert_never
 
 from veiltab.common.core.pads import ZeroShare
 from veiltab.common.core.symbols import CHUNK
@@ -37,66 +37,46 @@ class StepExecutor:
     def __init__(self, curator: Curator) -> None:
         self.curator, self.store, self.name = curator, curator.store, curator.name
 
-    async def take(
+    async def take(  # noqa: C901 - one for each step
         self, next_step: Step, release: CuratorRelease, others: tuple[Progress, ...], peers: Peers, server: ServerLink
     ) -> None:
         """Take a step; what is refused is raised."""
-        match next_step:
-            case Step.DECIDE:
-                await self.curator.decisions.apply_policy(release.request)
-            case Step.APPROVE:
-                pass
-            case Step.PLAN:
-                await self._plan(release, others)
-            case Step.RESERVE:
-                await self._reserve(release.planned_release)
-            case Step.CHARGE:
-                await self._charge(release, server)
-            case Step.OPEN_TABLES:
-                self._witness(release, others)
-                self._open_tables(release)
-            case Step.DRAW | Step.ENCRYPT | Step.UPLOAD | Step.TEST | Step.FINISH:
-                with self.curator.stages.stage(release.request.release_id) as stage:
-                    await self._take_charged(next_step, release, others, stage, peers, server)
-            case _:
-                assert_never(next_step)
+        with self.curator.stages.stage(release.request.release_id) as stage:
+            match next_step:
+                case Step.DECIDE:
+                    await self.curator.decisions.apply_policy(release.request)
+                case Step.APPROVE:
+                    pass
+                case Step.PLAN:
+                    await self._plan(release, others, stage)
+                case Step.RESERVE:
+                    await self._reserve(release.planned_release, stage)
+                case Step.CHARGE:
+                    await self._charge(release, server)
+                case Step.OPEN_TABLES:
+                    self._witness(release, others)
+                    self._open_tables(release)
+                case Step.DRAW:
+                    self._witness(release, others)
+                    commitments = {peer.curator: peer.commitment for peer in others if peer.commitment}
+                    await self._draw(release.planned_spec, commitments, stage, peers)
+                case Step.ENCRYPT:
+                    await self._encrypt(release, stage, peers)
+                case Step.UPLOAD:
+                    await self._upload(release.planned_spec, stage, server)
+                case Step.TEST:
+                    await self._test(release, stage, peers, server)
+                case Step.FINISH:
+                    await self._test_together(release, peers, server)
+                case _:
+                    assert_never(next_step)
 
-    async def _take_charged(  # noqa: PLR0913, PLR0917 - what a step may depend on
-        self,
-        next_step: Literal[Step.DRAW, Step.ENCRYPT, Step.UPLOAD, Step.TEST, Step.FINISH],
-        release: CuratorRelease,
-        others: tuple[Progress, ...],
-        stage: Stage,
-        peers: Peers,
-        server: ServerLink,
-    ) -> None:
-        match next_step:
-            case Step.DRAW:
-                self._witness(release, others)
-                commitments = {peer.curator: peer.commitment for peer in others if peer.commitment}
-                await self._draw(release.planned_spec, commitments, stage, peers)
-            case Step.ENCRYPT:
-                await self._encrypt(release, stage, peers)
-            case Step.UPLOAD:
-                await self._upload(release.planned_spec, stage, server)
-            case Step.TEST:
-                await self._test(release, stage, peers, server)
-            case Step.FINISH:
-                # A crash may have come between the receipt and this.
-                self.curator.encryption(release.request.release_id).forget_canaries()
-                if release.spec is not None:  # of several tables, each has been tested
-                    await self._test_together(release.spec, peers, server)
-            case _:
-                assert_never(next_step)
-
-    async def _plan(self, release: CuratorRelease, others: tuple[Progress, ...]) -> None:
-        release_id = release.request.release_id
+    async def _plan(self, release: CuratorRelease, others: tuple[Progress, ...], stage: Stage) -> None:
         everyone = (self.curator.progress(release), *others)
         granted, denied = joint_decision(everyone, self.curator.study)
         columns = agreed_columns(release.request, self.curator.study, granted, denied)
         population, digest = self.curator.alignment.result()
-        stages = self.curator.stages
-        with step("plan", release_id=release_id), stages.stage(release_id) as stage, stage.of("planning", None):
+        with step("plan", release_id=release.request.release_id), stage.of("planning", None):
             question = plan_question(
                 release.request, columns, self.curator.study, population=population, alignment=digest
             )
@@ -111,10 +91,10 @@ class StepExecutor:
         size = release_bytes(spec, self.name, copies=self.curator.execution.is_remote)
         self.curator.room.keep(spec.release_id, size)
 
-    async def _reserve(self, spec: ReleaseSpec) -> None:
+    async def _reserve(self, spec: ReleaseSpec, stage: Stage) -> None:
         check_aborted(self.store.coins)
         with step("reserve", release_id=spec.release_id):
-            with self.curator.stages.stage(spec.release_id) as stage, stage.of("computing the charge", None):
+            with stage.of("computing the charge", None):
                 charge = await self.curator.planner.charge(spec, self.curator.ledger.budget.allowance)
             self.curator.decisions.check_shares(spec, charge)
             note_seen(self.store.connection, spec.release_id)
@@ -249,9 +229,12 @@ class StepExecutor:
             await self.curator.server_check.run(spec, server, encryption, peers, stage, is_published=is_published)
         self.curator.room.give_back(spec.release_id)
 
-    async def _test_together(self, spec: TableSpec, peers: Peers, server: ServerLink) -> None:
+    async def _test_together(self, release: CuratorRelease, peers: Peers, server: ServerLink) -> None:
         """Test all columns together, on the lists of changed canaries of every owner."""
-        if not spec.columns_of(self.name):
+        spec = release.spec
+        # A crash may have come between the receipt and this.
+        self.curator.encryption(release.request.release_id).forget_canaries()
+        if spec is None or not spec.columns_of(self.name):  # of several tables, each has been tested
             return
         owners = spec.owners - {self.name}
         with step("test server together", release_id=spec.release_id):

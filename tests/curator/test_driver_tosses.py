@@ -19,6 +19,7 @@ from tests.curator.driver_world import (  # noqa: F401 - fixtures
 )
 from veiltab.common.core.coin import commitment
 from veiltab.common.errors import UnavailableError
+from veiltab.common.observe.progress import Stage
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import requested_columns
 from veiltab.curator.planning.plan_questions import plan_question
@@ -145,5 +146,5 @@ def test_nothing_is_paid_for_with_a_curator_that_aborts_tosses_until_a_person_cl
             alignment="ab" * 16,
         )
     )
-    asyncio.run(world.driver.executor._reserve(spec))
+    asyncio.run(world.driver.executor._reserve(spec, Stage()))
     assert world.ledger.chain.is_reserved("f" * 32)
