@@ -99,7 +99,7 @@ class PlanCharges:
             return ""
         delta = "" if self.allowance.delta is None else f" at delta {delta_text(self.allowance.delta)}"
         pure = self.allowance.delta is None and self.charges[0].delta is not None
-        note = " The budget has no delta, so the pure epsilon counts." if pure else ""
+        note = " The budget has no delta, so the pure epsilon counts: ask without delta." if pure else ""
         lines = "".join(f"\n  {charge}" for charge in self.charges)
         return f"\nCharge, of a budget of epsilon {self.allowance.epsilon}{delta}:{note}{lines}"
 

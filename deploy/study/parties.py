@@ -90,10 +90,10 @@ class Parties:
         for effect in effects:
             note(f"with {named}: {effect}")
         issue = f"ids are written in different ways; with {named} in normalise they can match"
-        if self.takes_all:
-            note(f"{issue}: taken")
-            return True
-        return sys.stdin.isatty() and click.confirm(f"{issue[0].upper()}{issue[1:]}. Take it?", default=True, err=True)
+        if self.takes_all or not sys.stdin.isatty():
+            note(f"{issue}: {'taken' if self.takes_all else 'give --yes to take that'}")
+            return self.takes_all
+        return click.confirm(f"{issue[0].upper()}{issue[1:]}. Take it?", default=True, err=True)
 
     def _answer(self, option: str, question: str, proposal: str) -> str:
         if self.takes_all:

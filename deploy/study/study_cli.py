@@ -189,7 +189,7 @@ def _missing_texts(options: Sequence[str]) -> dict[str, set[str]]:
 
 
 @study.command(
-    epilog="Example: veiltab study merge alice.toml bob.toml --study wages --server cloud.example.org:7400"
+    epilog="Example: veiltab study merge alice.toml bob.toml --study wages --hub alice --server cloud.example.org:7400"
     " --curator alice=alice.example.org:7401 --curator bob=bob.example.org:7402"
     " --researcher rosa=rosa.example.org:7410 --out study.toml\n\n"
     "A file to edit: veiltab study merge --study wages --out study.toml"

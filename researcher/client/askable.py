@@ -47,7 +47,7 @@ class Askable(ABC):
         """Return the attributes that have a result, with the study's categories; "absent" among them if it is shown."""
 
     @abstractmethod
-    def table(self, attributes: Sequence[str], **choices: Unpack[Choices]) -> "Table":
+    def table(self, attributes: Sequence[str] = (), **choices: Unpack[Choices]) -> "Table":
         """Return a table of some attributes, measured or from a model; of none, the only table of a release."""
 
     @abstractmethod

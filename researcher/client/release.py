@@ -189,7 +189,7 @@ class Release(Askable):
 
     def table(
         self,
-        attributes: Sequence[str],
+        attributes: Sequence[str] = (),
         *,
         confidence: float = CONFIDENCE,
         linkage_error: Linkage = None,

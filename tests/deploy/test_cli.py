@@ -208,7 +208,7 @@ def test_a_plan_says_what_it_takes_of_a_budget_at_two_deltas(ran: Ran) -> None:
     ("options", "said"),
     [
         (("--advanced", "budget=2", "--advanced", "budget-delta=1e-6"), "%, which is refused; a row is replaced with"),
-        (("--advanced", "budget=3"), "The budget has no delta, so the pure epsilon counts.\n  at delta 1e-6: 2"),
+        (("--advanced", "budget=3"), "so the pure epsilon counts: ask without delta.\n  at delta 1e-6: 2"),
         (("--advanced", "budget-delta=1e-6"), "--advanced budget-delta: a budget was given without its epsilon"),
     ],
 )

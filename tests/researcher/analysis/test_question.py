@@ -46,7 +46,7 @@ class MadeRelease(Askable):
     def domain(self, **_: object) -> Domain:
         return self._whole.domain
 
-    def table(self, attributes: Sequence[str], **_: object) -> Table:
+    def table(self, attributes: Sequence[str] = (), **_: object) -> Table:
         return self._whole.marginal(attributes) if attributes else self._whole
 
     def measured(self, **_: object) -> tuple[TableEstimate, ...]:
