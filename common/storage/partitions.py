@@ -18,7 +18,7 @@ PARTITION_BITS = 12
 BATCH = 2**19
 """Records that are put in order and written at once."""
 
-SECTION = 2**19
+SECTION = 2**20
 """Records that are read at once, on average or fewer: from many batches, each of which takes a reading of its own."""
 
 PART = 2**17

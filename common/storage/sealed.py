@@ -19,14 +19,14 @@ from veiltab.common.errors import IntegrityError, TransferError
 from veiltab.common.storage.files import named_in_errors
 from veiltab.common.storage.stored import fill
 
-PAGE = 2**14
+PAGE = 2**15
 """Bytes of an array that are encrypted together; every array begins with a page of its own."""
 
 _LENGTH = 4
 """Bytes before each page that say how many of its bytes are an array's; the rest are zeros."""
 
 _SEALED = _LENGTH + PAGE + 16
-_AT_ONCE = 16
+_AT_ONCE = 8
 """Pages that are encrypted and written, or read, at once: they stay in the cache."""
 
 

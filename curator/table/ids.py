@@ -183,8 +183,11 @@ def _fingerprints(ids: pa.Array, key: bytes) -> NDArray[np.uint64]:
 
 def _repeated(prints: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return what is there several times."""
-    ordered = np.sort(prints)
-    meeting: NDArray[np.uint64] = ordered[1:][ordered[1:] == ordered[:-1]]
+    # Few meet in their last 32 bits, which are sorted in half the time.
+    last = prints.astype(np.uint32)
+    ordered = np.sort(last)
+    few = np.sort(prints[np.isin(last, ordered[1:][ordered[1:] == ordered[:-1]])])
+    meeting: NDArray[np.uint64] = few[1:][few[1:] == few[:-1]]
     return meeting
 
 

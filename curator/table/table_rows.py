@@ -45,11 +45,14 @@ class RowBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenBatch:
-    """Where a batch lies: the ids of all of its rows, which of them are respondents (None: all), and their symbols."""
+    """Where a batch lies: the ids of all of its rows, which of them are respondents (None: all), and their symbols.
+
+    Ids of one length are one text after the other, without lengths (None).
+    """
 
     rows: int
     respondents: int
-    lengths: int
+    lengths: int | None
     texts: int
     text_bytes: int
     mask_start: int | None
@@ -74,9 +77,9 @@ class WrittenBatch:
 
     def ids(self, file: Readable) -> pa.Array:
         """Return the ids of all of its rows, "" where there is none."""
-        offsets = np.zeros(self.rows + 1, np.int64)
-        lengths = file.read(self.lengths, 4 * self.rows).view("<u4")
-        np.cumsum(lengths, out=offsets[1:])
+        offsets = np.arange(self.rows + 1) * (self.text_bytes // max(self.rows, 1))
+        if self.lengths is not None:
+            np.cumsum(file.read(self.lengths, 4 * self.rows).view("<u4"), out=offsets[1:])
         return string_array(offsets, file.read(self.texts, self.text_bytes))
 
 
@@ -109,12 +112,13 @@ class TableRows:
             columns: attribute -> symbols of the respondents.
         """
         offsets, text = string_buffers(ids.fill_null("") if ids.null_count else ids)
+        lengths = np.diff(offsets).astype("<u4")
         respondents = int(np.count_nonzero(mask))
         self._batches.append(
             WrittenBatch(
                 rows=len(ids),
                 respondents=respondents,
-                lengths=self._file.append(np.diff(offsets).astype("<u4")),
+                lengths=None if (lengths == lengths[:1]).all() else self._file.append(lengths),
                 texts=self._file.append(text),
                 text_bytes=len(text),
                 mask_start=None if respondents == len(ids) else self._file.append(mask),
