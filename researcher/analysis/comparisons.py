@@ -53,22 +53,15 @@ def conditional_shares(table: Table, given: Sequence[str] = ()) -> Analysis:
     ordered, groups = _ordered(table, given)
     shares = shares_of(ordered, groups)
     z = quantile(table)
-    low, high = shares.interval(z)
     is_sayable = shares.is_said(z)
-    return Analysis(
-        title=f"share of {_listed(ordered.domain.names[len(given) :])}" + given_text(given),
-        labels=cell_labels(ordered.domain),
+    value, low, high = (np.where(is_sayable, end, np.nan) for end in (shares.estimate, *shares.interval(z)))
+    return analysis_of(
+        table,
+        f"share of {_listed(ordered.domain.names[len(given) :])}" + given_text(given),
+        cell_labels(ordered.domain),
+        (value, low, high),
         unit=Unit.SHARE,
-        estimate=np.where(is_sayable, shares.estimate, np.nan),
-        low=np.where(is_sayable, low, np.nan),
-        high=np.where(is_sayable, high, np.nan),
-        confidence=table.confidence,
-        projected=np.concatenate(
-            [_nearest(group) for group in np.split(np.where(is_sayable, shares.estimate, np.nan), groups)]
-        ),
-        is_measured=shares.terms is not None,
-        remarks=doubts(table),
-        study_digest=table.study_digest,
+        projected=np.concatenate([_nearest(group) for group in np.split(value, groups)]),
     )
 
 
