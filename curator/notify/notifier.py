@@ -3,13 +3,13 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from functools import partial
 
 from veiltab.common.errors import UnavailableError
 from veiltab.common.rpc.parties.identity import Identity
-from veiltab.common.rpc.statuses import failures_logged
+from veiltab.common.rpc.statuses import every
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.notify.channels import channels_of, send
 from veiltab.curator.notify.events import EventSource
@@ -36,10 +36,11 @@ class Notifier:
 
     async def run(self) -> None:
         """Put notices into the outbox and send them, until cancelled; each channel at its own pace."""
+        again = partial(every, _LOOK_AGAIN_SECONDS, log=_log, what="notices cannot be made or sent")
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(_again(lambda: asyncio.to_thread(self.note_events)))
+            tasks.create_task(again(partial(asyncio.to_thread, self.note_events)))
             for name in self._channels:
-                tasks.create_task(_again(partial(self.send_due, name)))
+                tasks.create_task(again(partial(self.send_due, name)))
 
     def note_events(self) -> None:
         """Put a notice about every event that has none into the outbox."""
@@ -62,13 +63,6 @@ class Notifier:
                 self._outbox.set_failed(delivery, error.problem, int(time.time()))
                 return
             self._outbox.set_sent(delivery, int(time.time()))
-
-
-async def _again(work: Callable[[], Awaitable[None]]) -> None:
-    while True:
-        with failures_logged(_log, "notices cannot be made or sent"):
-            await work()
-        await asyncio.sleep(_LOOK_AGAIN_SECONDS)
 
 
 def notifier_of(  # noqa: PLR0913, PLR0917 - what may happen, and who wants to know it
