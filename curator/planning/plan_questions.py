@@ -33,8 +33,21 @@ def seconds_for(tables: int) -> float:
     return SECONDS + SECONDS_A_TABLE * tables
 
 
+class _Question:
+    """A question, whose answer is kept by what it is about."""
+
+    @cached_property
+    def text(self) -> str:
+        """The canonical text."""
+        return canonical_text(self)
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 of the question."""
+        return canonical_digest(self.text)
+
+
 @dataclass(frozen=True, kw_only=True)
-class PlanInput:
+class PlanInput(_Question):
     """What a plan follows from: the same question has the same plan at every curator.
 
     Args:
@@ -52,15 +65,6 @@ class PlanInput:
     alignment: str
     floors: Floors
     all_columns: tuple[Column, ...] = ()
-
-    @cached_property
-    def text(self) -> str:
-        """The canonical text."""
-        return canonical_text(self)
-
-    def digest(self) -> bytes:
-        """Return the SHA-256 of the question."""
-        return canonical_digest(self.text)
 
 
 def plan_question(
@@ -112,7 +116,7 @@ class Card:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChargeQuestion:
+class ChargeQuestion(_Question):
     """What the charge of a release follows from.
 
     Args:
@@ -123,15 +127,6 @@ class ChargeQuestion:
     spec: ReleaseSpec
     epsilon: Decimal
     delta: Decimal | None = None
-
-    @cached_property
-    def text(self) -> str:
-        """The canonical text."""
-        return canonical_text(self)
-
-    def digest(self) -> bytes:
-        """Return the SHA-256 of the question."""
-        return canonical_digest(self.text)
 
     def charge_at_once(self) -> Charge:
         """Return a charge that is never below it, without the work."""
