@@ -28,27 +28,23 @@ class Progress:
         total: units; None if that is not known.
         done: units that were done before, such as those that an attempt before this one left.
         tell: takes a line about it from time to time.
-        reported_at: when the last line about other work was told; by default the time counts from the beginning.
         clock: monotonic seconds.
     """
 
-    def __init__(  # noqa: PLR0913 - what a piece of work consists of
+    def __init__(
         self,
         what: str,
         total: int | None,
         *,
         done: int = 0,
         tell: Callable[[str], None] | None = None,
-        reported_at: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._what = what
         self._total = total
         self._tell = tell
         self._clock = clock
-        self._began = clock()
-        self.reported_at = self._began if reported_at is None else reported_at
-        """When the last line was told."""
+        self._began = self._told_at = clock()
         self._before = self._done = done
 
     def expect(self, total: int) -> None:
@@ -59,8 +55,8 @@ class Progress:
         """Count some more units that are done."""
         self._done += units
         now = self._clock()
-        if self._tell is not None and now - self.reported_at >= _TELL_SECONDS:
-            self.reported_at = now
+        if self._tell is not None and now - self._told_at >= _TELL_SECONDS:
+            self._told_at = now
             self._tell(str(self))
 
     def __str__(self) -> str:
@@ -85,17 +81,9 @@ def _amount(seconds: float) -> str:
 
 
 class Stage:
-    """What somebody does now, for anyone who asks; empty between two pieces of work.
+    """What somebody does now, for anyone who asks; empty between two pieces of work."""
 
-    Args:
-        tell: takes a line from time to time about what is under way.
-        clock: monotonic seconds.
-    """
-
-    def __init__(self, tell: Callable[[str], None] | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._tell = tell
-        self._clock = clock
-        self._reported_at: float | None = None
+    def __init__(self) -> None:
         self._progress: Progress | None = None
 
     def __str__(self) -> str:
@@ -106,12 +94,11 @@ class Stage:
     def of(self, what: str, total: int | None, *, done: int = 0) -> Iterator[Progress]:
         """Let a block be under way; what is under way in it for a while is said instead."""
         around = self._progress
-        progress = Progress(what, total, done=done, tell=self._tell, reported_at=self._reported_at, clock=self._clock)
-        self._progress = progress
+        self._progress = progress = Progress(what, total, done=done)
         try:
             yield progress
         finally:
-            self._progress, self._reported_at = around, progress.reported_at
+            self._progress = around
 
 
 class Stages:

@@ -75,19 +75,6 @@ def test_a_stage_is_empty_between_two_pieces_of_work() -> None:
     assert not str(stage)
 
 
-def test_a_stage_tells_of_short_pieces_of_work_too() -> None:
-    clock, told = Clock(), list[str]()
-    stage = Stage(told.append, clock)
-    for number in range(1, 13):
-        with stage.of(f"pass {number}", 2) as progress:
-            for _ in range(2):
-                clock.now += 2
-                progress.advance(1)
-    assert told == ["pass 3: 50 %, less than a minute left", "pass 5: 100 %, less than a minute left"] + [
-        f"pass {number}: {share} %, less than a minute left" for number, share in ((8, 50), (10, 100))
-    ]
-
-
 def test_what_goes_on_in_a_stage_is_said_instead_of_it() -> None:
     stage = Stage()
     with stage.of("drawing", None):
