@@ -51,13 +51,12 @@ class Distribution:
         """The largest value, d."""
         return len(self.probabilities)
 
-    def counts(self, nodes: int, domain: int | None = None, *, where: str = "--domain") -> NDArray[np.int64]:
+    def counts(self, nodes: int, domain: int | None = None) -> NDArray[np.int64]:
         """Return how many of the nodes hold each value: n p rounded so that the sum is n (largest remainders).
 
         Args:
             nodes: n, at least 1.
             domain: number of values of the domain, at least those of the distribution, which are the default.
-            where: name of the domain in a refusal.
 
         Returns:
             Shape (domain,), int64; of equal remainders the smaller value comes first.
@@ -69,7 +68,7 @@ class Distribution:
         if size < self.values:
             raise InvalidInputError(
                 f"a domain of {size} values does not cover {self.text}, whose values go to {self.values}",
-                where=where,
+                where="--domain",
                 remedy=f"Give at least {self.values}.",
             )
         if not 1 <= nodes <= MAX_NODES:

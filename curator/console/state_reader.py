@@ -6,7 +6,6 @@ The chain is checked from its beginning when the console starts, and again by `c
 
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,23 +24,21 @@ class StateReader:
 
     Args:
         study_path: the study file, which must stay as it was read.
-        clock: returns Unix seconds.
     """
 
-    def __init__(self, own_state: OpenedState, study_path: Path, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, own_state: OpenedState, study_path: Path) -> None:
         self._own_state = own_state
         self._study_path = study_path
-        self._clock = clock
         self._turn = threading.RLock()
         self._entries: tuple[Entry, ...] = ()
         self._audited = EMPTY
         self._bounds: tuple[tuple[int, bytes], tuple[Bound, ...]] | None = None
-        self._checked: tuple[tuple[int, bytes], float] = (own_state.ledger.chain.head, clock())
+        self._checked: tuple[tuple[int, bytes], float] = (own_state.ledger.chain.head, time.time())
 
     @property
     def now(self) -> int:
         """Unix seconds."""
-        return int(self._clock())
+        return int(time.time())
 
     @property
     def own_state(self) -> OpenedState:
@@ -92,7 +89,7 @@ class StateReader:
                     remedy="It was altered or cut off; see docs/evidence.md.",
                 )
             self._audited = chained(log.lines(self._audited.length), self._audited)
-            return self._clock()
+            return time.time()
 
     def bounds(self) -> tuple[Bound, ...]:
         """Return what each coalition faces of all charges together; worked out once for each last charge."""
@@ -113,5 +110,5 @@ class StateReader:
             ledger = self.own_state.ledger
             if self._checked[0] != ledger.chain.head:
                 ledger.chain.verify()
-                self._checked = ledger.chain.head, self._clock()
+                self._checked = ledger.chain.head, time.time()
             return self._checked[1]

@@ -125,9 +125,7 @@ def issue_party(
     return folder
 
 
-def revoke_certificates(
-    study: Study, pki: Path, *, party: Party | None = None, serial: int | None = None, clock: Clock = utc_now
-) -> list[int]:
+def revoke_certificates(study: Study, pki: Path, *, party: Party | None = None, serial: int | None = None) -> list[int]:
     """Revoke all certificates of a party, or one certificate, and write the authority's list to DIR/crl.pem.
 
     Earlier revocations stay in the list. A copy goes into every party's folder in `pki`.
@@ -141,7 +139,7 @@ def revoke_certificates(
     Raises:
         NotFoundError: there is no authority, or it issued no such certificate.
     """
-    authority, now = _load_authority(pki, study.id), clock()
+    authority = _load_authority(pki, study.id)
     issued = _read_issued(pki)
     numbers = [number for number, uri in issued if (party is not None and uri == party.uri) or number == serial]
     if not numbers:
@@ -150,7 +148,7 @@ def revoke_certificates(
     before = list(x509.load_pem_x509_crl(path.read_bytes())) if path.exists() else []
     serials = {entry.serial_number for entry in before}
     fresh = [number for number in numbers if number not in serials]
-    data = authority.revocation_list(before, fresh, now).public_bytes(Encoding.PEM)
+    data = authority.revocation_list(before, fresh, utc_now()).public_bytes(Encoding.PEM)
     for folder in (pki, *(child for child in pki.iterdir() if (child / "ca.pem").exists())):
         write_private(folder / FILE, data)
     return fresh

@@ -78,14 +78,13 @@ def graph_of(shape: Shape, scores: Mapping[Axes, float], *, most_cells: int, lea
 
 
 def chosen_tables(
-    domain: Domain, measurements: Sequence[Measurement], *, rows: int, count: int, most_cells: int = MOST_CELLS
+    domain: Domain, measurements: Sequence[Measurement], *, rows: int, count: int
 ) -> tuple[tuple[str, ...], ...]:
     """Choose which of the measured tables to measure again: those of the graph, then others by their scores.
 
     Args:
         measurements: what was measured, of every attribute.
         rows: n, rows that the tables describe.
-        most_cells: of the junction tree of the graph.
 
     Returns:
         The chosen tables of two attributes or more, each in the order of the domain; the most important first. A
@@ -95,5 +94,5 @@ def chosen_tables(
         InvalidInputError: an attribute in no table, or tables that do not fit the domain.
     """
     scores = scores_of(domain.shape, tables_of(domain, measurements), rows=rows)
-    ranking = dict.fromkeys((*graph_of(domain.shape, scores, most_cells=most_cells), *scores))
+    ranking = dict.fromkeys((*graph_of(domain.shape, scores, most_cells=MOST_CELLS), *scores))
     return tuple(tuple(domain.names[axis] for axis in axes) for axes in list(ranking)[:count])
