@@ -150,6 +150,7 @@ def test_tables_9_and_10() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 def test_the_whole_replay_meets_the_paper_but_for_what_it_explains() -> None:
     # Monte Carlo allowances of four standard errors; the seed is that of the keys.
     found = EXPERIMENT.findings(QUICK, computed(EXPERIMENT.tasks(QUICK)))
