@@ -286,7 +286,7 @@ def _attribute_lines(attribute: AttributeInspection) -> list[str]:
     """Return one attribute's report as lines."""
     lines = [f"  {attribute.name} (column {attribute.column})"]
     lines += [f"    {count:>12,}  {category}" for category, count in attribute.counts.items()]
-    if attribute.missing:
+    if attribute.missing and attribute.missing != attribute.counts.get(attribute.missing_rule):
         rule = "dropped" if attribute.missing_rule == "drop" else f"counted as {attribute.missing_rule}"
         lines.append(f"    {attribute.missing:>12,}  missing, {rule}")
     if attribute.clipped:
