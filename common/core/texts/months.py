@@ -2,7 +2,7 @@
 
 import re
 
-_WORD = re.compile(r"([^\W\d_]{3,})(?:\.(?=\s))?")
+_WORD = re.compile(r"[^\W\d_]{3,}(?:\.(?=\s))?")
 """A dot before a blank is the abbreviation's: 8 janv. 1951 is written as 8 mai 1951 is."""
 
 _NAMES = (
@@ -19,7 +19,7 @@ def month_numbered(text: str) -> tuple[str, str, str] | None:
         None if the first word of three letters or more names no month.
     """
     word = _WORD.search(text)
-    name = word[1].casefold() if word else ""
+    name = word[0].casefold() if word else ""
     numbers = (number for number, names in enumerate(_NAMES, 1) if name.startswith(tuple(names.split())))
-    number = next(numbers, 0) if word else 0
+    number = next(numbers, 0)
     return (text[: word.start()], f"{number:02}", text[word.end() :]) if word and number else None
