@@ -50,6 +50,10 @@ def test_a_root_takes_few_steps(guess: float) -> None:
     assert len(tried) <= 12
 
 
+def test_where_no_point_is_allowed_the_lowest_is_the_answer() -> None:
+    assert largest_allowed(2.0, 5.0, 10.0, lambda _: 1.0) == 2.0
+
+
 def test_a_gamma_that_rounding_took_too_far_is_lowered_until_it_is_certified(monkeypatch: pytest.MonkeyPatch) -> None:
     right = calibrated() - 1
 

@@ -110,10 +110,16 @@ def test_a_table_travels_with_the_release_that_it_is_part_of() -> None:
     assert TableSpec.from_json(spec.to_json()) == spec
 
 
+ALONE, WHOLE = {"several": False, "repeated": (), "repeats": 0}, replace(PAIR, columns=(0, 1, 2))
+
+
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
         ({"tables": ()}, "the release has no table, or more than"),
+        (ALONE | {"tables": (PAIR,)}, "in a release of one"),
+        (ALONE | {"tables": (WHOLE, PAIR)}, "in a release of one"),
+        (ALONE | {"tables": (WHOLE,), "repeated": (WHOLE,)}, "in a release of one"),
         ({"tables": (PAIR, PAIR)}, "listed twice"),
         ({"tables": (PAIR, replace(OTHER_PAIR, columns=(1, 3)))}, "in order, each once"),
         ({"tables": (PAIR, replace(OTHER_PAIR, columns=(2, 1)))}, "in order, each once"),

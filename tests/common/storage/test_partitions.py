@@ -55,6 +55,10 @@ def test_more_records_than_20_bits_number_keep_their_order() -> None:
     assert np.array_equal(np.concatenate([one for (one,) in records.parts()]), np.argsort(leads, kind="stable"))
 
 
+def test_leading_bits_are_those_of_most_weight() -> None:
+    assert leading_bits(np.array([0xABCD << 48, 1 << 52, 1], np.uint64)).tolist() == [0xABC, 1, 0]
+
+
 def test_parts_are_small_however_many_records_there_are() -> None:
     records, rng = Partitions(Scratch(None)), np.random.default_rng(3)
     rows = 3 * partitions.PART

@@ -33,11 +33,12 @@ def test_arrays_of_any_type_and_shape_are_written_in_c_order() -> None:
 
 
 def test_the_file_has_no_name_and_holds_nothing_that_was_written(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path / "new")
+    folder = tmp_path / "new" / "folder"
+    scratch = Scratch(folder)
     secret = np.frombuffer(b"Zebra, a name that nobody else has" * 100, np.uint8)
     scratch.append(secret)
     scratch.append(secret)
-    assert not list((tmp_path / "new").iterdir())
+    assert not list(folder.iterdir())
     descriptor = scratch._file
     assert os.fstat(descriptor).st_mode & 0o777 == 0o600
     stored = os.pread(descriptor, 10**6, 0)

@@ -126,6 +126,9 @@ def test_a_worker_makes_files_for_its_user_alone(
     try:
         assert dask_worker._key.__wrapped__() == identity.tasks_key
         assert os.umask(0o022) == 0o077
+        monkeypatch.delenv(dask_worker.KEY_VARIABLE)
+        with refuses(NotFoundError, where=dask_worker.KEY_VARIABLE):
+            dask_worker._key.__wrapped__()
     finally:
         os.umask(before)
 

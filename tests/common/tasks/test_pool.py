@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -152,6 +153,14 @@ def test_closing_the_pool_ends_calls_of_other_threads(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match="ended in the middle"):
         list(pool.perform([Square(base=2)]))
     assert not pool._idle
+
+
+def test_a_call_that_was_broken_off_begins_no_task() -> None:
+    crew = processes.Crew[int](1, deque())
+    crew.break_off()
+    with pytest.raises(UnavailableError, match="ended in the middle"):
+        next(crew.perform([Square(base=2)]))
+    crew.end()
 
 
 def test_a_signal_to_end_is_for_the_party_and_not_for_its_pool(pool: Pool, tmp_path: Path) -> None:
