@@ -22,9 +22,8 @@ from veiltab.curator.table.ids import RepeatedIds, normalised_ids
 from veiltab.curator.table.table import Table
 from veiltab.curator.table.table_reading import load_table, read_table
 
-BOB_IDS = 'complete = true\nid_columns = ["first", "last"]'
 STUDY = (
-    STUDY_HEAD.replace('complete = true\nid_columns = ["id"]', BOB_IDS)
+    STUDY_HEAD.replace('complete = true\nid_columns = ["id"]', 'complete = true\nid_columns = ["first", "last"]')
     + '[[curator]]\nname = "carol"\nendpoint = "localhost:7403"\nid_columns = ["id"]\nnormalise = []\n'
     + attribute_text(
         "colour",
@@ -36,7 +35,6 @@ STUDY = (
     + attribute_text("age", "alice", "bins = [0, 18, 65]", 'missing_values = ["", "-"]', 'missing = "unknown"')
     + attribute_text("sex", "bob", 'column = "last"', 'categories = ["f", "m"]')
 )
-SECRETS = ("Zebra", "kay-9")
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +116,7 @@ def test_a_malformed_table_is_not_quoted(tmp_path: Path, study: Study, content: 
         load_table(path, study, "alice")
     assert caught.value.where == str(path)
     assert caught.value.remedy
-    assert not any(secret.lower() in str(caught.value).lower() for secret in SECRETS)
+    assert not any(secret.lower() in str(caught.value).lower() for secret in ("Zebra", "kay-9"))
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
 

@@ -12,7 +12,6 @@ from veiltab.common.errors import BudgetExceededError, ConflictError
 from veiltab.node.answers.journal import Journal, ReportDecision, State
 
 ORIGIN, SIGNED, STUDY = bytes(32), "what rosa signed", study()
-SHARED = POLL.replace(b"shares = { rosa = 4 }", b"shares = { rosa = 3, rita = 1 }")
 CANARY = b"a report nobody should find later"
 
 
@@ -104,7 +103,7 @@ def test_a_node_adds_up_what_its_rounds_cost_itself(journal: Journal) -> None:
 
 
 def test_a_node_adds_up_what_the_rounds_of_each_researcher_cost(journal: Journal) -> None:
-    shared = study(SHARED)
+    shared = study(POLL.replace(b"shares = { rosa = 4 }", b"shares = { rosa = 3, rita = 1 }"))
     journal.begin(round_with(epsilon=Decimal(3)), ORIGIN, shared, SIGNED)
     with pytest.raises(BudgetExceededError, match="allows a node epsilon 3 over the rounds of researcher rosa"):
         journal.begin(round_with(round_id=OTHER_ID, epsilon=Decimal("1e-12")), ORIGIN, shared, SIGNED)

@@ -16,7 +16,6 @@ from veiltab.common.core.derivation import derive
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.rpc.parties.identity import Role
 
-VERBOSE = launcher("verbose,pause=0.2")
 WINDOW = 96
 """Rows; that many in a row are never all kept by the mechanism, which replaces four in ten."""
 
@@ -41,7 +40,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     for party in world.local.parties:
         world.local.state_folder(*party).mkdir(mode=0o755)
     # As any shell has it: new files are for everybody to read.
-    world.local.launcher = ("sh", "-c", 'umask 022; exec "$0" "$@"', *VERBOSE)
+    world.local.launcher = ("sh", "-c", 'umask 022; exec "$0" "$@"', *launcher("verbose,pause=0.2"))
     with world.local:
         world.start(ALICE, BOB, CLOUD, ROSA, RITA)
         yield world

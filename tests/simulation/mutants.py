@@ -94,10 +94,9 @@ def a_ledger_that_forgets() -> Iterator[None]:
 
 
 HONEST: dict[str, object] = {"hostile": "", "restores": False}
-RESTORED: dict[str, object] = {"hostile": "", "restores": True, "requests": 5}
 
 MUTANTS: Mapping[str, tuple[Callable[[], AbstractContextManager[None]], Mapping[str, object]]] = {
-    "noise that is drawn anew": (noise_that_is_drawn_anew, RESTORED),
+    "noise that is drawn anew": (noise_that_is_drawn_anew, {"hostile": "", "restores": True, "requests": 5}),
     "no noise": (no_noise, HONEST),
     "a lost reply ends a release": (a_lost_reply_ends_a_release, HONEST),
     "rows in another order": (rows_in_another_order, HONEST),

@@ -12,7 +12,6 @@ from veiltab.common.core.block_order import leading, ordered_rows, renumber, sha
 BLOCK = st.tuples(*[st.sampled_from(b"\x00\x01\xff")] * 2).map(
     lambda pair: bytes([0, 0, 9, pair[0]]) * 3 + bytes(3) + bytes([pair[1]])
 )
-ANY_BLOCK = st.binary(min_size=16, max_size=16) | BLOCK
 
 
 def rows_in_order(blocks: NDArray[np.uint8], shared: int = 0) -> list[int]:
@@ -21,7 +20,7 @@ def rows_in_order(blocks: NDArray[np.uint8], shared: int = 0) -> list[int]:
     return [int(row) for row in ordered_rows(words, blocks.__getitem__)]
 
 
-@given(blocks=st.lists(ANY_BLOCK, max_size=40))
+@given(blocks=st.lists(st.binary(min_size=16, max_size=16) | BLOCK, max_size=40))
 def test_the_order_is_that_of_the_bytes(blocks: list[bytes]) -> None:
     array = np.frombuffer(b"".join(blocks), np.uint8).reshape(-1, 16)
     assert rows_in_order(array) == sorted(range(len(blocks)), key=blocks.__getitem__)

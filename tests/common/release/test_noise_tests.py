@@ -148,13 +148,10 @@ def test_the_share_of_every_arc_is_counted_symbol_by_symbol(size: int) -> None:
     assert tested._arcs(size) == min(size // 2, 512) * len({0, size // 4})
 
 
-ANY_SIZES = st.lists(st.integers(2, 9), min_size=1, max_size=4)
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_all_counts_are_those_of_a_slow_calculation(data: st.DataObject) -> None:
-    sizes = data.draw(ANY_SIZES)
+    sizes = data.draw(st.lists(st.integers(2, 9), min_size=1, max_size=4))
     rows = data.draw(st.sampled_from([40, 300, 70_000]))
     places = sorted(data.draw(st.sets(st.integers(0, rows - 1), min_size=1, max_size=40)))
     chosen = sorted(data.draw(st.sets(st.integers(0, len(places) - 1), max_size=30)))

@@ -24,9 +24,6 @@ def method(channel: grpc.aio.Channel) -> grpc.aio.UnaryUnaryMultiCallable[Reques
     return channel.unary_unary(GET, Request.SerializeToString, Response.FromString)
 
 
-SILENCE = "no answer at all"
-
-
 async def echo(request: Request, _context: object) -> Response:
     return Response(waiting_for=request.release_id)
 
@@ -82,7 +79,7 @@ def test_an_expired_identity_does_not_connect(identity_of: Identities) -> None:
     ("attempts", "last"),
     [
         ([NotReadyError("not yet"), NotReadyError("not yet"), None], Response),
-        ([SILENCE, None], Response),
+        (["no answer at all", None], Response),
         ([ConflictError("taken")], ConflictError),
     ],
     ids=["not ready", "silent", "refused for good"],

@@ -138,7 +138,6 @@ STATED = statement(ALICE).to_json()
 LACKING = "receipts of curator alice: one of its columns and one of all together are not there"
 NOT_RIGHT = "receipts of curator alice: of all columns together it states what no test of this release has"
 DIFFERENT = "test of the server: the owners state different results"
-OTHER_COLUMNS = published_columns(SPEC, DIGESTS | {"sex": bytes([7]) * 32})
 
 FORGERIES: dict[str, tuple[Callable[[], Forged], str]] = {
     "a missing signature": (lambda: {"bob": None}, "curator bob: its signature is missing"),
@@ -150,7 +149,7 @@ FORGERIES: dict[str, tuple[Callable[[], Forged], str]] = {
     "signed at no time": (lambda: {"alice": resigned(ALICE, signed_at=10**30)}, "at no possible time"),
     "another release": (lambda: {"alice": resigned(ALICE, spec_digest="0" * 64)}, "about another release"),
     "other columns": (
-        lambda: {"cloud": resigned(CLOUD, published=OTHER_COLUMNS)},
+        lambda: {"cloud": resigned(CLOUD, published=published_columns(SPEC, DIGESTS | {"sex": bytes([7]) * 32}))},
         "the parties state different columns",
     ),
     "no receipts": (with_receipts, LACKING),

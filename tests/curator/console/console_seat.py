@@ -46,7 +46,6 @@ class Compiled(BytecodeCache):
 
 
 COMPILED = Compiled()
-Inspect = Callable[[], Inspection]
 PURPOSE = "wage <script>alert(1)</script> gap"
 
 

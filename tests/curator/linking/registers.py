@@ -103,9 +103,6 @@ def wanted_links(rule: IdentityRule, hub: Sequence[Person], spoke: Sequence[Pers
     return resolve(first_candidates(passes, len(spoke)))
 
 
-Join = Callable[[Seat, Sessions], LinkJoin]
-
-
 class Curator(Seat):
     """One curator; `received` is all that others sent it, and `tampering` changes what it sends."""
 

@@ -33,7 +33,6 @@ WANTED = Selection(spellings={"id": "id"}, texts=frozenset({"id"}), coded=frozen
 CODED = Selection(spellings={"id": "id"}, texts=frozenset(), coded=frozenset({"id"}))
 OTHER = Selection(spellings={"n": "n"}, texts=frozenset({"n"}), coded=frozenset())
 ENDLESS = "with recursive t(n) as (select 1 union all select n + 1 from t) select n as id, n from t"
-ENDLESS_DUCKDB = "select range as id, range as n from range(100000000000)"
 
 
 def study_of(most: int) -> Study:
@@ -190,7 +189,7 @@ def endless(path: Path, name: str) -> TableAddress:
         rows = b"".join(b"%d,A,1,1\n" % row for row in range(100_000))
         place.write_bytes(gzip.compress(b"pid,land,wage,kids\n" + rows))
         return TableAddress(location=str(place))
-    query = ENDLESS if name == "t.sqlite" else ENDLESS_DUCKDB
+    query = ENDLESS if name == "t.sqlite" else "select range as id, range as n from range(100000000000)"
     view = f"create view endless as select id as pid, 'A' as land, 1 as wage, 1 as kids from ({query})"  # noqa: S608 - the program's own words
     if name == "t.sqlite":
         with closing(sqlite3.connect(place)) as sqlite:

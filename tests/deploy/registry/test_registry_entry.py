@@ -186,10 +186,9 @@ def test_nothing_is_written_over_what_is_there(given: Given) -> None:
 
 
 WORDS = "yes No null 1 1e3 x'y ~ {a} æøå [1] a\\b = &a *a !a %a @a `a` a: n"
-AWKWARD = [*WORDS.split(), "a: b", "a #b", "- a", 'say "a"']
 
 
-@pytest.mark.parametrize("text", AWKWARD)
+@pytest.mark.parametrize("text", [*WORDS.split(), "a: b", "a #b", "- a", 'say "a"'])
 def test_every_text_comes_back_from_yaml_as_it_was(text: str) -> None:
     lines = "\n".join(_yaml({"one": text, "many": (text,), "both": f"{text}\n{text}\n", "in": {"one": text}})) + "\n"
     for loader in (yaml.SafeLoader, yaml.FullLoader):

@@ -71,7 +71,6 @@ def asked(words: Sequence[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
 
 
 PEOPLE = Domain(attributes=(*ADULT_DOMAIN.attributes, Attribute(name="age", categories=("1", "2", "3"))))
-SURVIVAL = Ending(time="age", event="salary", categories=("more",))
 READ: dict[str, dict[str, Any]] = {
     "": {},
     " education ,sex": {"attributes": ("education", "sex")},
@@ -83,7 +82,7 @@ READ: dict[str, dict[str, Any]] = {
     "loglinear sex * salary": {"attributes": ("sex", "salary"), "model": "~ sex * salary"},
     "survival age:salary=more by sex until 1.5": {
         "attributes": ("sex", "age", "salary"),
-        "survival": SURVIVAL,
+        "survival": Ending(time="age", event="salary", categories=("more",)),
         "given": ("sex",),
         "until": 1.5,
     },

@@ -34,9 +34,8 @@ from veiltab.researcher.status.release_status import Status, TableStatus
 
 NAMES = ("sex", "age", "salary")
 # Sex and age are independent given the salary, so that the two pairs say everything.
-BY_SALARY = np.array([0.6, 0.4])
 SEX, AGE = np.array([[0.7, 0.2], [0.3, 0.8]]), np.array([[0.5, 0.1], [0.3, 0.3], [0.2, 0.6]])
-TABLE = np.rint(200_000 * np.einsum("sc,ac,c->sac", SEX, AGE, BY_SALARY)).astype(np.int64)
+TABLE = np.rint(200_000 * np.einsum("sc,ac,c->sac", SEX, AGE, np.array([0.6, 0.4]))).astype(np.int64)
 PLANS = tuple(
     TablePlan(columns=columns, server_replacement=2**62, curator_replacement=2**62, canaries=0)
     for columns in ((0, 2), (1, 2))
