@@ -2,6 +2,7 @@
 
 import time
 from decimal import Decimal
+from unittest.mock import Mock
 
 import pytest
 
@@ -85,10 +86,7 @@ def test_who_decides_is_the_login_name_or_said(terminal: Terminal, monkeypatch: 
     assert (shown["sex"]["person"], shown["sex"]["reason"]) == ("Ana Diaz", "too much")
     assert "sex denied; by Ana Diaz: too much" in terminal.run("requests", "--all")[1]
 
-    def fail() -> str:
-        raise OSError
-
-    monkeypatch.setattr("getpass.getuser", fail)
+    monkeypatch.setattr("getpass.getuser", Mock(side_effect=OSError))
     assert "Say it by --person" in terminal.run("deny", "--release", ID, *WHY)[2]
 
 

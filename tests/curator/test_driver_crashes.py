@@ -7,6 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
+from unittest.mock import Mock
 
 import pytest
 
@@ -143,9 +144,6 @@ def test_a_release_outlives_a_power_that_fails_at_any_step(tmp_path: Path, study
 def test_a_step_that_another_follows_is_said_with_it_or_when_it_has_to_wait(
     world: World, state: ReleaseState, *, is_refused: bool
 ) -> None:
-    def refused(*_: object) -> NoReturn:
-        raise NotReadyError("not now")
-
     world.ask(request_with(sample=400))
     while world.state() is not state:
         world.follow()
@@ -153,7 +151,7 @@ def test_a_step_that_another_follows_is_said_with_it_or_when_it_has_to_wait(
         world.step()
     assert world.curator.changes.version(ID) == before
     if is_refused:
-        world.patch.setattr(world.ledger, "reserve", refused)
+        world.patch.setattr(world.ledger, "reserve", Mock(side_effect=NotReadyError("not now")))
         world.refusal = NotReadyError("not now")
     for _ in range(2):  # what is uploaded is said with the test of the server
         world.step()

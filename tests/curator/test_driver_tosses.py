@@ -5,6 +5,7 @@ import logging
 from dataclasses import replace
 from decimal import Decimal
 from typing import NoReturn
+from unittest.mock import Mock
 
 import pytest
 
@@ -31,11 +32,7 @@ def test_a_charge_and_the_commitment_to_a_share_of_the_coin_are_one_record(world
     world.follow()
     driver, coin = world.driver, f"release/{ID}"
     with world.patch.context() as broken:
-
-        def crash(*_: object) -> NoReturn:
-            raise KeyboardInterrupt
-
-        broken.setattr(driver.curator.store.coins, "commit", crash)
+        broken.setattr(driver.curator.store.coins, "commit", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             world.step()
     assert not driver.curator.ledger.chain.is_charged(ID)

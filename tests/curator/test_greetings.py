@@ -1,7 +1,8 @@
 """What curators tell each other when they meet, and what the others say of a release."""
 
 import asyncio
-from typing import Any, NoReturn
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -104,19 +105,13 @@ def test_the_others_hear_what_the_server_stated(village: Village) -> None:
 
 
 def test_other_refusals_stay_what_they_are(village: Village) -> None:
-    def broken(_: object) -> None:
-        raise VeiltabError("an unexpected error")
-
-    village.parts["bob"].store.releases.release = broken  # type: ignore[method-assign, assignment]
+    village.parts["bob"].store.releases.release = Mock(side_effect=VeiltabError("an unexpected error"))  # type: ignore[method-assign, assignment]
     with pytest.raises(VeiltabError, match=r"^an unexpected error$"):
         said_of(village, ID)
 
 
 def test_what_a_curator_says_amiss_is_its_own_fault_alone(village: Village) -> None:
-    def unforeseen(_: object) -> NoReturn:
-        raise ValueError("a value of a person")
-
-    village.twist["bob", "FollowProgress"] = unforeseen
+    village.twist["bob", "FollowProgress"] = Mock(side_effect=ValueError("a value of a person"))
     with pytest.raises(VeiltabError, match="an unexpected error, incident") as refusal:
         said_of(village, ID)
     assert "person" not in str(refusal.value)

@@ -3,7 +3,7 @@
 import hashlib
 import tracemalloc
 from pathlib import Path
-from typing import NoReturn
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -145,10 +145,7 @@ def test_rows_are_told_to_be_different(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_equal_rows_are_noticed_before_they_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def parts(_: partitions.Partitions) -> NoReturn:
-        raise AssertionError("read back")
-
-    monkeypatch.setattr(partitions.Partitions, "parts", parts)
+    monkeypatch.setattr(partitions.Partitions, "parts", Mock(side_effect=AssertionError("read back")))
     assert not are_different([np.full(2**18, 7)] * 4, 2**20, tmp_path)
 
 

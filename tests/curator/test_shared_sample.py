@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NoReturn, cast
+from typing import cast
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -113,10 +114,7 @@ def test_coins_and_canaries_of_another_release_alone_are_refused(store: CuratorS
 
 
 def test_coins_are_spent_before_a_toss(store: CuratorStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> NoReturn:
-        raise ConflictError("spent")
-
-    monkeypatch.setattr(store.keys, "spend_shared_keys", refuse)
+    monkeypatch.setattr(store.keys, "spend_shared_keys", Mock(side_effect=ConflictError("spent")))
     monkeypatch.setattr(
         "veiltab.curator.columns.shared_sample.curators_noise", lambda *_: pytest.fail("they were derived")
     )

@@ -3,6 +3,7 @@ import unicodedata
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -192,10 +193,7 @@ def test_who_approved_is_shown_to_the_second_person(own_state: OpenedState) -> N
 def test_a_failure_on_the_way_records_nothing(own_state: OpenedState, monkeypatch: pytest.MonkeyPatch) -> None:
     approve(own_state, ID, person=ANA)
 
-    def fail(*_: object) -> None:
-        raise OSError(28, "no space left on device")
-
-    monkeypatch.setattr(Decisions, "record_decisions", fail)
+    monkeypatch.setattr(Decisions, "record_decisions", Mock(side_effect=OSError(28, "no space left on device")))
     with pytest.raises(OSError, match="no space left"):
         approve(own_state, ID, person=BEN)
     assert [one.person for one in own_state.store.decisions.approvals(ID)] == [ANA, ANA]

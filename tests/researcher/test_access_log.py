@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner
@@ -114,10 +115,7 @@ def test_what_is_refused_is_not_recorded_as_given(desk: Desk) -> None:
 
 
 def test_nothing_is_given_that_cannot_be_recorded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise UnavailableError("the disk is full")
-
-    monkeypatch.setattr(AccessLog, "record", full)
+    monkeypatch.setattr(AccessLog, "record", Mock(side_effect=UnavailableError("the disk is full")))
     with pytest.raises(UnavailableError):
         desk.ask("GetResult", release=ID)
     with pytest.raises(UnavailableError):

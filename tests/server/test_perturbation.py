@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -290,11 +291,8 @@ def test_everything_is_durable_before_the_next_step(store: ServerStore, monkeypa
 def interrupted(store: ServerStore, spec: TableSpec, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Perturb up to the moment before the publication; return what would have been published, places included."""
 
-    def crash(*_: object) -> NoReturn:
-        raise Crash
-
     with monkeypatch.context() as broken:
-        broken.setattr(store, "publish", crash)
+        broken.setattr(store, "publish", Mock(side_effect=Crash))
         with pytest.raises(Crash):
             perturb(store, spec)
     assert store.session(spec.release_id).state is ReleaseState.PERTURBING  # so nothing serves it

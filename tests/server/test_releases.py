@@ -9,6 +9,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -254,11 +255,8 @@ async def test_a_damaged_column_may_be_sent_again(releases: Releases, store: Ser
 def test_an_upload_whose_file_is_gone_is_refused_while_nothing_explains_it(
     releases: Releases, store: ServerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def gone(*_: object) -> None:
-        raise FileNotFoundError
-
     with monkeypatch.context() as broken:
-        broken.setattr("veiltab.server.sharing.folders.ReleaseFolder.begin_column", gone)
+        broken.setattr("veiltab.server.sharing.folders.ReleaseFolder.begin_column", Mock(side_effect=FileNotFoundError))
         with pytest.raises(FileNotFoundError):
             run(send(releases, spec_ahead(), "sex"))
     assert store.session(ID).state is ReleaseState.UPLOADING

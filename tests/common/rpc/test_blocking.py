@@ -1,6 +1,7 @@
 import asyncio
 import threading
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -59,12 +60,9 @@ def test_it_waits_where_another_loop_runs() -> None:
 
 
 def test_a_channel_that_cannot_be_opened_leaves_no_thread() -> None:
-    def failing() -> Any:  # noqa: ANN401 - it returns nothing
-        raise DeniedError("no")
-
     before = threading.active_count()
     with pytest.raises(DeniedError):
-        BlockingChannel(failing)
+        BlockingChannel(Mock(side_effect=DeniedError("no")))
     assert threading.active_count() == before
 
 

@@ -7,6 +7,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -53,10 +54,7 @@ def test_what_was_there_stays_when_it_cannot_be_synced(tmp_path: Path, monkeypat
 def test_a_file_that_need_not_outlive_a_failing_power_is_whole_and_not_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def synced(_: int) -> None:
-        raise AssertionError
-
-    monkeypatch.setattr("veiltab.common.storage.files.os.fsync", synced)
+    monkeypatch.setattr("veiltab.common.storage.files.os.fsync", Mock(side_effect=AssertionError))
     with written_whole(tmp_path / "file", is_durable=False) as file:
         file.write(b"one")
         assert not (tmp_path / "file").exists()

@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -201,10 +202,7 @@ def test_a_notebook_shows_a_release_with_its_texts_escaped(linked: Release, monk
     assert ">3<" in shown
     assert linked.plot(["sex"]).svg.startswith("<svg")
 
-    def refuse(_: str) -> Status:
-        raise UnavailableError("the service does not answer")
-
-    monkeypatch.setattr(linked._client, "status", refuse)
+    monkeypatch.setattr(linked._client, "status", Mock(side_effect=UnavailableError("the service does not answer")))
     assert "the service does not answer" in linked._repr_html_()
 
 

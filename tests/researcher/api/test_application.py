@@ -8,6 +8,7 @@ from collections.abc import MutableMapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import numpy as np
@@ -295,10 +296,7 @@ def test_microdata_say_their_seed_and_leave_no_file(program: Program, monkeypatc
 
 
 def test_an_unexpected_failure_says_nothing_of_its_values(reader: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: object, **__: object) -> None:
-        raise RuntimeError("secret 4711")
-
-    monkeypatch.setattr(type(reader.made), "releases", fails)
+    monkeypatch.setattr(type(reader.made), "releases", Mock(side_effect=RuntimeError("secret 4711")))
     answer = reader.ask("/v1/releases")
     assert answer.status_code == 500
     assert "4711" not in answer.text

@@ -5,6 +5,7 @@ import errno
 import json
 import logging
 from collections.abc import AsyncIterator
+from unittest.mock import Mock
 
 import httpx
 import numpy as np
@@ -222,10 +223,7 @@ def test_an_incident_keeps_its_text_to_itself(
 ) -> None:
     opened(rounds)
 
-    def fail(_: object) -> None:
-        raise RuntimeError("the value is 7")
-
-    monkeypatch.setattr(rounds._store, "record", fail)
+    monkeypatch.setattr(rounds._store, "record", Mock(side_effect=RuntimeError("the value is 7")))
     with caplog.at_level(logging.INFO):
         status, message = answers(rounds, ("POST", REPORTS, GOOD))[0]
     assert status == 500

@@ -8,6 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -320,12 +321,9 @@ async def test_a_failing_disk_is_told_to_everybody_and_the_next_reports_count(
 ) -> None:
     opened(rounds)
 
-    def failing(_: object) -> None:
-        raise sqlite3.OperationalError("disk I/O error")
-
     async with running(rounds):
         with monkeypatch.context() as patched:
-            patched.setattr(store, "record", failing)
+            patched.setattr(store, "record", Mock(side_effect=sqlite3.OperationalError("disk I/O error")))
             reports = [rounds.report(ID, token, "north", Category(symbol=7)) for token in TOKENS[:3]]
             answers = await asyncio.gather(*reports, return_exceptions=True)
         assert [type(answer) for answer in answers] == [sqlite3.OperationalError] * 3
