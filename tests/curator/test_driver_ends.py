@@ -177,11 +177,6 @@ def test_the_seed_is_kept_while_another_may_still_need_it(world: World) -> None:
     carried_to(world, ReleaseState.READY)
     share = world.curator.coins.share(f"release/{ID}")
     world.bob = replace(world.bob, state=ReleaseState.CHARGED)
-
-    async def briefly() -> None:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.1):
-                await world.driver._tidy(ID, 2**31)
-
-    asyncio.run(briefly())
+    with pytest.raises(TimeoutError):
+        asyncio.run(asyncio.wait_for(world.driver._tidy(ID, 2**31), 0.1))
     assert world.store.coins.own_share(f"release/{ID}", b"") == share

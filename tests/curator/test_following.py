@@ -187,16 +187,14 @@ def test_no_more_is_read_of_a_curator_in_a_second_than_a_few_hundred_answers(
     assert waits[0] == 1
 
 
-def test_a_curator_that_is_followed_and_says_nothing_is_away(village: Village, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_curator_that_is_followed_and_says_nothing_is_away(
+    village: Village, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for limit in ("ASK_SECONDS", "LONGEST_WAIT"):
         monkeypatch.setattr(f"veiltab.curator.peers.calls.{limit}", 0.005)
-
-    async def first() -> object:
-        async with aclosing(followed(village)) as answers:
-            return await anext(answers)
-
-    with refuses(UnavailableError, where="curator bob"):
-        asyncio.run(first())
+    async with aclosing(followed(village)) as answers:
+        with refuses(UnavailableError, where="curator bob"):
+            await anext(answers)
 
 
 class Tokens:

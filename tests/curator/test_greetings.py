@@ -105,7 +105,7 @@ def test_the_others_hear_what_the_server_stated(village: Village) -> None:
 
 
 def test_other_refusals_stay_what_they_are(village: Village) -> None:
-    village.parts["bob"].store.releases.release = Mock(side_effect=VeiltabError("an unexpected error"))  # type: ignore[method-assign, assignment]
+    village.parts["bob"].store.releases.release = Mock(side_effect=VeiltabError("an unexpected error"))  # type: ignore[method-assign]
     with pytest.raises(VeiltabError, match=r"^an unexpected error$"):
         said_of(village, ID)
 

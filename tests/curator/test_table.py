@@ -310,10 +310,7 @@ def repeated_rows(ids: list[pa.Array]) -> list[int]:
 
 
 def test_fingerprints_that_meet_by_chance_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    def same(ids: pa.Array, _: bytes) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-        return np.zeros(len(ids), np.uint64)
-
-    monkeypatch.setattr(ids, "_fingerprints", same)
+    monkeypatch.setattr(ids, "_fingerprints", lambda ids, _: np.zeros(len(ids), np.uint64))
     assert repeated_rows([pa.array(["a", "b", None, "b", "a"], pa.large_string())]) == [3, 4]
 
 

@@ -5,7 +5,7 @@ python lying_launcher.py nosample|badsymbol|wrongkey|announces curator serve ...
 
 import hashlib
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,9 +39,6 @@ def main() -> None:
                 sent[name] = path, hashlib.sha256(data).digest()
         return await upload(link, spec, sent, **given)
 
-    def asks_elsewhere(link: ServerLink, spec: Any, _key: bytes) -> AsyncIterator[bytes]:  # noqa: ANN401 - as above
-        return canaries(link, spec, bytes(32))
-
     async def announces_another_table(executor: StepExecutor, release: Any, server: ServerLink) -> None:  # noqa: ANN401 - as above
         _, table = release.several.each_table()
         await server.announce(replace(table, deadline=table.deadline + 1))
@@ -50,7 +47,7 @@ def main() -> None:
     changes: dict[str, tuple[type, str, Callable[..., Any]]] = {
         "nosample": (Sampler, "draw", draws_and_hides),
         "badsymbol": (ServerLink, "upload", sends_no_symbol),
-        "wrongkey": (ServerLink, "canaries", asks_elsewhere),
+        "wrongkey": (ServerLink, "canaries", lambda link, spec, _key: canaries(link, spec, bytes(32))),
         "announces": (StepExecutor, "_charge", announces_another_table),
     }
     setattr(*changes[lie])

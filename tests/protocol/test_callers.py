@@ -52,16 +52,12 @@ def may_call(caller: Who, host: Who, method: MethodDescriptor) -> bool:
 
 
 @pytest.mark.parametrize("host", list(HOSTED), ids=lambda host: host[1])
-def test_every_role_at_every_rpc(village: World, host: Who) -> None:
-    async def matrix() -> dict[tuple[str, str], str]:
-        said = {}
-        for caller in CALLERS:
-            async with connection(village, caller, host) as channel:
-                for method in methods_at(host):
-                    said[caller[1], path_of(method)] = await refusal(channel, path_of(method))
-        return said
-
-    said = asyncio.run(matrix())
+async def test_every_role_at_every_rpc(village: World, host: Who) -> None:
+    said = {}
+    for caller in CALLERS:
+        async with connection(village, caller, host) as channel:
+            for method in methods_at(host):
+                said[caller[1], path_of(method)] = await refusal(channel, path_of(method))
     for caller in CALLERS:
         for method in methods_at(host):
             stopped = any(
@@ -79,15 +75,11 @@ def test_every_role_at_every_rpc(village: World, host: Who) -> None:
     assert len(said) == len(CALLERS) * len(methods_at(host))
 
 
-def test_a_certificate_of_another_authority_gets_no_connection(village: World, tmp_path: Path) -> None:
+async def test_a_certificate_of_another_authority_gets_no_connection(village: World, tmp_path: Path) -> None:
     init_pki(village.local.study, tmp_path / "pki")
-
-    async def asked() -> None:
-        async with connection(village, ROSA, CLOUD, tmp_path / "pki" / "researcher-rosa") as channel:
+    async with connection(village, ROSA, CLOUD, tmp_path / "pki" / "researcher-rosa") as channel:
+        with pytest.raises(UnavailableError, match="no connection"):
             await Published.on(channel).state("0" * 32)
-
-    with pytest.raises(UnavailableError, match="no connection"):
-        asyncio.run(asked())
 
 
 @pytest.mark.long
@@ -106,11 +98,8 @@ async def test_a_certificate_that_expires_on_an_open_connection_is_refused_at_th
             await server.state("0" * 32)
 
 
-def test_a_call_without_a_deadline_is_refused(village: World) -> None:
-    async def asked() -> None:
-        async with connection(village, ROSA, CLOUD) as channel:
-            request = server_release_pb2.GetReleaseRequest(release_id="0" * 32)
+async def test_a_call_without_a_deadline_is_refused(village: World) -> None:
+    async with connection(village, ROSA, CLOUD) as channel:
+        request = server_release_pb2.GetReleaseRequest(release_id="0" * 32)
+        with pytest.raises(InvalidInputError, match="the call has no deadline"):
             await answer(Published.on(channel).stub.GetRelease(request))
-
-    with pytest.raises(InvalidInputError, match="the call has no deadline"):
-        asyncio.run(asked())

@@ -226,9 +226,6 @@ def simulated(loop: VirtualLoop, fallback: Callable[[int], bytes], channel: Call
         machine = HERE.get()
         return START + loop.time() + (0.0 if machine is None else machine.skew)
 
-    def opened(endpoint: str, *_: object, **__: object) -> object:
-        return channel(endpoint)
-
     async def answered(_: Planner, kind: str, text: str, _tables: int) -> str:
         return await asyncio.to_thread(ANSWERS[kind], text)
 
@@ -241,7 +238,7 @@ def simulated(loop: VirtualLoop, fallback: Callable[[int], bytes], channel: Call
         patch.object(os, "replace", _moving(os.replace)),
         patch.object(os, "rename", _moving(os.rename)),
         patch.object(Database, "execute", _executed),
-        patch.object(grpc.aio, "secure_channel", opened),
+        patch.object(grpc.aio, "secure_channel", lambda endpoint, *_, **__: channel(endpoint)),
         patch.object(Planner, "_ask", answered),
     ):
         yield

@@ -99,16 +99,13 @@ def test_the_environment_names_a_proxy_if_the_option_says_so(monkeypatch: pytest
         assert len(proxy.asked) == 1
 
 
-def test_a_path_that_died_is_left_and_tried_again_within_15_seconds() -> None:
-    async def look() -> tuple[int, int, int]:
-        async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0) as server:
-            streams = await Streams.on(await dialled(f"127.0.0.1:{server.sockets[0].getsockname()[1]}", None))
-            plain = streams.writer.get_extra_info("socket")
-            streams.writer.close()
-            kinds = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
-            return tuple(plain.getsockopt(socket.IPPROTO_TCP, kind) for kind in kinds)
-
-    idle, interval, count = asyncio.run(look())
+async def test_a_path_that_died_is_left_and_tried_again_within_15_seconds() -> None:
+    async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0) as server:
+        streams = await Streams.on(await dialled(f"127.0.0.1:{server.sockets[0].getsockname()[1]}", None))
+        plain = streams.writer.get_extra_info("socket")
+        streams.writer.close()
+        kinds = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        idle, interval, count = (plain.getsockopt(socket.IPPROTO_TCP, kind) for kind in kinds)
     assert idle + interval * count < 15
     assert DIAL_SECONDS + LONGEST <= 15
 

@@ -48,15 +48,12 @@ def test_work_is_waited_for_and_its_refusal_raised() -> None:
     assert threading.active_count() == before
 
 
-def test_it_waits_where_another_loop_runs() -> None:
-    async def notebook() -> int:
-        link, _ = opened()
-        try:
-            return link.wait(twice(21))
-        finally:
-            link.close()
-
-    assert asyncio.run(notebook()) == 42
+async def test_it_waits_where_another_loop_runs() -> None:
+    link, _ = opened()
+    try:
+        assert link.wait(twice(21)) == 42
+    finally:
+        link.close()
 
 
 def test_a_channel_that_cannot_be_opened_leaves_no_thread() -> None:

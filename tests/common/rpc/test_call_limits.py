@@ -166,16 +166,13 @@ async def test_a_request_that_is_none_is_refused(
     assert isinstance(await failure_of(identity_of, who, attempt), InvalidInputError)
 
 
-def test_a_refusal_is_logged_with_rpc_reason_and_caller(
+async def test_a_refusal_is_logged_with_rpc_reason_and_caller(
     identity_of: Identities, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario() -> None:
+    with caplog.at_level(logging.WARNING):
         async with called(identity_of, answering(who), PEERS[0], PEERS) as channel:
             with pytest.raises(DeniedError):
                 await ask(channel)
-
-    with caplog.at_level(logging.WARNING):
-        asyncio.run(scenario())
     assert [record.getMessage() for record in caplog.records if record.name.startswith("veiltab.common")] == [
         f"{GET} refused to {PEERS[0].uri}: DENIED: a curator may not call this RPC"
     ]

@@ -147,7 +147,7 @@ def many_files() -> Iterator[None]:
 
 @pytest.mark.long
 @pytest.mark.usefixtures("many_files")
-def test_500_half_open_connections_keep_nobody_waiting(identity_of: Identities) -> None:
+async def test_500_half_open_connections_keep_nobody_waiting(identity_of: Identities) -> None:
     async def half_open(server: PartyServer) -> list[socket.socket]:
         loop, sockets = asyncio.get_running_loop(), []
         for index in range(500):
@@ -159,22 +159,18 @@ def test_500_half_open_connections_keep_nobody_waiting(identity_of: Identities) 
             sockets.append(client)
         return sockets
 
-    async def scenario() -> None:
-        loop = asyncio.get_running_loop()
-        limits = Limits(handshake=2.0)
-        async with build_server(identity_of(BOB), [RITA], [], "127.0.0.1:0", limits=limits) as server:
-            sockets = await half_open(server)
-            for _ in range(5):
-                begun = perf_counter()
-                async with connect(identity_of(RITA), BOB, f"127.0.0.1:{server.port}") as channel:
-                    assert await health(channel) == HealthCheckResponse.SERVING
-                assert perf_counter() - begun < 1.0
-            # The server gives each up when its handshake takes too long.
-            for client in sockets:
-                with closing(client):
-                    assert await asyncio.wait_for(_ended(loop, client), 6.0)
-
-    asyncio.run(scenario())
+    loop = asyncio.get_running_loop()
+    async with build_server(identity_of(BOB), [RITA], [], "127.0.0.1:0", limits=Limits(handshake=2.0)) as server:
+        sockets = await half_open(server)
+        for _ in range(5):
+            begun = perf_counter()
+            async with connect(identity_of(RITA), BOB, f"127.0.0.1:{server.port}") as channel:
+                assert await health(channel) == HealthCheckResponse.SERVING
+            assert perf_counter() - begun < 1.0
+        # The server gives each up when its handshake takes too long.
+        for client in sockets:
+            with closing(client):
+                assert await asyncio.wait_for(_ended(loop, client), 6.0)
 
 
 async def _ended(loop: asyncio.AbstractEventLoop, client: socket.socket) -> bool:

@@ -112,13 +112,8 @@ def test_before_there_is_an_alignment_it_says_what_it_waits_for(both: tuple[Cura
     alice, _ = both
     with pytest.raises(NotReadyError, match="has not aligned its table yet"):
         alice.alignment.result()
-
-    async def briefly() -> None:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.3):
-                await alice.alignment.run(alice.table, alice.peers)
-
-    asyncio.run(briefly())
+    with pytest.raises(TimeoutError):
+        asyncio.run(asyncio.wait_for(alice.alignment.run(alice.table, alice.peers), 0.3))
     with pytest.raises(NotReadyError, match="curator peer: has no table loaded yet"):
         alice.alignment.result()
 

@@ -47,10 +47,7 @@ def line_of(*matches: int, rows: int = 1000) -> HubLine:
     seen = iter(matches)
     numbers = iter(range(10**6))
 
-    def fresh(_: object) -> set[int]:
-        return {next(numbers) for _ in range(next(seen))}
-
-    return state_line(identity(), rows, rows, 0, fresh)
+    return state_line(identity(), rows, rows, 0, lambda _: {next(numbers) for _ in range(next(seen))})
 
 
 def test_the_limit_itself_still_runs() -> None:

@@ -42,10 +42,6 @@ def place(tmp_path: Path) -> Iterator[Place]:
         assert process.wait(15) == 0
 
 
-def mebibytes(place: Place) -> float:
-    return psutil.Process(place.pid).memory_info().rss / MIB
-
-
 async def answers(place: Place, name: str, line: str, times: int) -> list[str]:
     """Return what the relay says to so many connections at once; "" where it ends one without a word."""
 
@@ -111,7 +107,7 @@ Attack = Callable[[Place], Awaitable[None]]
 
 
 @pytest.mark.parametrize("attack", [flood, never_read, half_a_line, thousand_connections])
-def test_a_hostile_party_costs_itself_alone(
+async def test_a_hostile_party_costs_itself_alone(
     place: Place, attack: Attack, record_property: Callable[[str, object], None]
 ) -> None:
     async def echo(caller: Streams, callee: Streams) -> float:
@@ -128,18 +124,13 @@ def test_a_hostile_party_costs_itself_alone(
             await asyncio.sleep(0.1)
 
     done = asyncio.Event()
-
-    async def play() -> float:
-        echoing = asyncio.create_task(echo(*await paired(place)))
-        await attack(place)
-        assert (await place.asked("bob", "PARK"))[1].startswith("OK")
-        done.set()
-        longest = await echoing
-        await place.end()
-        return longest
-
-    longest = asyncio.run(play())
-    most = mebibytes(place)
+    echoing = asyncio.create_task(echo(*await paired(place)))
+    await attack(place)
+    assert (await place.asked("bob", "PARK"))[1].startswith("OK")
+    done.set()
+    longest = await echoing
+    await place.end()
+    most = psutil.Process(place.pid).memory_info().rss / MIB
     record_property("figure", f"{attack.__name__}: others waited {longest:.1f} s, the relay has {most:.0f} MiB")
     assert longest < PATIENCE
     assert most < MOST_MIB

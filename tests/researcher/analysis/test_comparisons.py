@@ -185,27 +185,27 @@ def test_cells_that_expect_few_rows_are_warned_of() -> None:
     assert FEW_ROWS in compare(few, sparse).remarks
 
 
-def test_impossible_questions_are_refused() -> None:
-    one, other = simulated(EDUCATION_BY_SALARY, DOMAIN, MUCH_NOISE, runs=2, seed=1)
-    for given in (["education", "salary"], ["nobody"], ["education", "education"]):
-        with pytest.raises(InvalidInputError):
-            conditional_shares(one, given)
-    with pytest.raises(InvalidInputError, match="a list of names"):
-        conditional_shares(one, "education")
-    with pytest.raises(InvalidInputError, match="no groups"):
-        contrasts(one, Contrast.RATIO, [])
-    with pytest.raises(InvalidInputError, match=r"no category 'none'.*low, mid, high"):
-        contrasts(one, Contrast.RATIO, ["education"], {"education": "none"})
-    with pytest.raises(InvalidInputError, match="not among the given"):
-        contrasts(one, Contrast.RATIO, ["education"], {"salary": "more"})
-    with pytest.raises(InvalidInputError, match="with itself"):
-        compare(one, one)
-    with pytest.raises(InvalidInputError, match="different study files"):
-        compare(one, replace(other, study_digest="ab" * 32))
-    with pytest.raises(InvalidInputError, match="confidences"):
-        compare(one, replace(other, confidence=0.9))
-    with pytest.raises(InvalidInputError, match="one release has education, salary, the other salary"):
-        compare(one, other.marginal(["salary"]))
-    renamed = domain_of(education=("low", "mid", "high"), salary=("more", "less"))
-    with pytest.raises(InvalidInputError, match="different categories"):
-        compare(one, replace(other, domain=renamed))
+ONE, OTHER = simulated(EDUCATION_BY_SALARY, DOMAIN, MUCH_NOISE, runs=2, seed=1)
+RENAMED = domain_of(education=("low", "mid", "high"), salary=("more", "less"))
+
+
+@pytest.mark.parametrize(
+    ("ask", "problem"),
+    [
+        (lambda: conditional_shares(ONE, ["education", "salary"]), "nothing is left to ask about"),
+        (lambda: conditional_shares(ONE, ["nobody"]), "no attribute 'nobody'"),
+        (lambda: conditional_shares(ONE, ["education", "education"]), "twice"),
+        (lambda: conditional_shares(ONE, "education"), "a list of names"),
+        (lambda: contrasts(ONE, Contrast.RATIO, []), "no groups"),
+        (lambda: contrasts(ONE, Contrast.RATIO, ["education"], {"education": "none"}), "no category 'none'.*low, mid"),
+        (lambda: contrasts(ONE, Contrast.RATIO, ["education"], {"salary": "more"}), "not among the given"),
+        (lambda: compare(ONE, ONE), "with itself"),
+        (lambda: compare(ONE, replace(OTHER, study_digest="ab" * 32)), "different study files"),
+        (lambda: compare(ONE, replace(OTHER, confidence=0.9)), "confidences"),
+        (lambda: compare(ONE, OTHER.marginal(["salary"])), "one release has education, salary, the other salary"),
+        (lambda: compare(ONE, replace(OTHER, domain=RENAMED)), "different categories"),
+    ],
+)
+def test_impossible_questions_are_refused(ask: Callable[[], object], problem: str) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        ask()

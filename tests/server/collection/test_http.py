@@ -7,7 +7,6 @@ import logging
 from collections.abc import AsyncIterator
 from unittest.mock import Mock
 
-import httpx
 import numpy as np
 import pytest
 
@@ -145,7 +144,7 @@ def test_other_paths_and_methods_and_closed_rounds_are_refused(rounds: RoundKeep
     assert reason(closed) == (410, "ROUND_CLOSED")
 
 
-def test_a_body_is_read_no_further_than_a_report_is_long(rounds: RoundKeeper) -> None:
+async def test_a_body_is_read_no_further_than_a_report_is_long(rounds: RoundKeeper) -> None:
     most, sent = most_bytes(opened(rounds).randomiser), list[int]()
 
     async def endless() -> AsyncIterator[bytes]:
@@ -153,13 +152,10 @@ def test_a_body_is_read_no_further_than_a_report_is_long(rounds: RoundKeeper) ->
             sent.append(number)
             yield bytes(most // 2)
 
-    async def scenario() -> list[httpx.Response]:
-        async with client_of(rounds) as client:
-            padded = [GOOD.ljust(size) for size in (most + 1, most)]
-            answered = [await client.post(REPORTS, content=body) for body in padded]
-            return [*answered, await client.post(REPORTS, content=endless())]
-
-    refused, counted, ended = asyncio.run(scenario())
+    async with client_of(rounds) as client:
+        padded = [GOOD.ljust(size) for size in (most + 1, most)]
+        refused, counted = [await client.post(REPORTS, content=body) for body in padded]
+        ended = await client.post(REPORTS, content=endless())
     assert [one.status_code for one in (refused, counted, ended)] == [400, 200, 400]
     assert len(sent) <= 4
     # What is left of a refused request is not waited for.
@@ -171,51 +167,38 @@ def test_every_refusal_has_a_status() -> None:
     assert HTTP_STATUS.keys() >= {kind for kind in kinds() if kind.reason in {"TOKEN_SPENT", "ROUND_CLOSED", "DENIED"}}
 
 
-def test_a_body_that_does_not_come_holds_a_place_for_a_while(rounds: RoundKeeper) -> None:
+async def never() -> AsyncIterator[bytes]:
+    yield b"{"
+    await asyncio.sleep(3600)
+
+
+async def test_a_body_that_does_not_come_holds_a_place_for_a_while(rounds: RoundKeeper) -> None:
     opened(rounds)
-
-    async def never() -> AsyncIterator[bytes]:
-        yield b"{"
-        await asyncio.sleep(3600)
-
-    async def scenario() -> int:
-        async with client_of(rounds, seconds=0.05) as client:
-            return (await client.post(REPORTS, content=never())).status_code
-
-    assert asyncio.run(scenario()) == 503
+    async with client_of(rounds, seconds=0.05) as client:
+        assert (await client.post(REPORTS, content=never())).status_code == 503
 
 
-def test_one_request_too_many_is_asked_to_come_again(rounds: RoundKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_request_too_many_is_asked_to_come_again(
+    rounds: RoundKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened(rounds)
     monkeypatch.setattr(http_application, "MOST_UNDER_WAY", 0)
-
-    async def scenario() -> httpx.Response:
-        async with client_of(rounds) as client:
-            return await client.post(REPORTS, content=GOOD)
-
-    response = asyncio.run(scenario())
+    async with client_of(rounds) as client:
+        response = await client.post(REPORTS, content=GOOD)
     assert (response.status_code, response.headers["Retry-After"]) == (503, "5")
 
 
-def test_bodies_that_do_not_come_take_no_place_of_those_that_come(
+async def test_bodies_that_do_not_come_take_no_place_of_those_that_come(
     rounds: RoundKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened(rounds)
     monkeypatch.setattr(http_application, "MOST_UNDER_WAY", 1)
-
-    async def never() -> AsyncIterator[bytes]:
-        yield b"{"
-        await asyncio.sleep(3600)
-
-    async def scenario() -> list[int]:
-        async with client_of(rounds, seconds=0.2) as client, asyncio.TaskGroup() as tasks:
-            for _ in range(3):
-                tasks.create_task(client.post(REPORTS, content=never()))
-            await asyncio.sleep(0.01)
-            bodies = [report_to_json(token, "north", Category(symbol=7)) for token in TOKENS[:2]]
-            return [(await client.post(REPORTS, content=body)).status_code for body in bodies]
-
-    assert asyncio.run(scenario()) == [200, 200]
+    async with client_of(rounds, seconds=0.2) as client, asyncio.TaskGroup() as tasks:
+        for _ in range(3):
+            tasks.create_task(client.post(REPORTS, content=never()))
+        await asyncio.sleep(0.01)
+        bodies = [report_to_json(token, "north", Category(symbol=7)) for token in TOKENS[:2]]
+        assert [(await client.post(REPORTS, content=body)).status_code for body in bodies] == [200, 200]
 
 
 def test_an_incident_keeps_its_text_to_itself(
@@ -236,10 +219,8 @@ def test_a_full_disk_is_said_to_nodes_and_its_file_to_the_log(
 ) -> None:
     opened(rounds)
 
-    def fail(_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device", "rounds.sqlite")
-
-    monkeypatch.setattr(rounds._store, "record", fail)
+    full = OSError(errno.ENOSPC, "No space left on device", "rounds.sqlite")
+    monkeypatch.setattr(rounds._store, "record", Mock(side_effect=full))
     status, message = answers(rounds, ("POST", REPORTS, GOOD))[0]
     assert (status, message["error"]["problem"]) == (503, "this party's disk is full")
     assert "rounds.sqlite" not in json.dumps(message)

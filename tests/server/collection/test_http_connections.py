@@ -255,7 +255,7 @@ def test_a_request_on_one_connection_too_many_is_refused(
     on_a_port(rounds, identity, ask)
 
 
-def test_reports_that_are_being_counted_are_answered_when_the_server_ends(
+async def test_reports_that_are_being_counted_are_answered_when_the_server_ends(
     rounds: RoundKeeper, identity: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened(rounds)
@@ -265,19 +265,16 @@ def test_reports_that_are_being_counted_are_answered_when_the_server_ends(
         with client_of(port, identity) as client:
             return client.post(REPORTS, content=report_to_json(TOKENS[0], "north", Category(symbol=7)))
 
-    async def scenario() -> httpx.Response:
-        listener, tls = bound("127.0.0.1:0"), server_tls(identity / "cloud.pem", identity / "cloud.key")
-        taking = serving(Reports(rounds), listener, tls)
-        working = asyncio.create_task(Collecting(poll(), rounds._store, rounds, taking).run())
-        asking = asyncio.create_task(asyncio.to_thread(ask, listener.getsockname()[1]))
-        await asyncio.to_thread(begun.wait, 10)
-        working.cancel()
-        asyncio.get_running_loop().call_later(0.1, may_end.set)
-        with suppress(asyncio.CancelledError):
-            await working
-        return await asking
-
-    assert asyncio.run(scenario()).status_code == 200
+    listener, tls = bound("127.0.0.1:0"), server_tls(identity / "cloud.pem", identity / "cloud.key")
+    taking = serving(Reports(rounds), listener, tls)
+    working = asyncio.create_task(Collecting(poll(), rounds._store, rounds, taking).run())
+    asking = asyncio.create_task(asyncio.to_thread(ask, listener.getsockname()[1]))
+    await asyncio.to_thread(begun.wait, 10)
+    working.cancel()
+    asyncio.get_running_loop().call_later(0.1, may_end.set)
+    with suppress(asyncio.CancelledError):
+        await working
+    assert (await asking).status_code == 200
 
 
 async def test_a_client_that_takes_no_answer_gives_its_place_back(

@@ -267,7 +267,7 @@ def test_a_closed_round_takes_no_report_and_tells_those_who_reported(rounds: Rou
     assert carry_out(rounds, first, close(), again, late) == ["", "", "TOKEN_SPENT", "ROUND_CLOSED"]
 
 
-def test_many_reports_at_once_are_counted_together_each_once(
+async def test_many_reports_at_once_are_counted_together_each_once(
     rounds: RoundKeeper, store: CollectionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = opened(rounds, round_with(strata=(replace(NORTH, population=2010), SOUTH)))
@@ -281,14 +281,11 @@ def test_many_reports_at_once_are_counted_together_each_once(
         return record(arrivals)
 
     monkeypatch.setattr(store, "record", counted)
-
-    async def scenario() -> list[str]:
-        async with running(rounds):
-            twice = [*tokens, *tokens[:200]]
-            reports = [rounds.report(ID, token, "north", Category(symbol=token[-1] % spec.size)) for token in twice]
-            return await asyncio.gather(*(reason(report) for report in reports))
-
-    assert Counter(asyncio.run(scenario())) == {"": 2000, "TOKEN_SPENT": 200}
+    async with running(rounds):
+        twice = [*tokens, *tokens[:200]]
+        reports = [rounds.report(ID, token, "north", Category(symbol=token[-1] % spec.size)) for token in twice]
+        reasons = await asyncio.gather(*(reason(report) for report in reports))
+    assert Counter(reasons) == {"": 2000, "TOKEN_SPENT": 200}
     assert sum(batches) == 2200
     assert max(batches) <= MOST_AT_ONCE
     assert len(batches) < 50
