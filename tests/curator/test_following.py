@@ -81,17 +81,15 @@ async def test_a_call_that_follows_ends_so_that_the_next_one_hears_of_all_anew(
         assert await anext(answers, None) is None
 
 
-def test_one_message_and_one_call_follow_so_many_releases(village: Village, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_message_and_one_call_follow_so_many_releases(
+    village: Village, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("veiltab.curator.party.service.MOST_FOLLOWED", 300)
     many = tuple(f"{number:032x}" for number in range(301))
-
-    async def numbers(*names: tuple[str, ...]) -> list[int]:
-        async with asyncio.timeout(20), aclosing(followed(village, *names)) as answers:
-            return [len(said) async for said in answers]
-
     for names in [(many[:257],), (many[:256], many[256:])]:
-        with pytest.raises(InvalidInputError, match="at most 256 releases, and one call 300"):
-            asyncio.run(numbers(*names))
+        async with asyncio.timeout(20), aclosing(followed(village, *names)) as answers:
+            with pytest.raises(InvalidInputError, match="at most 256 releases, and one call 300"):
+                _ = [said async for said in answers]
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,7 @@ def test_a_curator_without_columns_and_a_wrong_key_are_refused(study: Study, sto
     assert len(fetched(store, "alice")) == 100
 
 
-def test_the_places_are_found_once_for_all_who_ask_at_a_time(
+async def test_the_places_are_found_once_for_all_who_ask_at_a_time(
     store: ServerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release(store)
@@ -249,16 +249,12 @@ def test_the_places_are_found_once_for_all_who_ask_at_a_time(
 
     monkeypatch.setattr(module, "canary_rows", counted)
     canaries = Canaries(store)
-
-    async def all_at_once() -> list[CanaryStream]:
-        return await asyncio.gather(*(canaries.of(ID, curator, KEY) for curator in ("alice", "bob") * 5))
-
-    streams = asyncio.run(all_at_once())
+    streams = await asyncio.gather(*(canaries.of(ID, curator, KEY) for curator in ("alice", "bob") * 5))
     assert calls == [ID]
     assert {stream.total for stream in streams} == {300, 100}
     # Nothing is kept in memory for those who may ask again.
     del streams
-    asyncio.run(canaries.of(ID, "alice", KEY))
+    await canaries.of(ID, "alice", KEY)
     assert calls == [ID, ID]
 
 

@@ -114,7 +114,7 @@ def test_stderr_shows_steps_only_if_asked_whoever_else_listens(
     assert capsys.readouterr().err.count("\n") == verbose
 
 
-def test_each_call_has_an_id_of_its_own_and_what_it_starts_has_it_too(heard: list[dict[str, Any]]) -> None:
+async def test_each_call_has_an_id_of_its_own_and_what_it_starts_has_it_too(heard: list[dict[str, Any]]) -> None:
     async def call() -> str:
         mine = begin_request()
         await asyncio.sleep(0)
@@ -124,10 +124,7 @@ def test_each_call_has_an_id_of_its_own_and_what_it_starts_has_it_too(heard: lis
         assert await asyncio.to_thread(current_request) == mine
         return mine
 
-    async def two() -> list[str]:
-        return list(await asyncio.gather(call(), call()))
-
-    ids = asyncio.run(two())
+    ids = await asyncio.gather(call(), call())
     assert len({*ids}) == 2
     assert all(len(one) == 16 and int(one, 16) >= 0 for one in ids)
     assert sorted(line["request"] for line in heard) == sorted(ids)

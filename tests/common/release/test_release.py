@@ -16,7 +16,12 @@ from tests.common.release.other import GOES_WITH, OTHER_REQUEST, OTHER_SPEC
 from tests.conftest import refuses, request_with, spec_with
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.coalitions import Coalition
-from veiltab.common.release.guarantees import check_keeps_what_was_asked, epsilon_card, guaranteed_epsilon
+from veiltab.common.release.guarantees import (
+    check_keeps_what_was_asked,
+    epsilon_card,
+    guaranteed_epsilon,
+    release_facts,
+)
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
@@ -46,6 +51,11 @@ def test_the_states_that_are_over() -> None:
         "perturbing",
         "ready",
     ]
+
+
+def test_the_facts_state_how_much_is_replaced_on_each_side_and_together() -> None:
+    facts = release_facts(spec_with(server_replacement=2**62, curator_replacement=2**63))
+    assert [facts[f"{side}replacement_probability"] for side in ("server_", "curator_", "")] == [0.25, 0.5, 0.625]
 
 
 def test_a_column_counts_its_bytes() -> None:

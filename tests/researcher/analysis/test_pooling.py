@@ -1,5 +1,6 @@
 """Several releases of one table, pooled: no bias, the exact covariance, honest intervals, less error than each."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -75,24 +76,24 @@ def test_one_release_alone_is_its_own_marginal() -> None:
     np.testing.assert_array_equal(pooled([large], ["sex"]).raw, large.marginal(["sex"]).raw)
 
 
-def test_what_does_not_belong_together_is_not_pooled() -> None:
-    one, other = simulated(EDUCATION_BY_SALARY, DOMAIN, NOISE, runs=2, seed=56)
-    fewer = simulated(EDUCATION_BY_SALARY // 2, DOMAIN, SAMPLE, runs=1, seed=56)[0]
-    with pytest.raises(InvalidInputError, match="no release"):
-        pooled([])
-    with pytest.raises(InvalidInputError, match="with itself"):
-        pooled([one, one])
-    with pytest.raises(InvalidInputError, match="respondents"):
-        pooled([one, fewer])
-    with pytest.raises(InvalidInputError, match="study files"):
-        pooled([one, replace(other, study_digest="ab" * 32)])
-    with pytest.raises(InvalidInputError, match="confidences"):
-        pooled([one, replace(other, confidence=0.9)])
-    with pytest.raises(InvalidInputError, match="a list of names"):
-        pooled([one, other], "salary")
-    with pytest.raises(InvalidInputError, match="no attribute 'sex'"):
-        pooled([one, other], ["sex"])
-    with pytest.raises(InvalidInputError, match="sum to 1"):
-        PooledDesign(parts=(one.design, other.design), weights=(Fraction(1, 2), Fraction(1, 3)))
-    with pytest.raises(InvalidInputError, match="same respondents"):
-        PooledDesign(parts=(one.design, fewer.design), weights=(Fraction(1, 2), Fraction(1, 2)))
+ONE, OTHER = simulated(EDUCATION_BY_SALARY, DOMAIN, NOISE, runs=2, seed=56)
+(FEWER,) = simulated(EDUCATION_BY_SALARY // 2, DOMAIN, SAMPLE, runs=1, seed=56)
+
+
+@pytest.mark.parametrize(
+    ("pool", "problem"),
+    [
+        (lambda: pooled([]), "no release"),
+        (lambda: pooled([ONE, ONE]), "with itself"),
+        (lambda: pooled([ONE, FEWER]), "respondents"),
+        (lambda: pooled([ONE, replace(OTHER, study_digest="ab" * 32)]), "study files"),
+        (lambda: pooled([ONE, replace(OTHER, confidence=0.9)]), "confidences"),
+        (lambda: pooled([ONE, OTHER], "salary"), "a list of names"),
+        (lambda: pooled([ONE, OTHER], ["sex"]), "no attribute 'sex'"),
+        (lambda: PooledDesign(parts=(ONE.design, OTHER.design), weights=(Fraction(1, 2), Fraction(1, 3))), "sum to 1"),
+        (lambda: PooledDesign(parts=(ONE.design, FEWER.design), weights=(Fraction(1, 2),) * 2), "same respondents"),
+    ],
+)
+def test_what_does_not_belong_together_is_not_pooled(pool: Callable[[], object], problem: str) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        pool()
