@@ -267,8 +267,8 @@ def _id_column(where: str, profiles: Sequence[ColumnProfile]) -> tuple[tuple[str
         return (candidates[0].column,), "every row has a different value"
     repeating = [one.column for one in profiles if looks_like_id(one.column)]
     many = f"{one_row_each(repeating[:1])} " if repeating else ""
-    notes = [f"; {column} repeats values, or misses some" for column in repeating]
-    problem = "".join(["no column has a different value in every row", *notes])
+    notes = (f"{column} repeats values, or misses some" for column in repeating)
+    problem = "; ".join(["no column has a different value in every row", *notes])
     names = ", ".join(one.column for one in candidates)
     if len(candidates) > 1:
         problem = f"several columns have a different value in every row: {names}"

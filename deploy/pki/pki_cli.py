@@ -105,8 +105,7 @@ def show(certificate: Path) -> None:
         "serial": f"{serial:x}",
     }
     state = "valid" if valid else "NOT valid now"
-    time = "%Y-%m-%d %H:%M:%S"
-    emit(data, f"{party.uri}: {state}, from {since:{time}} to {until:{time}} UTC, serial number {serial:x}")
+    emit(data, f"{party.uri}: {state}, from {since:%F %T} to {until:%F %T} UTC, serial number {serial:x}")
 
 
 @pki.command()
