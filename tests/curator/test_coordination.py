@@ -111,7 +111,9 @@ def test_parts_of_alignments_that_were_not_made_are_bounded(village: Village) ->
         coins.own_share(name, bytes(32))
         coins.commit(name, "bob", bytes(32))
         coins.set_opening_given(name, "bob")
-    coins.forget_unmade(5)
+        store.joins.begin(name.removeprefix("alignment/"), "bob", "version", bytes(16))
+    assert coins.forget_unmade(5) == [name.removeprefix("alignment/") for name in begun[:-6:-1]]
+    assert store.connection.execute("SELECT COUNT(*) FROM join_session").fetchone()[0] == 5
     rows = store.connection.execute("SELECT coin_id FROM opening UNION SELECT coin_id FROM commitment").fetchall()
     assert {row["coin_id"] for row in rows} == {ALIGNMENT, *begun[-5:]}
     assert [coins.knows_coin(name) for name in begun] == [False] * 15 + [True] * 5

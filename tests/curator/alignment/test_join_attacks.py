@@ -275,6 +275,25 @@ def test_a_session_that_another_alignment_ended_begins_with_another_challenge(tm
                 joins.finish(alignment, "bob")
 
 
+def test_a_session_whose_files_are_deleted_stays_failed_and_gives_later_ones_no_part(tmp_path: Path) -> None:
+    """Else a spoke would cheat again unseen, and be counted for another table of the hub."""
+    with two(tmp_path) as (alice, _):
+        joins = alice.store.joins
+        for name in ("failed", "begun"):
+            joins.begin(name, "bob", "version", bytes(16))
+            joins.enter(name, "bob", f"session of {name}", bytes(32))
+        joins.fail("failed", "bob")
+        for name in ("failed", "begun", "later"):
+            joins.renew(name, "bob", b"another part....")
+        joins.begin("later", "bob", "version", b"a fresh part....")
+        sessions = [joins.session(name, "bob") for name in ("failed", "begun", "later")]
+        assert [(one.has_failed, one.part) for one in sessions if one] == [
+            (True, bytes(16)),
+            (False, b"another part...."),
+            (False, bytes(16)),
+        ]
+
+
 # Who begins sessions
 
 
