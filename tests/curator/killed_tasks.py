@@ -94,7 +94,7 @@ def _broken_off(task: Task[Any]) -> None:
     """Begin a task, and end it after half of the first array that it writes, or when it has compared tokens."""
 
     def half(file: SealedFile, data: Any) -> int:  # noqa: ANN401 - an array
-        file._write(bytes_of(data)[: data.nbytes // 2], 0)
+        file._write(data.reshape(-1).view("u1")[: data.nbytes // 2], 0)
         raise KeyboardInterrupt
 
     def compared(*tokens: Any) -> Any:  # noqa: ANN401 - as matches
@@ -107,7 +107,3 @@ def _broken_off(task: Task[Any]) -> None:
         patch.setattr("veiltab.common.storage.run_files.RunFiles.delete", lambda *_: None)
         with pytest.raises(KeyboardInterrupt):
             task.perform()
-
-
-def bytes_of(data: Any) -> Any:  # noqa: ANN401 - an array
-    return data.reshape(-1).view("u1")
