@@ -56,7 +56,7 @@ def conditional_shares(table: Table, given: Sequence[str] = ()) -> Analysis:
     is_sayable = shares.is_said(z)
     value, low, high = (np.where(is_sayable, end, np.nan) for end in (shares.estimate, *shares.interval(z)))
     return analysis_of(
-        table,
+        [table],
         f"share of {_listed(ordered.domain.names[len(given) :])}" + given_text(given),
         cell_labels(ordered.domain),
         (value, low, high),
@@ -232,18 +232,18 @@ def doubts_about(tables: Sequence[Table]) -> tuple[str, ...]:
 
 
 def analysis_of(
-    part: Table,
+    tables: Sequence[Table],
     title: str,
     labels: Mapping[str, tuple[str, ...]],
     ends: tuple[Floats, Floats, Floats],
     remarks: tuple[str, ...] = (),
     **others: Any,  # noqa: ANN401 - fields of an analysis
 ) -> Analysis:
-    """Return an analysis of a table, in numbers if nothing else is said.
+    """Return an analysis of a table or several, in numbers if nothing else is said.
 
     Args:
         ends: the estimates and their intervals' lower and upper ends.
-        remarks: before those about the table.
+        remarks: before those about the tables.
     """
     value, low, high = ends
     return Analysis(
@@ -252,10 +252,10 @@ def analysis_of(
         estimate=value,
         low=low,
         high=high,
-        confidence=part.confidence,
-        is_measured=isinstance(part, TableEstimate),
-        remarks=(*remarks, *doubts(part)),
-        study_digest=part.study_digest,
+        confidence=tables[0].confidence,
+        is_measured=all(isinstance(one, TableEstimate) for one in tables),
+        remarks=(*remarks, *doubts_about(tables)),
+        study_digest=tables[0].study_digest,
         **{"unit": Unit.NUMBER, **others},
     )
 

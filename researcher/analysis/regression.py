@@ -61,7 +61,7 @@ def regress(table: Table, formula: str, *, as_ratios: bool = False) -> Analysis:
     transform = np.exp if as_ratios else np.positive
     explained = f"{model.response}={'|'.join(model.event)}"
     return analysis_of(
-        part,
+        [part],
         f"logistic regression of {explained}" if model.response else f"log-linear model of {', '.join(names)}",
         {"coefficient": tuple(labels)},
         (transform(values), transform(low), transform(high)),

@@ -56,7 +56,7 @@ def totals(table: Table, subgroups: Sequence[Subgroup]) -> Analysis:
     shares, z = _shares(whole, members, np.ones(members.shape, np.bool_)), quantile(table)
     low, high = (n * end for end in shares.interval(z))
     labels = {"subgroup": tuple(map(_text, subgroups))}
-    return analysis_of(part, "total", labels, (n * shares.estimate, low, high), unit=Unit.ROWS)
+    return analysis_of([part], "total", labels, (n * shares.estimate, low, high), unit=Unit.ROWS)
 
 
 def total_contrasts(table: Table, kind: Contrast, subgroups: Sequence[Subgroup]) -> Analysis:
@@ -98,7 +98,7 @@ def total_contrasts(table: Table, kind: Contrast, subgroups: Sequence[Subgroup])
     title = f"{kind.value} of totals, against {_text(subgroups[0])}"
     unit = Unit.NUMBER if kind is Contrast.RATIO else Unit.ROWS
     labels = {"subgroup": tuple(map(_text, subgroups[1:]))}
-    return analysis_of(part, title, labels, (value, low, high), unit=unit, neutral=kind.neutral)
+    return analysis_of([part], title, labels, (value, low, high), unit=unit, neutral=kind.neutral)
 
 
 def _members(table: Table, subgroups: Sequence[Subgroup]) -> tuple[Table, Table, NDArray[np.bool_], float]:

@@ -12,10 +12,9 @@ import numpy as np
 
 from veiltab.common.core.domain import Domain
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.analysis.comparisons import Table, doubts_about, quantile
+from veiltab.researcher.analysis.comparisons import Table, analysis_of, quantile
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
-from veiltab.researcher.drawing.drawable import Unit
 from veiltab.researcher.numbers.moments import UNSURE, Feature, Moments, domain_of, doubt_about, features, moments
 from veiltab.researcher.numbers.points import numbers_of
 
@@ -44,21 +43,13 @@ def correlation(tables: Sequence[Table], names: Sequence[str]) -> Analysis:
         half = quantile(tables[0]) * estimates.deviation(slopes) if estimates.is_measured else np.nan
         middle = rho - _bias(estimates.values, np.nan_to_num(estimates.errors))
         value, low, high = np.clip([middle, middle - half, middle + half], -1.0, 1.0)
-    return Analysis(
-        title=f"correlation of {x.label} and {y.label}",
-        labels={"pair": (f"{x.label}, {y.label}",)},
-        unit=Unit.NUMBER,
-        estimate=np.array([value]),
-        low=np.array([low]),
-        high=np.array([high]),
+    return analysis_of(
+        estimates.parts,
+        f"correlation of {x.label} and {y.label}",
+        {"pair": (f"{x.label}, {y.label}",)},
+        (np.array([value]), np.array([low]), np.array([high])),
+        tuple(about_variances),
         neutral=0.0,
-        confidence=tables[0].confidence,
-        is_measured=estimates.is_measured,
-        remarks=(
-            *about_variances,
-            *doubts_about(estimates.parts),
-        ),
-        study_digest=tables[0].study_digest,
     )
 
 

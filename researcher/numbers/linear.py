@@ -16,11 +16,10 @@ import numpy as np
 
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.analysis.comparisons import Table, doubts_about, quantile
+from veiltab.researcher.analysis.comparisons import Table, analysis_of, quantile
 from veiltab.researcher.analysis.names import Reader
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
-from veiltab.researcher.drawing.drawable import Unit
 from veiltab.researcher.numbers.moments import (
     UNSURE,
     Feature,
@@ -90,23 +89,17 @@ def linear(tables: Sequence[Table], text: str) -> Analysis:
     value[0] += explained.centre
     half = quantile(tables[0]) * np.array([estimates.deviation(slope) for slope in units @ slopes])
     half = half if estimates.is_measured else np.full_like(half, np.nan)
-    return Analysis(
-        title=f"linear regression of {response.name}",
-        labels={"coefficient": ("(intercept)", *(column.label for column in columns))},
-        unit=Unit.NUMBER,
-        estimate=value,
-        low=value - half,
-        high=value + half,
-        neutral=0.0,
-        confidence=tables[0].confidence,
-        is_measured=estimates.is_measured,
-        remarks=(
+    return analysis_of(
+        estimates.parts,
+        f"linear regression of {response.name}",
+        {"coefficient": ("(intercept)", *(column.label for column in columns))},
+        (value, value - half, value + half),
+        (
             f"n = {tables[0].population:,}. The first category of each attribute is the reference.",
             *([f"By the moments of {len(estimates.parts)} tables of the release."] if len(estimates.parts) > 1 else []),
             *([doubt] if doubt else []),
-            *doubts_about(estimates.parts),
         ),
-        study_digest=tables[0].study_digest,
+        neutral=0.0,
     )
 
 

@@ -64,7 +64,7 @@ def means(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
         low, high, is_sayable = _fieller(part, (len(raw), len(numbers)), quantile(table))
     value, low, high = (np.where(is_sayable, end, np.nan) for end in (value, low, high))
     return analysis_of(
-        part, f"mean of {name}{given_text(given)}", groups, (value, low, high), facts=_at_ends(part, name)
+        [part], f"mean of {name}{given_text(given)}", groups, (value, low, high), facts=_at_ends(part, name)
     )
 
 
@@ -122,7 +122,7 @@ def mean_contrasts(
     against = ", ".join(texts[base] for texts in groups.values())
     title = f"{kind.value} of the mean of {name}{given_text(given)}, against {against}"
     value, low, high = (np.where(is_sayable_here, end, np.nan) for end in (value, low, high))
-    return analysis_of(part, title, labels, (value, low, high), neutral=kind.neutral)
+    return analysis_of([part], title, labels, (value, low, high), neutral=kind.neutral)
 
 
 def means_by_each(table: Table, name: str) -> Analysis:
@@ -164,7 +164,7 @@ def sums(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
     if isinstance(whole, TableEstimate):
         half = quantile(table) * n * deviations(whole, contrasts)
         low, high = value - half, value + half
-    return analysis_of(part, f"sum of {name}{given_text(given)}", groups, (value, low, high))
+    return analysis_of([part], f"sum of {name}{given_text(given)}", groups, (value, low, high))
 
 
 def _cells(table: Table, name: str, given: Sequence[str]) -> tuple[Floats, Floats, Table, dict[str, tuple[str, ...]]]:

@@ -73,7 +73,7 @@ def quantiles(table: Table, name: str, share: float, given: Sequence[str] = ()) 
         else ()
     )
     title = f"{share:.10g} quantile of {name}{given_text(given)}"
-    return analysis_of(part, title, groups_of(part, given), (value, low, high), remarks)
+    return analysis_of([part], title, groups_of(part, given), (value, low, high), remarks)
 
 
 def _first(flags: NDArray[np.bool_]) -> NDArray[np.intp]:

@@ -62,7 +62,7 @@ def variances(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
         most = (np.nanmax(first) - np.nanmin(first)) ** 2 / 4
         low, high = np.maximum(value - half, 0.0), np.maximum(np.minimum(value + half, most), value)
     value = np.where(is_sayable, value, np.nan)
-    return analysis_of(part, f"variance of {name}{given_text(given)}", groups_of(part, given), (value, low, high))
+    return analysis_of([part], f"variance of {name}{given_text(given)}", groups_of(part, given), (value, low, high))
 
 
 def _pair(first: Floats, second: Floats, *, is_same: bool) -> tuple[Floats, Floats]:

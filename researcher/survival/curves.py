@@ -94,7 +94,7 @@ def survival(table: Table, ending: Ending, given: Sequence[str] = (), until: flo
     column = ending.time if times.are_exact or not times.are_numbers else f"{ending.time} up to"
     texts = [f"{end:.15g}" for end in times.ends] if times.are_numbers else list(times.labels)
     return analysis_of(
-        followed.part,
+        [followed.part],
         f"share without {ending.text} by {ending.time}{given_text(given)}",
         {**labels, column: tuple(texts) * len(followed.events)},
         (value, low, high),
@@ -168,7 +168,7 @@ def _restricted_means(followed: FollowUp, until: float, z: float) -> Analysis:
         rows.append((first + (least + most + opening) / 2, first + low, first + opening + high))
     value, low, high = (np.clip(np.concatenate(parts), 0.0, until) for parts in zip(*rows, strict=True))
     return analysis_of(
-        followed.part,
+        [followed.part],
         f"mean {ending.time} without {ending.text} up to {until:g}{given_text(followed.given)}",
         groups_of(followed.part, followed.given),
         (value, low, high),

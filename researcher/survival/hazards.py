@@ -70,7 +70,7 @@ def hazards(table: Table, ending: Ending, *, as_ratios: bool) -> Analysis:
     what = "Hazard ratios" if as_ratios else "Coefficients of the log hazard"
     is_cut = 0 < lasted < len(times.labels)
     return analysis_of(
-        followed.part,
+        [followed.part],
         f"Cox regression of {ending.text} by {ending.time}",
         {"coefficient": tuple(labels[1:])},
         (transform(beta), transform(beta - half), transform(beta + half)),
