@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.costs.processor import machine_name
 from benchmarks.costs.reports import ReportCosts, Way
 from benchmarks.costs.tables import TableCosts
-from veiltab.common.storage.partitions import SECTION
+from veiltab.common.storage.partitions import section_records
 from veiltab.curator.alignment.disk_needs import ROW_BYTES, alignment_bytes
 from veiltab.curator.table.partition_files import SPREAD
 from veiltab.curator.table.tokens import TOKEN_LENGTH
@@ -29,8 +29,8 @@ _CACHE = 15e9
 _LINK, _DISK = 1e9 / 8, 500e6
 """Bytes a second of each party's link, each way, and of its disk."""
 
-_ID = 18
-"""Bytes of an id that a curator keeps while it runs: 13 characters, their number, and whether its row is complete."""
+_ID = 13
+"""Bytes of an id that a curator keeps while it runs; where they differ, four more each have their number."""
 
 _ROW = TOKEN_LENGTH + _ATTRIBUTES
 
@@ -104,7 +104,7 @@ def _release(costs: TableCosts, rows: int) -> _Stages:
 
 def _cut(costs: TableCosts, rows: int) -> float:
     """Return ns a row for opening the files of which a section is read: there are more of both, the more rows."""
-    return 1e3 * costs.cut * rows / SPREAD / SECTION
+    return 1e3 * costs.cut * rows / SPREAD / section_records(rows, _ROW)
 
 
 def tables(costs: TableCosts, reports: Mapping[Way, ReportCosts]) -> str:

@@ -18,8 +18,8 @@ PARTITION_BITS = 12
 BATCH = 2**19
 """Records that are put in order and written at once."""
 
-SECTION = 2**20
-"""Records that are read at once, on average or fewer: from many batches, each of which takes a reading of its own."""
+SECTION = 2**25
+"""Bytes of records that are read at once, on average or fewer: from many batches, each of which takes a reading."""
 
 PART = 2**17
 """Records that a part has on average: as many as fit the cache; more if there are more than PART 2^PARTITION_BITS."""
@@ -91,19 +91,28 @@ def write_batch(file: SealedFile, leading: NDArray[np.uint16], fields: Fields, *
     return Batch(start=start, firsts=firsts.astype(np.uint32).tobytes())
 
 
-def sections(counts: NDArray[np.int64], *, part: int | None = None, batch: int | None = None) -> Iterator[Edges]:
+def section_records(records: int, width: int) -> int:
+    """Return how many of so many records, of `width` bytes, are read at once: a 32nd of many, for as many tasks."""
+    return max(min(SECTION // width, max(records >> 5, BATCH)), 1)
+
+
+def sections(
+    counts: NDArray[np.int64], forms: Fields, *, part: int | None = None, batch: int | None = None
+) -> Iterator[Edges]:
     """Cut partitions into sections, and each section into parts; nothing is empty.
 
     Args:
+        forms: as for `parts_of`.
         part: records that a part has on average, or more where one partition has more; PART by default.
-        batch: records of a section, likewise; SECTION by default.
+        batch: records of a section, likewise; as `section_records` says by default.
 
     Yields:
         The edges of a section's parts.
     """
     ends = np.cumsum(counts)
     # Where enough records have come for another part, or another section.
-    parts, wholes = (np.flatnonzero(np.diff(ends // size)) + 1 for size in (part or PART, batch or SECTION))
+    whole = batch or section_records(int(ends[-1]), _record_type(forms).itemsize or 1)
+    parts, wholes = (np.flatnonzero(np.diff(ends // size)) + 1 for size in (part or PART, whole))
     bounds = [0, *sorted({*parts.tolist(), *wholes.tolist()}), len(ends)]
     section = [0]
     for first, stop in pairwise(bounds):
@@ -138,7 +147,7 @@ class Partitions:
     Args:
         bits: how many leading bits tell partitions apart.
         joins: whether a part may have several partitions; else it has one.
-        batch: records that are written at once, and that are read at once; BATCH and SECTION by default.
+        batch: records that are written at once, and that are read at once; BATCH and a section by default.
     """
 
     def __init__(
@@ -176,7 +185,7 @@ class Partitions:
     def parts(self) -> Iterator[list[NDArray[np.generic]]]:
         """Yield the fields of each part."""
         self._write()
-        for edges in sections(self._counts, part=self._least, batch=self._batch):
+        for edges in sections(self._counts, self._forms, part=self._least, batch=self._batch):
             yield from parts_of(((self._scratch, batch.cut(edges)) for batch in self._batches), self._forms)
 
     def _write(self) -> None:

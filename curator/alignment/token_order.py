@@ -25,7 +25,6 @@ from veiltab.common.storage.partitions import (
     PARTITION_BITS,
     Batch,
     Edges,
-    leading_bits,
     sections,
     width_of,
     write_batch,
@@ -81,7 +80,8 @@ class _Spread:
         fields: list[_Array] = [row_tokens.view("<u8")]
         fields += (np.concatenate([batch.columns[name] for batch in batches]) for name in types)
         with self.run.writing(self.name) as file:
-            return write_batch(file, leading_bits(row_tokens.view(">u8")[:, 0]), fields)
+            leading = row_tokens.view(">u2")[:, 0] >> 16 - PARTITION_BITS
+            return write_batch(file, leading.astype(np.uint16), fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +229,7 @@ class TokenOrder:
             for batch in in_order(self._engine.perform(self._spreads(key, spread))):
                 spread.append(batch)
                 progress.advance(int(batch.counts.sum()))
-        edges = list(sections(spread.counts))
+        edges = list(sections(spread.counts, _forms(self._types)))
         with self._stage.of("sorting tokens", len(self._table)) as progress, written_whole(own) as output:
             # Tasks elsewhere leave all of it in the run.
             sorts = self._sorts(edges, spread, None if self._execution.is_remote else Path(output.name))

@@ -4,7 +4,7 @@ Spread: consecutive rows get priorities, and those that may be drawn are written
 with their symbols. Order: a range of leading bits is put in order. So no symbol is looked up at random.
 
 A table of fewer than SMALL rows (curator/table/execution.py) is drawn in this process. Else there is a task for each
-SPREAD rows (curator/table/partition_files.py), and then one for each SECTION of them (common/storage/partitions.py).
+SPREAD rows (curator/table/partition_files.py), and then one for each section of them (common/storage/partitions.py).
 """
 
 import secrets
@@ -116,11 +116,10 @@ class _Order:
     name: str
 
     def perform(self) -> tuple[Part, ...]:
-        forms = [np.empty(0, type_) for type_ in ("<u8", *self.types)]
         parts = list[Part]()
         with self.tokens.opened() as tokens, self.run.writing(self.name) as file:
             priorities = Priorities(self.key, _tokens_in(tokens))
-            for words, *symbols in self.section.parts(forms):
+            for words, *symbols in self.section.parts(_forms(self.types)):
                 numbered = words.view(np.uint64)
                 rows = renumber(numbered)
                 order = ordered_rows(numbered, _blocks_of(priorities, rows))
@@ -238,7 +237,7 @@ class DrawnSample:
 
     def _draw(self, tokens: StoredFile, columns: tuple[_Column, ...], stage: Stage) -> Iterator[Part]:
         """Yield the drawn rows in their order."""
-        bits = bits_for(self._rows)
+        bits, types = bits_for(self._rows), tuple(self._types.values())
         for threshold in thresholds(self._rows, self._sample):
             spread = SpreadRows(self._run, self._name, bits=bits)
             with stage.of("drawing the sample", self._rows) as progress:
@@ -252,13 +251,13 @@ class DrawnSample:
         orders = (
             _Order(
                 section=spread.section(edges),
-                types=tuple(self._types.values()),
+                types=types,
                 tokens=tokens,
                 key=self._key,
                 run=self._run,
                 name=f"{self._name}-ordered-{number}",
             )
-            for number, edges in enumerate(sections(spread.counts[:needed], part=1))
+            for number, edges in enumerate(sections(spread.counts[:needed], _forms(types), part=1))
         )
         with stage.of("ordering the sample", self._sample) as progress:
             for parts in in_order(self.engine.perform(orders)):
@@ -301,6 +300,11 @@ class DrawnColumn:
     def __getitem__(self, part: slice) -> Symbols:
         """Return the symbols of a slice without a step."""
         return self.symbols[part]
+
+
+def _forms(types: tuple[str, ...]) -> list[_Array]:
+    """Return empty arrays like the words and the symbols of some rows."""
+    return [np.empty(0, type_) for type_ in ("<u8", *types)]
 
 
 def _blocks_of(priorities: Priorities, rows: Rows) -> Callable[[Rows], Blocks]:

@@ -28,7 +28,7 @@ def test_parts_together_are_a_stable_sort_by_the_leading_bits(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(partitions, "BATCH", batch)
         patch.setattr(partitions, "PART", part)
-        patch.setattr(partitions, "SECTION", section)
+        patch.setattr(partitions, "SECTION", 19 * section)
         records = Partitions(Scratch(None))
         leads, wide = np.empty(0, np.uint16), np.empty((0, 2), np.uint64)
         for size in sizes:
@@ -85,6 +85,8 @@ def test_partitions_of_so_many_bits_fit_the_cache(records: int) -> None:
     bits = bits_for(records)
     assert records / 2**bits <= partitions.PART or bits == PARTITION_BITS
     assert bits == 1 or records / 2 ** (bits - 1) >= partitions.PART
+    assert partitions.section_records(records, 200) * 200 <= partitions.SECTION
+    assert partitions.section_records(records, 9) in {max(partitions.BATCH, records // 32), partitions.SECTION // 9}
 
 
 def test_what_waits_in_memory_is_written_when_it_is_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
