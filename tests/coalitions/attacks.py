@@ -125,11 +125,6 @@ def says_here_of_raw_row(held: Held) -> NDArray[np.bool_]:
     return np.asarray(held.of_planted(held.sent) == HERE)
 
 
-def sees_planted(coalition: Coalition) -> bool:
-    """Whether a coalition knows in which releases the planted person is."""
-    return "curators" in coalition.roles
-
-
 # The attacks
 
 
@@ -308,7 +303,7 @@ def attained(  # noqa: PLR0913 - one argument a quantity
         there: of the other one.
         level: probability that any of the bounds is wrong, at the most.
     """
-    if sees_planted(coalition):
+    if "curators" in coalition.roles:  # it knows in which releases the planted person is
         here, there = here.of(here.has_planted), there.of(there.has_planted)
     played = [
         (epsilon, delta, attack)

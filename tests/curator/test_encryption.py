@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from tests.conftest import noise_with, refuses
-from tests.worlds.columns import encrypt
+from tests.worlds.columns import encrypt, read
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.pads import decrypt
 from veiltab.common.core.randomness import CipherStream
@@ -33,12 +33,6 @@ SYMBOLS: Symbols = (np.arange(ROWS) * 7 % 5).astype(np.uint8)
 @pytest.fixture
 def encryption(store: CuratorStore, tmp_path: Path) -> ColumnEncryption:
     return ColumnEncryption(store, tmp_path / "release", ID)
-
-
-def read(path: Path, size: int) -> Symbols:
-    symbols: Symbols = np.empty(path.stat().st_size // symbol_dtype(size).itemsize, symbol_dtype(size))
-    symbols.view(np.uint8)[:] = np.frombuffer(path.read_bytes(), np.uint8)
-    return symbols
 
 
 def symbols_of(values: NDArray[np.int64], size: int) -> Symbols:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.curator.curators_progress import progress
+from tests.worlds.loops import turns
 from veiltab.common.errors import UnavailableError, VeiltabError
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.peers.subscriptions import Others, PeerAnswer, Subscriptions
@@ -33,12 +34,6 @@ async def waiting(
         )
         for name, others in zip(names, seen, strict=True)
     ]
-
-
-async def turns() -> None:
-    """Let everything happen that can."""
-    for _ in range(10):
-        await asyncio.sleep(0)
 
 
 async def ended(*tasks: asyncio.Task[None]) -> None:

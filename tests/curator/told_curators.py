@@ -13,6 +13,7 @@ from typing import Any, cast
 import grpc
 import pytest
 
+from tests.worlds.loops import blocking
 from tests.worlds.states import curator_parts
 from veiltab.common.errors import NotReadyError
 from veiltab.common.rpc.parties.identity import Party, Role
@@ -138,11 +139,8 @@ async def names_of(*names: tuple[str, ...]) -> AsyncIterator[tuple[str, ...]]:
     await asyncio.sleep(1000)
 
 
-def said_of(village: Village, *release_ids: str, curator: str = "bob") -> Mapping[str, PeerAnswer]:
+@blocking
+async def said_of(village: Village, *release_ids: str, curator: str = "bob") -> Mapping[str, PeerAnswer]:
     """Let alice follow some releases at another curator, and return what it says first."""
-
-    async def first() -> Mapping[str, PeerAnswer]:
-        async with aclosing(village.peers("alice").follow(curator, names_of(release_ids))) as answers:
-            return await anext(answers)
-
-    return asyncio.run(first())
+    async with aclosing(village.peers("alice").follow(curator, names_of(release_ids))) as answers:
+        return await anext(answers)

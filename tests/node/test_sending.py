@@ -1,4 +1,3 @@
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +10,7 @@ from tests.common.rpc.test_release_certificate import OTHER_AUTHORITY
 from tests.conftest import refuses
 from tests.curator.audit.exported_evidence import PEM, identity
 from tests.node.loopback import ANSWER_LOST, INCIDENT_AFTER, INCIDENT_BEFORE, REQUEST_LOST, Loopback, enrol, serving
+from tests.worlds.loops import blocking
 from veiltab.common.collection.oracles import Category
 from veiltab.common.collection.round import Round, RoundState
 from veiltab.common.collection.round_messages import report_to_proto, round_to_proto, state_to_proto
@@ -36,7 +36,8 @@ def report(token: bytes = TOKEN, symbol: int = 7) -> collection_pb2.ReportReques
     return report_to_proto(ID, token, "everyone", Category(symbol=symbol))
 
 
-def outcomes(
+@blocking
+async def outcomes(
     folder: Path,
     faults: list[str],
     *,
@@ -45,18 +46,14 @@ def outcomes(
     before: Callable[[Loopback], Any] = lambda _: None,
 ) -> tuple[Outcome, int, int]:
     """Hand in one report; return what came of it, how often it was sent, and how many were counted."""
-
-    async def scenario() -> tuple[Outcome, int, int]:
-        async with serving(STUDY, folder, faults) as stub:
-            enrol(stub.rounds, plain_round(), [TOKEN])
-            made = before(stub)
-            if made is not None:
-                await made
-                stub.sent.clear()
-            outcome = await hand_in(cast("Any", stub), STUDY, report(token), tried=tried, within=0.3)
-            return outcome, len(stub.sent), sum(stub.rounds.status(ID, "rosa").reports)
-
-    return asyncio.run(scenario())
+    async with serving(STUDY, folder, faults) as stub:
+        enrol(stub.rounds, plain_round(), [TOKEN])
+        made = before(stub)
+        if made is not None:
+            await made
+            stub.sent.clear()
+        outcome = await hand_in(cast("Any", stub), STUDY, report(token), tried=tried, within=0.3)
+        return outcome, len(stub.sent), sum(stub.rounds.status(ID, "rosa").reports)
 
 
 def close(stub: Loopback) -> None:

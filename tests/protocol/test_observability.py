@@ -14,9 +14,9 @@ from typing import Any
 
 import grpc
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from tests.common.observe.collector import Collector, Span, collecting
+from tests.common.observe.test_metrics import figures
 from tests.protocol.test_secrets import Canaries, found, secrets_under_way
 from tests.protocol.village import FREE
 from tests.protocol.wire import connection
@@ -212,14 +212,6 @@ def test_steps_are_in_the_order_of_the_protocol(spans: tuple[Span, ...]) -> None
 
 
 # Metrics
-
-
-def figures(text: str) -> dict[tuple[str, ...], float]:
-    return {
-        (sample.name, *(sample.labels[name] for name in sorted(sample.labels))): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
 
 
 def test_every_party_serves_its_metrics(told: Told) -> None:

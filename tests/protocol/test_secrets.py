@@ -32,6 +32,10 @@ class Canaries:
     ciphertext: Mapping[str, bytes]
     plaintext: Mapping[str, bytes]
 
+    @property
+    def every(self) -> tuple[Mapping[str, bytes], ...]:
+        return (*(self.ids, self.tokens, self.seeds, self.keys, self.canary_keys), *(self.ciphertext, self.plaintext))
+
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
@@ -129,12 +133,8 @@ def test_secrets_stay_where_they_belong(told: World, mode: tuple[Sampling, Pad])
     told.wait_for_state("alice", release.id, "uploading")
     told.wait_for_state("bob", release.id, "uploading")
     canaries = secrets_under_way(told, release.id)
-    every = (
-        *(canaries.ids, canaries.tokens, canaries.seeds, canaries.keys, canaries.canary_keys),
-        *(canaries.ciphertext, canaries.plaintext),
-    )
-    assert all(every)
-    assert all(secret for kind in every for secret in kind.values())
+    assert all(canaries.every)
+    assert all(secret for kind in canaries.every for secret in kind.values())
     for kind in (canaries.seeds, canaries.keys, canaries.canary_keys):
         assert found(files_of(told, ALICE), kind), "what is searched for can be found"
     told.start(CLOUD)
@@ -153,19 +153,14 @@ def check_server(world: World, canaries: Canaries) -> None:
     """See that the server holds no secret, and no ciphertext as it came."""
     kept = files_of(world, CLOUD)
     assert any("published" in name for name in kept)
-    every = (canaries.ids, canaries.tokens, canaries.seeds, canaries.keys, canaries.ciphertext, canaries.plaintext)
-    assert found(kept, *every, canaries.canary_keys) == []
+    assert found(kept, *canaries.every) == []
 
 
 def check_logs_and_researchers(world: World, canaries: Canaries, release_id: str) -> None:
     """See that no log holds a secret, and that a desk has none, no row and no column either: counts alone."""
     logs = logs_of(world)
     assert len(b"".join(logs.values())) > 200, "something was logged"
-    every = (
-        *(canaries.ids, canaries.tokens, canaries.seeds, canaries.keys, canaries.canary_keys),
-        *(canaries.ciphertext, canaries.plaintext),
-    )
-    assert found(logs, *every) == []
+    assert found(logs, *canaries.every) == []
     columns = {
         f"published {name} {start}": data[start : start + WINDOW]
         for name, data in world.published(release_id).items()
@@ -173,7 +168,7 @@ def check_logs_and_researchers(world: World, canaries: Canaries, release_id: str
     }
     assert found(files_of(world, CLOUD), columns), "what is searched for can be found"
     for desk in (ROSA, RITA):
-        assert found(files_of(world, desk), *every, columns) == []
+        assert found(files_of(world, desk), *canaries.every, columns) == []
     own = world.local.state_folder(*ROSA) / "releases" / release_id
     assert sorted(path.name for path in own.iterdir()) == ["certificate", "histogram.bin"]
 

@@ -37,10 +37,6 @@ COUNTS = {
 
 
 @cache
-def study_with_delta() -> Study:
-    return study_from_bytes(CHARGED_STUDY, "study.toml")
-
-
 @cache
 def statuses(study: Study) -> tuple[Status, ...]:
     """Return the releases, oldest first."""
@@ -107,7 +103,7 @@ def statuses(study: Study) -> tuple[Status, ...]:
 class MadeClient:
     """A client whose service is in memory."""
 
-    study: Study = field(default_factory=study_with_delta)
+    study: Study = field(default_factory=lambda: study_from_bytes(CHARGED_STUDY, "study.toml"))
     role: Role = Role.RESEARCHER
     releases_known: tuple[Status, ...] = ()
     counts: Mapping[str, Sequence[int]] = field(default_factory=lambda: COUNTS)

@@ -12,6 +12,7 @@ from typing import cast
 import pytest
 
 from tests.conftest import refuses, request_with, spec_with
+from tests.worlds.loops import turns
 from veiltab.common.errors import (
     DeniedError,
     FailedReleaseError,
@@ -113,12 +114,6 @@ async def all_answers(
     while True:
         with suppress(NotReadyError):
             return await polling.ask_curators(stored, cast("PartyLinks", curators))
-
-
-async def turns() -> None:
-    """Let everything happen that can."""
-    for _ in range(10):
-        await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ from scipy import stats
 
 from tests.conftest import refuses
 from tests.server.publishing import STEPS, complete, perturb, spec_ahead, tell
+from tests.worlds.columns import read
 from veiltab.common.core.derivation import derive
-from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.core.domain import Symbols
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.errors import IntegrityError
@@ -47,12 +48,6 @@ def published(store: ServerStore, spec: TableSpec) -> list[Symbols]:
     folder = store.published_folder(spec.release_id)
     assert {path.name for path in folder.iterdir()} == {column.attribute for column in spec.columns}
     return [read(folder / column.attribute, column.size) for column in spec.columns]
-
-
-def read(path: Path, size: int) -> Symbols:
-    symbols: Symbols = np.empty(path.stat().st_size // symbol_dtype(size).itemsize, symbol_dtype(size))
-    symbols.view(np.uint8)[:] = np.frombuffer(path.read_bytes(), np.uint8)
-    return symbols
 
 
 def perturbed(store: ServerStore, release_id: str = ID) -> TableSpec:

@@ -1,4 +1,4 @@
-"""Coroutines in tests that have no event loop."""
+"""Event loops in tests: one for a coroutine that is called like any function, and turns for all that wait."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -17,3 +17,9 @@ def blocking(work: Callable[_Asked, Coroutine[Any, Any, _Answer]]) -> Callable[_
         return asyncio.run(work(*args, **kwargs))
 
     return run
+
+
+async def turns() -> None:
+    """Let everything happen that can."""
+    for _ in range(10):
+        await asyncio.sleep(0)

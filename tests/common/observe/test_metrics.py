@@ -124,7 +124,10 @@ def test_a_scrape_asks_the_party(identity: Identity) -> None:
 
 def scraped(port: int) -> dict[tuple[str, ...], float]:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-        text = answer.read().decode()
+        return figures(answer.read().decode())
+
+
+def figures(text: str) -> dict[tuple[str, ...], float]:
     return {
         (sample.name, *(sample.labels[name] for name in sorted(sample.labels))): sample.value
         for family in text_string_to_metric_families(text)

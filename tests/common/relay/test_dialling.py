@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 
 from tests.protocol.relays import proxied
+from tests.worlds.loops import blocking
 from tests.worlds.parties import ALICE
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.relay.attempts import LONGEST
@@ -29,23 +30,21 @@ def written(folder: Path, user: str | None) -> Path | None:
     return path
 
 
-def echoed(option: ProxyOption) -> bytes:
+@blocking
+async def echoed(option: ProxyOption) -> bytes:
     """Return what comes back through a proxy from one that repeats what it hears."""
 
     async def repeat(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(await reader.readexactly(7))
         writer.close()
 
-    async def play() -> bytes:
-        async with await asyncio.start_server(repeat, "127.0.0.1", 0) as server:
-            port = server.sockets[0].getsockname()[1]
-            reader, writer = await asyncio.open_connection(sock=await dialled(f"127.0.0.1:{port}", Proxy.of(option)))
-            writer.write(b"welcome")
-            words = await reader.read()
-            writer.close()
-            return words
-
-    return asyncio.run(play())
+    async with await asyncio.start_server(repeat, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        reader, writer = await asyncio.open_connection(sock=await dialled(f"127.0.0.1:{port}", Proxy.of(option)))
+        writer.write(b"welcome")
+        words = await reader.read()
+        writer.close()
+        return words
 
 
 @pytest.mark.parametrize(("user", "given"), [("", None), ("ada:pass:word", "ada:pass:word\n")])

@@ -190,21 +190,16 @@ def test_of_wide_columns_every_lie_is_caught_that_costs_anybody_something(lie: S
     assert found == 0 if lie is lies.never_the_same_symbol_again else found >= 39
 
 
-def by_value(sent: Rows) -> np.ndarray:
-    return sent[:, 1] < 4
-
-
-@pytest.mark.parametrize(("sampled", "families"), [(None, set()), (by_value, {Family.ARCS, Family.SEEN})])
+@pytest.mark.parametrize(
+    ("sampled", "families"), [(None, set()), (lambda sent: sent[:, 1] < 4, {Family.ARCS, Family.SEEN})]
+)
 def test_a_server_that_samples_is_caught_if_it_samples_by_value(
     sampled: Callable[[Rows], np.ndarray] | None, families: set[Family]
 ) -> None:
     sizes, r = (3, 8), 1 - CENSUS.retention
-
-    def by_coins(sent: Rows) -> np.ndarray:
-        return np.random.default_rng(len(sent)).random(len(sent)) < 0.5
-
+    sampled = sampled or (lambda sent: np.random.default_rng(len(sent)).random(len(sent)) < 0.5)
     coins = seeded("samples", 1)
-    one = played(lies.honest, sizes, rows=45_222, canaries=20_042, r=r, coins=coins, sampled=sampled or by_coins)
+    one = played(lies.honest, sizes, rows=45_222, canaries=20_042, r=r, coins=coins, sampled=sampled)
     assert 9000 < len(one.orders.places) < 11_000
     tests = refused(counted(one, r), sizes, JOINT_LEVEL)
     assert {test.family for test in tests} == families

@@ -1,4 +1,3 @@
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import nullcontext
 from hashlib import sha256
@@ -11,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import refuses
+from tests.worlds.loops import blocking
 from tests.worlds.parties import CLOUD
 from veiltab.common.errors import IntegrityError, InvalidInputError, NotFoundError, TransferError, UnavailableError
 from veiltab.common.rpc.chunks import (
@@ -68,12 +68,12 @@ async def received(messages: AsyncIterator[Response], total: int | None = None, 
         assert call.is_cancelled
 
 
-def read(messages: Iterable[Response], offset: int = 0, total: int | None = None, *, has_digests: bool = True) -> bytes:
-    async def scenario() -> bytes:
-        pieces = received(streamed(messages), total, offset=offset, has_digests=has_digests)
-        return b"".join([data async for data in pieces])
-
-    return asyncio.run(scenario())
+@blocking
+async def read(
+    messages: Iterable[Response], offset: int = 0, total: int | None = None, *, has_digests: bool = True
+) -> bytes:
+    pieces = received(streamed(messages), total, offset=offset, has_digests=has_digests)
+    return b"".join([data async for data in pieces])
 
 
 def test_the_digest_is_sha256_of_the_data() -> None:

@@ -8,6 +8,7 @@ from typing import cast
 import pytest
 
 from tests.curator.alignment.circle import KEY, Seat, alignment_of, table_of
+from tests.worlds.loops import blocking
 from veiltab.common.errors import NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.storage.disk import DiskReservations
 from veiltab.curator.alignment.token_exchange import TokenExchange
@@ -88,11 +89,9 @@ def both_fixture(tmp_path: Path) -> Iterator[tuple[Curator, Curator]]:
     bob.store.close()
 
 
-def align(*curators: Curator) -> None:
-    async def together() -> None:
-        await asyncio.gather(*(curator.align() for curator in curators))
-
-    asyncio.run(together())
+@blocking
+async def align(*curators: Curator) -> None:
+    await asyncio.gather(*(curator.align() for curator in curators))
 
 
 def folder_of(curator: Curator) -> Path:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from tests.curator.made_rows import execution, rows_of, table_with
+from tests.worlds.loops import blocking
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import NotReadyError
 from veiltab.common.storage.disk import DiskReservations
@@ -234,19 +235,16 @@ async def process(curator: Seat) -> None:
             curator.alignment._waiting = NotReadyError("is only beginning")
 
 
-def align(*curators: Seat, until: Seat | None = None, seconds: float = 120) -> None:
+@blocking
+async def align(*curators: Seat, until: Seat | None = None, seconds: float = 120) -> None:
     """Run until every curator has its alignment, or one of them; raise the first refusal."""
     for curator in curators:
         curator.alignment._current = curator.alignment.table_version = ""
         curator.alignment._waiting = NotReadyError("is only beginning")
-
-    async def together() -> None:
-        running = [asyncio.create_task(process(curator)) for curator in curators]
-        try:
-            async with asyncio.timeout(seconds):
-                await asyncio.gather(*map(outcome, (until,) if until else curators))
-        finally:
-            for task in running:
-                task.cancel()
-
-    asyncio.run(together())
+    running = [asyncio.create_task(process(curator)) for curator in curators]
+    try:
+        async with asyncio.timeout(seconds):
+            await asyncio.gather(*map(outcome, (until,) if until else curators))
+    finally:
+        for task in running:
+            task.cancel()

@@ -22,6 +22,7 @@ from tests.curator.alignment.aligned_curators import (  # noqa: F401 - fixtures
 )
 from tests.curator.alignment.circle import KEY, table_of
 from tests.power import UNRAISABLE, FailingPower, PowerFailure
+from tests.worlds.loops import blocking
 from veiltab.common.core.derivation import derive
 from veiltab.common.errors import IntegrityError, NotReadyError, TransferError, VeiltabError
 from veiltab.common.tasks.engine import InProcess, Result, Results, Task
@@ -165,25 +166,22 @@ def test_what_is_made_again_otherwise_is_refused(both: tuple[Curator, Curator]) 
         align_once(bob, folder.name)
 
 
-def realign(*curators: Curator) -> None:
+@blocking
+async def realign(*curators: Curator) -> None:
     """Run until the curators' present tables are aligned, and every other alignment is deleted."""
-
-    async def together() -> None:
-        for curator in curators:
-            version = curator.store.alignments.table_version(curator.table.content_digest, f"version of {curator.name}")
-            curator.alignment.table_version = version
-        name = alignment_id({curator.name: curator.alignment.table_version for curator in curators})
-        running = [asyncio.create_task(curator.alignment.run(curator.table, curator.peers)) for curator in curators]
-        async with asyncio.timeout(20):
-            # Names alone: what is deleted meanwhile cannot be read.
-            while not all([path.name for path in folder_of(one).iterdir()] == [name] for one in curators):  # noqa: ASYNC110 - it polls what it tests
-                await asyncio.sleep(0.02)
-            while not all(one.alignment._current == name for one in curators):  # noqa: ASYNC110 - it polls what it tests
-                await asyncio.sleep(0.02)
-        for task in running:
-            task.cancel()
-
-    asyncio.run(together())
+    for curator in curators:
+        version = curator.store.alignments.table_version(curator.table.content_digest, f"version of {curator.name}")
+        curator.alignment.table_version = version
+    name = alignment_id({curator.name: curator.alignment.table_version for curator in curators})
+    running = [asyncio.create_task(curator.alignment.run(curator.table, curator.peers)) for curator in curators]
+    async with asyncio.timeout(20):
+        # Names alone: what is deleted meanwhile cannot be read.
+        while not all([path.name for path in folder_of(one).iterdir()] == [name] for one in curators):  # noqa: ASYNC110 - it polls what it tests
+            await asyncio.sleep(0.02)
+        while not all(one.alignment._current == name for one in curators):  # noqa: ASYNC110 - it polls what it tests
+            await asyncio.sleep(0.02)
+    for task in running:
+        task.cancel()
 
 
 def test_earlier_alignments_are_deleted_and_made_again_with_their_table(both: tuple[Curator, Curator]) -> None:

@@ -27,11 +27,6 @@ def report(*linked: tuple[str, int | None], **more: object) -> LinkageReport:
     return LinkageReport(**(known | more))
 
 
-def form_count(counts: tuple[str, int, int]) -> FormCount:
-    form, tested, differ = counts
-    return FormCount(form=form, tested=tested, differ=differ)
-
-
 @pytest.mark.parametrize(
     ("linked", "silent"),
     [
@@ -99,7 +94,8 @@ def test_a_name_that_every_key_takes_makes_the_recall_too_high(key: str, held: s
 def test_disagreements_of_one_form_make_no_precision(
     forms: tuple[tuple[str, int, int], ...], by_number: tuple[int, int], shown: tuple[str, ...]
 ) -> None:
-    made = report((NAMES, 900), by_number=by_number, by_form=tuple(map(form_count, forms)))
+    by_form = tuple(FormCount(form=form, tested=tested, differ=differ) for form, tested, differ in forms)
+    made = report((NAMES, 900), by_number=by_number, by_form=by_form)
     said, plain = linkage_text(made, {}), linkage_json(made, {})
     assert tuple(one.form for one in made.written_otherwise) == shown
     assert ("exact interval" in said) is (not shown)

@@ -19,7 +19,7 @@ from tests.curator.tables import written
 from tests.curator.tables.written import Rows
 from tests.worlds.studies import attribute_text
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.common.study.file import Study
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.named_columns import NamedColumns
 from veiltab.curator.formats.opening import open_table
@@ -40,11 +40,6 @@ ROWS: Rows = [
     [9, "B", None, 2],
     [10, "B", 12.0, 0],
 ]
-
-
-@pytest.fixture(scope="module")
-def study() -> Study:
-    return study_from_bytes(STUDY, "s.toml")
 
 
 def test_one_table_has_one_digest_in_all_forms(tmp_path: Path, study: Study) -> None:

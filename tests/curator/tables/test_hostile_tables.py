@@ -14,10 +14,10 @@ import pytest
 
 from tests.curator.made_rows import columns_in, ids_in
 from tests.curator.tables import written
-from tests.curator.tables.test_forms import ROWS, STUDY
+from tests.curator.tables.test_forms import ROWS
 from tests.curator.tables.written import Rows
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.common.study.file import Study
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.refusals import NotedRows
 from veiltab.curator.formats.columns.source import Selection
@@ -34,11 +34,6 @@ WRITERS = {
     "t.sqlite": written.write_sqlite,
     "t.duckdb": written.write_duckdb,
 }
-
-
-@pytest.fixture(scope="module")
-def study() -> Study:
-    return study_from_bytes(STUDY, "s.toml")
 
 
 def without(rows: Rows, name: str) -> Rows:

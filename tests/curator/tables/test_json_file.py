@@ -6,20 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.curator.made_rows import columns_in, ids_in
-from tests.curator.tables.test_forms import STUDY
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.common.study.file import Study
 from veiltab.curator.formats.columns.named_columns import NamedColumns, read_header
 from veiltab.curator.formats.opening import open_table
 from veiltab.curator.table.table_reading import load_table, read_table
 
 ROW = b'{"pid": 1, "land": "A", "wage": 1.5, "kids": 0}'
 OTHER = b'{"pid": 2, "land": "B", "wage": 2, "kids": 1}'
-
-
-@pytest.fixture(scope="module")
-def study() -> Study:
-    return study_from_bytes(STUDY, "s.toml")
 
 
 def texts_of(path: Path, *names: str) -> list[list[str | None]]:

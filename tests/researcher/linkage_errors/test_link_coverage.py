@@ -91,10 +91,6 @@ def corrected_by(table: TableEstimate, share: float) -> TableEstimate:
     return undone(table, share, SD)
 
 
-def as_if_known(table: TableEstimate, share: float) -> TableEstimate:
-    return undone(table, share)
-
-
 def hull(table: TableEstimate, share: float) -> TableEstimate:
     return undone(table, share, SD, least=0.0)
 
@@ -116,7 +112,7 @@ def test_the_correction_holds_where_plain_intervals_do_not(what: str) -> None:
     assert covered(corrected_by, what, **one).mean() >= 0.9
     assert covered(plain, what, **one).mean() < 0.5
     # Ignoring the error of the share is not enough.
-    assert covered(as_if_known, what, **one).mean() < 0.9
+    assert covered(undone, what, **one).mean() < 0.9
 
 
 def test_of_kin_the_hull_holds_and_one_share_does_not() -> None:
