@@ -17,21 +17,18 @@ COMMANDS = {
 }
 
 
-@pytest.fixture
-def without(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(command, "is_installed", lambda: False)
-    monkeypatch.chdir(tmp_path)
-
-
 def test_every_command_of_the_papers_is_among_these(ran: Ran) -> None:
     assert {path[1] for path in COMMANDS if len(path) == 2} == set(privacy.commands)
     shown = ran(veiltab, "lab", "--help")[1].partition("Commands:")[2]
     assert {line.split()[0] for line in shown.splitlines() if line.startswith("  ")} >= {path[0] for path in COMMANDS}
 
 
-@pytest.mark.usefixtures("without")
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-def test_without_the_extra_one_line_says_what_to_install(ran: Ran, path: tuple[str, ...]) -> None:
+def test_without_the_extra_one_line_says_what_to_install(
+    ran: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(command, "is_installed", lambda: False)
+    monkeypatch.chdir(tmp_path)
     code, out, error = ran(veiltab, "lab", *path, *COMMANDS[path])
     assert (code, out, error.strip().count("\n")) == (2, "", 0)
     assert error.startswith(f"veiltab: {path[-1]}: ")

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.common.observe.collector import collecting
-from tests.protocol.test_observability import LAUNCHER, figures, scraped, status
+from tests.common.observe.test_metrics import figures
+from tests.protocol.test_observability import LAUNCHER, scraped, status
 from tests.protocol.village import FREE, TWO, People, Rules, made_people, write_table
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World, made_world
 from veiltab.play.local.processes import free_ports
