@@ -51,11 +51,6 @@ def demo(packages: Path, demo_wheel: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(SDIST, ROOT, tmp_path_factory.mktemp("package") / "sdist")
-
-
-@pytest.fixture(scope="module")
 def packages(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site-packages of an empty environment into which the wheel is installed."""
     folder = tmp_path_factory.mktemp("environment")
@@ -123,9 +118,10 @@ def test_an_environment_gets_one_package_of_it(packages: Path, wheel: Path) -> N
     assert not [path for path in packages.rglob("*") if path.is_symlink()]
 
 
-def test_a_wheel_from_the_source_distribution_is_the_same(wheel: Path, sdist: Path, tmp_path: Path) -> None:
+def test_a_wheel_from_the_source_distribution_is_the_same(wheel: Path, tmp_path: Path) -> None:
+    sdist = build(SDIST, ROOT, tmp_path / "sdist")
     subprocess.run(["tar", "--extract", f"--file={sdist}"], cwd=tmp_path, check=True)
-    (source,) = tmp_path.iterdir()
+    (source,) = tmp_path.glob("veiltab-*")
     assert len(list(source.rglob("errors.py"))) == 1
     assert build(WHEEL, source, tmp_path / "wheel").read_bytes() == wheel.read_bytes()
 

@@ -3,7 +3,6 @@
 import asyncio
 import re
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -107,22 +106,17 @@ def test_nobody_but_its_desk_tells_an_analyst_even_whether_it_serves(village: Wo
         asyncio.run(asked(ANA, host))
 
 
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """A study of which Rosa's service alone runs: an analyst asks nobody else."""
-    world = made_world(tmp_path_factory.mktemp("desk") / "study", people=60)
-    with world.local:
-        world.start(ROSA)
-        yield world
-
-
-def test_an_analyst_s_certificate_that_is_revoked_is_refused_on_the_next_call(desk: World) -> None:
+def test_an_analyst_s_certificate_that_is_revoked_is_refused_on_the_next_call(tmp_path: Path) -> None:
+    """Rosa's service alone runs: an analyst asks nobody else."""
+    desk = made_world(tmp_path / "study", people=60)
     study, pki = desk.local.study, desk.local.folder / "pki"
-    with desk.client("ana", role=Role.ANALYST) as ana:
-        assert ana.releases() == ()
-        revoke_certificates(study, pki, party=party(desk, ANA))
-        with pytest.raises(DeniedError, match="the caller's certificate was revoked"):
-            ana.releases()
-    issue_party(study, pki, party(desk, ANA))
-    with desk.client("ana", role=Role.ANALYST) as renewed:
-        assert renewed.releases() == ()
+    with desk.local:
+        desk.start(ROSA)
+        with desk.client("ana", role=Role.ANALYST) as ana:
+            assert ana.releases() == ()
+            revoke_certificates(study, pki, party=party(desk, ANA))
+            with pytest.raises(DeniedError, match="the caller's certificate was revoked"):
+                ana.releases()
+        issue_party(study, pki, party(desk, ANA))
+        with desk.client("ana", role=Role.ANALYST) as renewed:
+            assert renewed.releases() == ()

@@ -1,25 +1,15 @@
 """A release certificate over real processes: signed by every party, and checked offline."""
 
-import pytest
-
 from tests.protocol.village import FREE
 from tests.protocol.world import ALICE, ROSA, World
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.certificates.release_verification import statement_of, verified
 
 
-@pytest.fixture(scope="module")
-def label(village: World) -> str:
-    """A release of Rosa's that is ready, whose server was tested."""
-    label = village.label()
+def test_what_is_certified_is_what_the_ledgers_and_the_server_hold(village: World) -> None:
     with village.client() as client:
-        client.request(FREE, epsilon="4", label=label, noise_split="0.5", canaries=400).wait(60)
-    return label
-
-
-def test_what_is_certified_is_what_the_ledgers_and_the_server_hold(village: World, label: str) -> None:
-    with village.client() as client:
-        release = client.release(label)
+        release = client.request(FREE, epsilon="4", label=village.label(), noise_split="0.5", canaries=400)
+        release.wait(60)
         certificate = ReleaseCertificate.from_text(release.certificate())
         assert release.certificate() == certificate.to_text()
         assert certificate.spec == release.status().spec

