@@ -17,6 +17,9 @@ from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.check.inspection import inspect_table
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.named_columns import NamedColumns
+from veiltab.curator.formats.columns.refusals import NotedRows
+from veiltab.curator.formats.files.quoting import WatchedText
+from veiltab.curator.formats.files.sniffing import TextForm
 from veiltab.curator.formats.opening import open_table
 
 BEFORE = "".join(f"{row};ok;ok\n" for row in range(2, 17))
@@ -118,3 +121,31 @@ def test_of_one_broken_quote_nothing_is_lost_in_silence(tmp_path: Path, case: tu
         return
     lost = [one for one in ids if not any(text.replace('"', "").startswith(one) for text in read)]
     assert not lost or "several lines" in source.description
+
+
+class QuoteByQuote(WatchedText):
+    """Takes no rows for plain, but follows each quote."""
+
+    def _last_of_plain_rows(self, _: bytes) -> None:
+        return None
+
+
+def watched(text: bytes, size: int, kind: type[WatchedText]) -> tuple[int, NotedRows, str]:
+    """Return the lines, the rows of several lines and the refusal of a text that is read some bytes at a time."""
+    form = TextForm(separator=",", encoding="utf-8", quote='"', has_mark=False, skipped=0)
+    found, refusal = kind("t.csv", io.BytesIO(text), form), ""
+    try:
+        while found.read(size):
+            pass
+    except InvalidInputError as error:
+        refusal = error.problem
+    return (0 if refusal else found.lines), found.long_rows, refusal
+
+
+@settings(deadline=None, max_examples=400)
+@given(text=st.text('aa",,\n\r ', max_size=300), quoted=st.booleans(), size=st.integers(5, 120))
+def test_quotes_and_rows_are_those_of_the_whole_wherever_it_is_cut(text: str, quoted: bool, size: int) -> None:  # noqa: FBT001 - drawn
+    rows = [[value.replace('"', '""') for value in row.split(",")] for row in text.split("\n")]
+    body = "\n".join(",".join(f'"{value}"' for value in row) for row in rows) if quoted else text
+    data = f"h,i\n{body}".encode()
+    assert watched(data, size, WatchedText) == watched(data, len(data), QuoteByQuote)
