@@ -69,9 +69,9 @@ class DigestedKeys:
             yield link_digests(self._keys.read(start), self._key)
         source = CipherStream(token_bytes(KEY_BYTES))
         for start in range(self._keys.count, self._count, BATCH):
-            random = np.empty((min(BATCH, self._count - start), function.DIGEST_BYTES), np.uint8)
-            source.fill(random.data.cast("B"), label=0, chunk=start)
-            yield random
+            fill = np.empty((min(BATCH, self._count - start), function.DIGEST_BYTES), np.uint8)
+            source.fill(fill.data.cast("B"), label=0, chunk=start)
+            yield fill
 
 
 def link_digests(keys: bytes, key: bytes) -> Bits:
