@@ -162,11 +162,11 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
     Rows that miss a value take part in it, and leave then.
     """
     rows = _Rows(id_columns, normalise, rules, run, watch=watch, identity=identity)
-    errors: list[InvalidInputError] = []
+    address, errors = TableAddress.of(table), list[InvalidInputError]()
     description, header, lines = "", frozenset[str](), None
     try:
-        source = source or open_table(table)
-        if query := TableAddress.of(table).query:
+        source = source or open_table(address)
+        if query := address.query:
             from veiltab.curator.formats.databases.own_rows import check_own_rows  # noqa: PLC0415 - not without a query
 
             check_own_rows(source.where, query, id_columns)
@@ -175,14 +175,14 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
         columns = NamedColumns(source, id_columns, names, floats_as_ids=floats_as_ids)
         for reader in rows.columns:
             if reader.rule.coding.are_numbers:
-                reader.numerals = columns.numerals(reader.rule.column, TableAddress.of(table).decimal)
+                reader.numerals = columns.numerals(reader.rule.column, address.decimal)
         for batch in columns.batches(most_rows=most_rows):
             rows.take(batch)
         # The description of a query of a file has now the rows that it read.
         lines, description = source.lines, source.description
     except InvalidInputError as error:
         errors.append(error)
-    return replace(rows.reading(TableAddress.of(table).label, description, errors), header=header, lines=lines)
+    return replace(rows.reading(address.label, description, errors), header=header, lines=lines)
 
 
 class _Rows:
