@@ -18,11 +18,11 @@ from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, syn
 
 from tests.protocol.village import FREE, TWO, Rules
 from tests.protocol.world import World, made_world
+from tests.worlds.studies import APPROVE_ALL
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.play.local.processes import LocalStudy
 
 ASK_A_PERSON = 'persons = 2\n[[rule]]\nresearcher = "rita"\ndecision = "deny"\n'
-APPROVE = '[[rule]]\nmaximum_pair_epsilon = "any"\nmaximum_row_epsilon = "any"\ntested = "not"\ndecision = "approve"\n'
 NARROW: ViewportSize = {"width": 390, "height": 844}
 WIDE: ViewportSize = {"width": 1280, "height": 900}
 
@@ -36,7 +36,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         people=4000,
         owners={name: TWO[name] for name in FREE},
         rules=Rules(budget="3"),
-        policies={"alice": ASK_A_PERSON, "bob": APPROVE},
+        policies={"alice": ASK_A_PERSON, "bob": APPROVE_ALL},
     )
     with world.local:
         world.local.start_all()

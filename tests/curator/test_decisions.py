@@ -12,6 +12,7 @@ import pytest
 from tests.conftest import refuses, request_with
 from tests.curator.made_records import decide
 from tests.worlds.states import curator_parts
+from tests.worlds.studies import APPROVE_ALL
 from veiltab.common.errors import BudgetExceededError, DeniedError, NotReadyError
 from veiltab.common.study.file import Study
 from veiltab.curator.officer.policy import Policy, load_policy
@@ -23,7 +24,6 @@ from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
 from veiltab.curator.release.curator import Curator
 
 ID = "0" * 31 + "1"
-APPROVE = '[[rule]]\nmaximum_pair_epsilon = "any"\nmaximum_row_epsilon = "any"\ntested = "not"\ndecision = "approve"\n'
 CHEAP = '[[rule]]\nmaximum_charge = 0.05\ndecision = "approve"\n'
 
 
@@ -113,8 +113,8 @@ TOO_MUCH = {"epsilon": Decimal("1.1")}
 @pytest.mark.parametrize(
     ("rules", "changes", "problem"),
     [
-        (APPROVE, {"delta": Decimal("0.02")}, "above 1/n"),
-        (APPROVE, TOO_MUCH, "of the budget of 1 there is 1"),
+        (APPROVE_ALL, {"delta": Decimal("0.02")}, "above 1/n"),
+        (APPROVE_ALL, TOO_MUCH, "of the budget of 1 there is 1"),
         ("", TOO_MUCH, "of the budget of 1 there is 1"),
         ("", {"scheme": "wr", "sample": 1000, "epsilon": Decimal("1e-10")}, "too small for so many draws"),
     ],
@@ -133,7 +133,7 @@ def test_what_an_earlier_process_held_is_decided_by_the_new_policy(parts: Callab
     curator = parts("")
     align(curator)
     assert decided(curator, request_with()) == {"sex": HELD}
-    again = parts(APPROVE)
+    again = parts(APPROVE_ALL)
     assert not is_considered(again)
     align(again)
     assert decided(again, request_with()) == {"sex": APPROVED}

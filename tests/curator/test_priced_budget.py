@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import FACTS, refuses, reserve, spec_with
 from tests.curator.made_records import charge
+from tests.curator.test_ledger import name
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import BudgetExceededError, IntegrityError
 from veiltab.common.privacy.description import ReleaseDescription
@@ -23,10 +24,6 @@ from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.records.store import CuratorStore
 
 DELTA = Decimal("1e-5")
-
-
-def name(number: int) -> str:
-    return f"{number:032x}"
 
 
 @cache

@@ -10,9 +10,10 @@ import grpc
 import pytest
 
 from tests.hostile.clients import call, code_of, connection, number_of, proposal
-from tests.protocol.village import APPROVE_ALL, Rules
+from tests.protocol.village import Rules
 from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, World, made_world
 from tests.worlds.loops import blocking
+from tests.worlds.studies import APPROVE_ALL
 from veiltab.common.errors import DeniedError
 from veiltab.curator.planning import plan_questions as planning
 

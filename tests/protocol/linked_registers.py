@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from tests.curator.linking.registers import FIELDS as KINDS
 from tests.curator.linking.registers import Person, identity, people, wanted_links, with_errors
-from tests.protocol.village import APPROVE_ALL, CATEGORIES, RESEARCHERS, SERVER, People, Rules, study_file
+from tests.protocol.village import CATEGORIES, RESEARCHERS, SERVER, People, Rules, study_file
 from tests.protocol.world import World
+from tests.worlds.studies import APPROVE_ALL, FIELDS
 from veiltab.common.linkage.ladder import default_ladder
 from veiltab.common.study.file import study_from_bytes
 from veiltab.deploy.pki.certificates import init_pki
@@ -19,7 +20,6 @@ from veiltab.play.local.processes import LocalStudy, free_ports
 
 OWNERS = {"region": "alice", "income": "bob", "employed": "carol"}
 ASKED = ("region", "income")
-FIELDS = ("given", "family", "birth", "sex", "postcode")
 IDENTITY = """
 [identity]
 fields = ["given", "family", "birth", "sex", "postcode"]

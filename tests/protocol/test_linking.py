@@ -8,8 +8,9 @@ from typing import Any, cast
 import pytest
 
 from tests.protocol.chance import agreement
-from tests.protocol.linked_registers import ASKED, FIELDS, RULE, Linked, linked_world
+from tests.protocol.linked_registers import ASKED, RULE, Linked, linked_world
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, launcher
+from tests.worlds.studies import FIELDS
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.parties.identity import Role
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.protocol.village import APPROVE_ALL, FREE
+from tests.protocol.village import FREE
 from tests.protocol.wire import connection
 from tests.protocol.world import ALICE, BOB, CLOUD, PACE, RELAY, ROSA, World, launcher, made_world
 from tests.worlds.loops import blocking
+from tests.worlds.studies import APPROVE_ALL
 from veiltab.common.errors import DeniedError
 from veiltab.common.rpc.channel import call
 from veiltab.common.rpc.parties.identity import Party, Role, party_of_certificate

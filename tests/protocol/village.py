@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.worlds.studies import APPROVE_ALL
+
 CATEGORIES: Mapping[str, tuple[str, ...]] = {
     "region": ("north", "south", "west"),
     "income": ("low", "middle", "high"),
@@ -129,9 +131,6 @@ def study_file(owners: Mapping[str, str], endpoints: Mapping[str, str], rules: R
     return "\n\n".join(parts) + "\n"
 
 
-APPROVE_ALL = (
-    '[[rule]]\nmaximum_pair_epsilon = "any"\nmaximum_row_epsilon = "any"\ntested = "not"\ndecision = "approve"\n'
-)
 POLICIES: Mapping[str, str] = {
     "alice": APPROVE_ALL,
     "bob": 'others_share = 1\n\n[[rule]]\nattributes = ["health"]\ndecision = "hold"\n\n'

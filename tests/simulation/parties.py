@@ -20,6 +20,7 @@ from tests.curator.made_rows import execution
 from tests.simulation.handlers import Server
 from tests.simulation.network import Network, Service, looked_at
 from tests.simulation.virtual import HERE, START, Machine, stream_of
+from tests.worlds.studies import APPROVE_ALL
 from veiltab.common.command.parties import parties_in
 from veiltab.common.rpc.authorisation import Admission, Gatekeeper
 from veiltab.common.rpc.parties.identity import Identity, Party, Role, load_identity
@@ -53,7 +54,6 @@ SERVER = "cloud"
 RESEARCHERS = ("rosa", "rita")
 _HOLD = '[[rule]]\nattributes = ["held"]\ndecision = "hold"\n'
 _DENY = '[[rule]]\nattributes = ["denied"]\ndecision = "deny"\n'
-_APPROVE = '[[rule]]\nmaximum_pair_epsilon = "any"\nmaximum_row_epsilon = "any"\ntested = "not"\ndecision = "approve"\n'
 
 
 def owners(curators: int) -> dict[str, str]:
@@ -137,7 +137,7 @@ def _write_tables(folder: Path, owner: dict[str, str], seed: int) -> None:
             writer = csv.writer(file)
             writer.writerow(["id", *names])
             writer.writerows(rows[place] for place in order)
-        rules = (_HOLD if "held" in names else "") + (_DENY if "denied" in names else "") + _APPROVE
+        rules = (_HOLD if "held" in names else "") + (_DENY if "denied" in names else "") + APPROVE_ALL
         (folder / f"{curator}.toml").write_text(rules, "utf-8")
 
 

@@ -1,6 +1,10 @@
-"""Texts of studies: attributes, and two curators who link their rows by identity fields."""
+"""Texts of studies: attributes, two curators who link their rows by identity fields, and a policy."""
 
 FIELDS = ("given", "family", "birth", "sex", "postcode")
+APPROVE_ALL = (
+    '[[rule]]\nmaximum_pair_epsilon = "any"\nmaximum_row_epsilon = "any"\ntested = "not"\ndecision = "approve"\n'
+)
+"""A policy that approves everything."""
 
 
 def attribute_text(name: str, owner: str, *rules: str) -> str:

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.worlds.studies import FIELDS
 from veiltab.common.linkage.ladder import FieldKind, Part, Pass, default_ladder
 from veiltab.common.linkage.row_keys import _cut
 from veiltab.play.registers.name_law import NameLaw, family_names, given_names
 from veiltab.play.registers.people import _POSTCODE_SHIFT, _POSTCODES
 
 GUESSES = 10**6
-FIELDS = ("given", "family", "birth", "sex", "postcode")
 YEARS, DAYS = 85, 365
 Law = NDArray[np.float64]
 

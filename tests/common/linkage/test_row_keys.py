@@ -5,6 +5,7 @@ import tracemalloc
 import pyarrow as pa
 import pytest
 
+from tests.worlds.studies import FIELDS
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.ladder import MOST_PASSES, FieldKind, Pass, default_ladder, ladder_of
@@ -12,7 +13,6 @@ from veiltab.common.linkage.placebo import moved_date, moved_postcode, placebo_k
 from veiltab.common.linkage.row_keys import NormalRows, identity_columns, normal_rows, pass_keys
 from veiltab.play.linkage.open_rule import candidates
 
-FIELDS = ("given", "family", "birth", "sex", "postcode")
 KINDS = {name: FieldKind(name) for name in FIELDS}
 ROW = ("Maria", "Lopez", "1980-02-03", "f", "1234")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.play.rehearsed_study import STUDY
+from tests.worlds.studies import APPROVE_ALL
 from veiltab.common.command.parties import parties_of
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.parties.identity import load_identity
@@ -34,9 +35,7 @@ MORE = toml_text(
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("compose")
     (where / "study.toml").write_bytes(STUDY.replace(b'"alice"', b'"north-care"') + MORE)
-    (where / "policy.toml").write_text(
-        '[[rule]]\nmaximum_pair_epsilon = "any"\nmaximum_row_epsilon = "any"\ntested = "not"\ndecision = "approve"\n'
-    )
+    (where / "policy.toml").write_text(APPROVE_ALL)
     options = RehearsalOptions(
         study=where / "study.toml", out=where / "made", people=300, policies={"bob": where / "policy.toml"}
     )
