@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from veiltab.common.collection.oracles import Report
 from veiltab.common.collection.round import EVERYONE, Round, RoundState, RoundStatus
@@ -63,7 +64,8 @@ class RoundKeeper:
         """Count reports as they arrive, and erase expired rounds, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._count())
-            tasks.create_task(every(_SWEEP_SECONDS, self._sweep, _log, "rounds could not be swept"))
+            sweep = partial(asyncio.to_thread, self._sweep)
+            tasks.create_task(every(_SWEEP_SECONDS, sweep, _log, "rounds could not be swept"))
 
     async def _count(self) -> None:
         """Count all waiting reports in one transaction, then answer them."""
@@ -93,10 +95,7 @@ class RoundKeeper:
                 else:
                     waiting.answer.set_exception(answer)
 
-    async def _sweep(self) -> None:
-        await asyncio.to_thread(self._sweep_once)
-
-    def _sweep_once(self) -> None:
+    def _sweep(self) -> None:
         for record in self._store.rounds():
             self._store.status(record.round_id)
         self._store.forget(int(time.time()) - self._retention)
