@@ -14,6 +14,6 @@ def test_no_part_of_a_cell_is_a_formula_wherever_a_spreadsheet_divides_it() -> N
             assert written.replace("'", "") == f"{before}{sign}1+1"
 
 
-@pytest.mark.parametrize("text", ["a;b", "a|b", "1;2", "a=1", "x;'=1", "Rh-", "low; high"])
+@pytest.mark.parametrize("text", ["a;b", "a|b", "1;2", "a=1", "x;'=1", "Rh-", "low; high", "-1", "+2.50"])
 def test_a_cell_without_a_formula_stays_as_it_is(text: str) -> None:
     assert plain_cell(text) == text
