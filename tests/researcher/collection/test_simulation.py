@@ -65,10 +65,9 @@ def test_the_count_of_each_value_has_the_law_of_real_reports(name: str) -> None:
     design = RoundDesign(populations=(6,), rates=(Fraction(1, 2),), p=oracle.p, q=oracle.q)
     drawn, reports = draw_counts(held, design, rounds, rng)
     real, heard = np.zeros((rounds, 4), np.int64), rng.random((rounds, 6)) < 0.5
-    sent = reports_from(oracle, np.tile(np.repeat(np.arange(4), held[0]), rounds))
-    for place, report in enumerate(sent):
-        if heard[place // 6, place % 6]:
-            real[place // 6, support_of(oracle, report)] += 1
+    turns, nodes = np.nonzero(heard)
+    for turn, report in zip(turns, reports_from(oracle, np.repeat(np.arange(4), held[0])[nodes]), strict=True):
+        real[turn, support_of(oracle, report)] += 1
     for value in range(4):
         codes = [
             counts[:, value] * 7 + number
