@@ -87,7 +87,7 @@ def write_batch(file: SealedFile, leading: NDArray[np.uint16], fields: Fields, *
     edges = np.left_shift(np.arange(1 << bits, dtype=type_), width, dtype=type_)
     firsts = np.append(np.searchsorted(words, edges), len(words))
     words &= type_.type((1 << width) - 1)
-    start = file.append(_records(fields).take(words.astype(np.int64)))
+    start = file.append(_records(fields, words.astype(np.int64)))
     return Batch(start=start, firsts=firsts.astype(np.uint32).tobytes())
 
 
@@ -208,13 +208,13 @@ def _record_type(forms: Fields) -> np.dtype[np.void]:
     return np.dtype([(f"{place}", f"V{width_of(form)}") for place, form in enumerate(forms)])
 
 
-def _records(fields: Fields) -> NDArray[np.void]:
-    """Put fields side by side: what a part has of a batch is one piece."""
+def _records(fields: Fields, order: NDArray[np.int64]) -> NDArray[np.void]:
+    """Put fields side by side, in an order: what a part has of a batch is one piece."""
     count, type_ = len(fields[0]), _record_type(fields)
     records = np.empty(count, type_)
     for place, field in enumerate(fields):
         data = np.ascontiguousarray(field).view(np.uint8).reshape(count, width_of(field))
-        records[f"{place}"] = data.view(type_[place])[:, 0]
+        records[f"{place}"] = data.view(type_[place])[:, 0].take(order)
     return records
 
 
