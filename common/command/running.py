@@ -44,7 +44,6 @@ async def run_party(
     meantime ends it for good. Call it in the main thread.
 
     Args:
-        identity: the party's own.
         server: serves while the block lasts; what it gives says where.
         work: what it does beside that.
         check_files: reads what it would restart with, beside its identity; if it refuses that, there is no restart.

@@ -93,9 +93,6 @@ def normal_rows(identity: IdentityRule, date_order: str, columns: Sequence[Any])
 def pass_keys(step: Pass, rows: NormalRows) -> list[Keys]:
     """Return the keys of each row in one pass.
 
-    Args:
-        rows: the rows.
-
     Returns:
         One entry a row: () where a component is missing or the key is longer than 256 bytes, one key in an exact pass,
         and in a deletion pass one for each variant. Rows agree in a pass if they share a key.

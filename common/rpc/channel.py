@@ -28,7 +28,6 @@ def connect(
     it.
 
     Args:
-        identity: the party's own.
         endpoint: "host:port", or "relay"; where the identity has a way, that says where it leads.
         backoff: seconds after which it connects again at the latest.
 

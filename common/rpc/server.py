@@ -118,7 +118,6 @@ def build_server(  # noqa: PLR0913 - what a server is made of
     """Return a party's server, bound to its address but not started. Call it within a running event loop.
 
     Args:
-        identity: the party's own.
         peers: the parties that may call at all: those of the study file, or fewer (a researcher's own service: itself).
         address: "host:port", port 0 takes a free one; or "unix:" and the path of a socket.
         limits: what the server spends on its callers.

@@ -34,7 +34,6 @@ class Exchange(Protocol):
         """Return the rows that enter an alignment, under the ids by which curators compare them.
 
         Args:
-            table: one's own.
             key: of the alignment, which all curators tossed.
             execution: has the files of the run.
         """

@@ -26,7 +26,6 @@ class TokenExchange(Exchange):
     """Reads the keyed tokens of the hub; see `Exchange`.
 
     Args:
-        name: of this curator.
         folder: where the alignments lie, each in a folder of its name.
         room: of the disk where they lie.
     """

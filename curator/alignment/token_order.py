@@ -61,7 +61,6 @@ class _Spread:
 
     Args:
         table: the rows in file order.
-        types: of the symbols.
         name: of the file to write.
     """
 
@@ -106,8 +105,6 @@ class _Sort:
     """Sorts a section.
 
     Args:
-        section: its rows.
-        types: of the symbols.
         first: the number of the first row among all sorted ones.
         output: file of this machine that has all tokens, one after the other; None if the other file has them too.
         name: of the file to write there.
@@ -167,7 +164,6 @@ class _Join:
 
     Args:
         tokens: those of the section, and perhaps of others.
-        section: its rows.
         hub: the hub's tokens of the same leading bits.
     """
 
@@ -197,7 +193,6 @@ class TokenOrder:
     """A curator's table in the ascending order of its tokens.
 
     Args:
-        table: the rows.
         execution: performs the passes; its files hold the rows between them, until nothing refers to this object.
         stage: says how far a pass is, if anybody asks.
     """

@@ -103,7 +103,6 @@ class _Order:
 
     Args:
         section: the rows.
-        types: of the symbols.
         tokens: of all rows.
         name: of the file to write.
     """

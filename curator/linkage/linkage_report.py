@@ -164,7 +164,6 @@ def match_rates(rows: NDArray[np.int64], table: TableRows) -> tuple[MatchRate, .
 
     Args:
         rows: that are linked, by their places among the respondents.
-        table: one's own.
     """
     counts = {name: np.zeros((2, MOST_CATEGORIES), np.int64) for name in table.types}
     is_linked, start = np.zeros(len(table), np.bool_), 0

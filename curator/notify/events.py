@@ -28,7 +28,6 @@ class EventSource:
 
     Args:
         identity: its own.
-        ledger: what was spent.
         settings: what people want to know.
         requests_on_hold: returns the requests about which a person is to be asked.
     """

@@ -49,9 +49,7 @@ class Decider:
     """The decisions of one curator.
 
     Args:
-        ledger: what was spent.
         planner: plans requests, also those that nobody has granted yet.
-        policy: who may have what.
         aligned: returns the number n of rows and the digest of the alignment, or raises why there is none.
     """
 

@@ -36,7 +36,6 @@ def requests_text(
 
     Args:
         views: those that are shown with their cards and what was decided.
-        ledger: what was spent.
         under_way: those that are shown in a line each.
         ended: how many others have ended.
     """

@@ -50,7 +50,6 @@ class Peers:
     """Connections to the other curators of a study.
 
     Args:
-        identity: the curator's own.
         study: lists the others and their endpoints.
     """
 

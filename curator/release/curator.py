@@ -65,10 +65,7 @@ class Curator:
     """What a curator consists of.
 
     Args:
-        identity: the curator's own.
         store: the curator's database in it.
-        ledger: what was spent.
-        policy: who may have what.
         execution: performs the passes over its rows.
     """
 

@@ -16,9 +16,7 @@ def signed_statement(identity: Identity, release: CuratorRelease, store: Curator
     """Return a curator's statement about a release, signed now.
 
     Args:
-        identity: the curator's own.
         release: the release, of one table or several.
-        ledger: what was spent.
 
     Raises:
         NotReadyError: the release is not ready here.

@@ -36,7 +36,6 @@ class ServerLink:
     """A curator's connection to the server.
 
     Args:
-        identity: the curator's own.
         study: names the server and its endpoint.
         ledger: of the curator, which the server remembers.
         noise_digest: returns what the server stated of the noise of a release when it was charged here; empty before.

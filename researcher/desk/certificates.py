@@ -20,11 +20,7 @@ from veiltab.researcher.records.store import ResearcherStore
 
 
 class Certificates:
-    """The certificates of a desk's releases.
-
-    Args:
-        identity: the researcher's own.
-    """
+    """The certificates of a desk's releases."""
 
     def __init__(self, identity: Identity, store: ResearcherStore) -> None:
         self._identity = identity

@@ -48,12 +48,7 @@ Agreement = Callable[[TableSpec, Mapping[str, TableSpec]], TableSpec]
 
 
 class ResearcherDriver:
-    """What a researcher's service does, behind its RPCs.
-
-    Args:
-        identity: the researcher's own.
-        store: durable state.
-    """
+    """What a researcher's service does, behind its RPCs."""
 
     def __init__(self, identity: Identity, study: Study, store: ResearcherStore) -> None:
         self.name = identity.party.name

@@ -39,7 +39,6 @@ class Workloads:
     """The releases of several tables of a desk.
 
     Args:
-        store: durable state.
         under_way: release -> ids of its tables that are under way; kept up to date.
         drive: brings a table to its end.
     """

@@ -98,11 +98,7 @@ class _Poll:
 
 
 class Polling:
-    """Asks curators and server about releases.
-
-    Args:
-        store: durable state.
-    """
+    """Asks curators and server about releases."""
 
     def __init__(self, study: Study, store: ResearcherStore) -> None:
         self.statuses: dict[str, Statuses] = {}

@@ -211,11 +211,7 @@ class TestedRows:
 
 
 class Receiver:
-    """Receives published releases.
-
-    Args:
-        store: durable state.
-    """
+    """Receives published releases."""
 
     def __init__(self, name: str, server: str, store: ResearcherStore) -> None:
         self._name = name

@@ -14,7 +14,6 @@ class OtherKeyError(ConflictError):
     """Another key of the canaries' places came first.
 
     Args:
-        key: that one.
         sender: the curator that sent it.
     """
 

@@ -99,11 +99,7 @@ class CanaryStream:
 
 
 class Canaries:
-    """The canaries of published releases.
-
-    Args:
-        store: durable state.
-    """
+    """The canaries of published releases."""
 
     def __init__(self, store: ServerStore) -> None:
         self._store = store

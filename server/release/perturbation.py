@@ -38,7 +38,6 @@ def perturb_release(store: ServerStore, spec: TableSpec, lease: Lease, stage: St
     """Perturb, publish and delete the ciphertext of a release whose columns are all complete.
 
     Args:
-        store: durable state.
         stage: says how far it is, if anybody asks.
 
     Raises:

@@ -46,7 +46,6 @@ class Receiver:
     """Takes columns.
 
     Args:
-        store: durable state.
         completed: called with a release whenever one of its columns is complete.
     """
 

@@ -49,7 +49,6 @@ class Releases(Publications):
 
     Args:
         study: the study file; its columns and parties.
-        store: durable state.
         retention_days: how long a published release can be fetched after its deadline.
         quota: what one curator may have open here.
     """

@@ -15,7 +15,6 @@ def sweep(store: ServerStore, now: int, retention: int) -> None:
     """End overdue releases, and delete the files of processes that were killed or replaced.
 
     Args:
-        store: durable state.
         now: Unix seconds.
         retention: seconds for which a published release is kept after its deadline.
     """

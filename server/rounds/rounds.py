@@ -47,7 +47,6 @@ class RoundKeeper:
 
     Args:
         study: the study file; its researchers, nodes and questions.
-        store: durable state.
         retention_days: how long a closed round can be fetched.
     """
 

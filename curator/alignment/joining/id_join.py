@@ -15,11 +15,7 @@ from veiltab.curator.table.table import Table
 
 
 class IdJoin:
-    """One curator's part in it; see `Join`.
-
-    Args:
-        sessions: its sessions.
-    """
+    """One curator's part in it; see `Join`."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions

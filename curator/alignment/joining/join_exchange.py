@@ -94,7 +94,6 @@ class JoinExchange(Exchange):
     """One curator's part in joins by numbers of the hub's rows; see `Exchange`.
 
     Args:
-        sessions: its sessions.
         join: how the two find rows in one of them.
         folder: where the alignments lie, each in a folder of its name.
         state: the curator's folder, from which libsodium may be loaded.

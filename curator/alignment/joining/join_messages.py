@@ -109,8 +109,6 @@ class SessionFiles:
 
     Args:
         other: the curator at the other end.
-        alignment: its name.
-        session: its name.
         folder: holds the files of the session.
         room: of the disk of the folder.
         stage: says what is under way.

@@ -15,7 +15,6 @@ class DigestedIds:
     """The digests of the ids of a table's respondents, computed piece by piece whenever they are read.
 
     Args:
-        table: the respondents.
         key: h of the link, which hub and spoke tossed.
     """
 

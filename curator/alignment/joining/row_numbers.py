@@ -45,7 +45,6 @@ def rows_by_number(
     what comes after depends on who was found.
 
     Args:
-        table: one's own.
         numbers: of its rows; one that is below 0, or not below `rows`, is nobody's.
         rows: of the hub, n.
         lacking: attribute -> what people have who are not in the table.

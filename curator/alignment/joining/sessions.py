@@ -51,7 +51,6 @@ class Sessions:
     """One curator's sessions with the others.
 
     Args:
-        name: of this curator.
         others: whom it has a session with: every spoke at the hub, and the hub at a spoke.
         is_hub: whether it is the hub.
         folder: where the alignments lie, each in a folder of its name.

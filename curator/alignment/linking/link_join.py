@@ -34,7 +34,6 @@ class LinkJoin:
     """One curator's part in it; see `Join`.
 
     Args:
-        sessions: its sessions.
         folder: where the alignments lie, each in a folder of its name.
         store: keeps reports.
         identity: what rows are linked by.

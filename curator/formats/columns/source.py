@@ -100,7 +100,6 @@ def cut(rows: Iterator[Row], characters: Callable[[Sequence[Row]], int]) -> Iter
     """Cut rows into those of batches.
 
     Args:
-        rows: the rows.
         characters: called with each few rows when they are read; returns how many characters they have.
     """
     some, size = list[Row](), 0

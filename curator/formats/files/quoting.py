@@ -24,10 +24,6 @@ _REMEDY = "Close it, and write a quote within a quoted value twice, or save the 
 class WatchedText:
     """A text file that is checked while a parser reads it.
 
-    Args:
-        where: the file, for messages.
-        file: its bytes.
-
     Attributes:
         lines: its lines that are not empty, the header among them.
         long_rows: rows with a value of several lines.
