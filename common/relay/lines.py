@@ -73,7 +73,8 @@ class Streams:
 
     async def end(self, within: float = CLOSE_SECONDS) -> None:
         """Close it; what it does not take in time is dropped."""
-        self.writer.close()
+        if not self.writer.is_closing():  # at a second close Python 3.11.2 forgets the connection, and cannot abort it
+            self.writer.close()
         try:
             async with asyncio.timeout(within):
                 await self.writer.wait_closed()

@@ -19,6 +19,7 @@ from veiltab.common.relay.lines import ALPN, CLOSE_SECONDS, PIECE, Streams
 from veiltab.common.relay.splice import splice
 from veiltab.common.rpc.parties.identity import Identity, Party, PartyCertificate, party_of_certificate
 from veiltab.common.rpc.parties.revocation import FILE, RevocationList
+from veiltab.common.rpc.statuses import failures_logged
 from veiltab.common.rpc.tls import tls_context
 from veiltab.deploy.relay.limits import Allowance, RelayLimits
 
@@ -141,7 +142,11 @@ class MeetingPoint:
         _log.info("refused", extra={"reason": cause, "party": party and str(party)})
 
     async def _accept(self, plain: socket.socket) -> None:
-        """Take one TCP connection from its handshake to its end."""
+        """Take one TCP connection from its handshake to its end; what fails there ends no other one."""
+        with failures_logged(_log, "a connection failed"):
+            await self._take(plain)
+
+    async def _take(self, plain: socket.socket) -> None:
         reader = asyncio.StreamReader(limit=PIECE)
         protocol = asyncio.StreamReaderProtocol(reader)
         loop = asyncio.get_running_loop()

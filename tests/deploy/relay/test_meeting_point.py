@@ -5,10 +5,12 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from veiltab.common.command.parties import parties_of
+from veiltab.common.errors import UnavailableError
 from veiltab.common.relay.lines import ALPN, Streams
 from veiltab.common.rpc.parties.identity import Party, Role, load_identity
 from veiltab.common.rpc.tls import tls_context
@@ -109,6 +111,21 @@ async def test_a_party_that_ends_no_pair_leaves_pairs_to_others(tmp_path: Path) 
         assert (await place.asked("rosa", "CALL curator/alice"))[1].startswith("one of the two parties has too many")
         assert place.point.pairs(*2 * [one for one in place.point.parked if one.name == "alice"]) == 0
         await paired(place)
+
+
+async def test_a_failure_that_nobody_foresaw_ends_its_own_connection_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with placed(tmp_path) as place:
+        caller, callee = await paired(place)
+        with monkeypatch.context() as patch:
+            patch.setattr(place.point, "_serve", Mock(side_effect=RuntimeError))
+            with pytest.raises(UnavailableError):
+                await place.asked("rosa", "PARK")
+        caller.writer.write(b"on")
+        assert await callee.reader.readexactly(2) == b"on"
+        assert (await place.asked("rosa", "PARK"))[1] == "OK 25"
+    assert "a connection failed" in caplog.text
 
 
 async def test_what_is_no_line_or_has_no_certificate_ends_and_a_pair_ends_with_either_side(tmp_path: Path) -> None:
