@@ -67,9 +67,8 @@ class WatchedText:
 
     def _check(self, text: bytes) -> None:
         """Check a text that begins with a row, and keep its last row, which may go on."""
-        if self._width and (last := self._last_of_plain_rows(text)) is not None:
-            cut = len(text) if self._is_at_end else last
-            self._rest = text[cut:]
+        if self._width and (last := self._count_plain_rows(text)) is not None:
+            self._rest = b"" if self._is_at_end else text[last:]
             return
         signs = np.frombuffer(text, np.uint8)
         quotes, wrong = self._quotes(signs)
@@ -96,11 +95,11 @@ class WatchedText:
         self._rows += len(rows)
         self._rest = text[cut:]
 
-    def _last_of_plain_rows(self, text: bytes) -> int | None:
-        """Count the rows of a text but for its last one, which may go on, and return where that begins.
+    def _count_plain_rows(self, text: bytes) -> int | None:
+        """Count the rows of a text, before its end without the last one, which may go on; return where that begins.
 
         Nothing is counted, and None returned, unless each line is a row and each quote is right where it is: that shows
-        in bits, a sixth of the work.
+        in bits, a third of the work.
         """
         signs = np.frombuffer(text + b"\n" * (-len(text) % 64), np.uint8)
         quotes, ends = _bits(signs == self._quote), _bits((signs == ord("\n")) | (signs == ord("\r")))

@@ -126,7 +126,7 @@ def test_of_one_broken_quote_nothing_is_lost_in_silence(tmp_path: Path, case: tu
 class QuoteByQuote(WatchedText):
     """Takes no rows for plain, but follows each quote."""
 
-    def _last_of_plain_rows(self, _: bytes) -> None:
+    def _count_plain_rows(self, _: bytes) -> None:
         return None
 
 
