@@ -67,7 +67,7 @@ class StepExecutor:
                 case Step.TEST:
                     await self._test(release, stage, peers, server)
                 case Step.FINISH:
-                    await self._test_together(release, peers, server)
+                    await self._finish(release, peers, server)
                 case _:
                     assert_never(next_step)
 
@@ -229,8 +229,8 @@ class StepExecutor:
             await self.curator.server_check.run(spec, server, encryption, peers, stage, is_published=is_published)
         self.curator.room.give_back(spec.release_id)
 
-    async def _test_together(self, release: CuratorRelease, peers: Peers, server: ServerLink) -> None:
-        """Test all columns together, on the lists of changed canaries of every owner."""
+    async def _finish(self, release: CuratorRelease, peers: Peers, server: ServerLink) -> None:
+        """Erase canaries that are left, and test all columns together on every owner's list of the changed ones."""
         spec = release.spec
         # A crash may have come between the receipt and this.
         self.curator.encryption(release.request.release_id).forget_canaries()
