@@ -101,9 +101,8 @@ async def hub_pass(sessions: Sessions, own: JoinSession, files: SessionFiles, mo
         columns=columns,
     )
     with files.stage.of(f"checking the columns of {files.other}", None):
-        seeds = await asyncio.to_thread(_seeds, files.folder / "seeds.bin", choices, answer)
-        own_side = KeyStreams(pass_seeds(seeds, number)), result.choices
-        sums = await asyncio.to_thread(_write_rows, result.matrix, columns, rows, own_side, challenge)
+        seeds = pass_seeds(await asyncio.to_thread(_seeds, files.folder / "seeds.bin", choices, answer), number)
+        sums = await asyncio.to_thread(_write_rows, result.matrix, columns, rows, (seeds, result.choices), challenge)
     if not holds(sums, reply.read_bytes(), result.choices):
         raise sessions.fail(files.alignment, files.other)
     return result
@@ -147,13 +146,14 @@ async def show_rows(  # noqa: PLR0913, PLR0917 - what a link consists of
     result.end()
 
 
-def _write_rows(matrix: Path, columns: Path, rows: int, own: tuple[KeyStreams, Bits], challenge: bytes) -> Bits:
-    """Write the rows q_j, and return the sums of the columns."""
-    sums = Sums(challenge, COLUMNS)
+def _write_rows(matrix: Path, columns: Path, rows: int, own: tuple[Bits, Bits], challenge: bytes) -> Bits:
+    """Write the rows q_j, and return the sums of the columns; `own` are the seeds of the pass, and s."""
+    (seeds, choices), sums = own, Sums(challenge, COLUMNS)
+    streams = KeyStreams(seeds)
     with columns.open("rb") as received, written_whole(matrix, is_durable=False) as file:
         for start in range(0, rows, BATCH_ROWS):
             count = min(BATCH_ROWS, rows - start)
-            batch = hub_columns(*own, received_columns(received.read(COLUMNS * count // 8), count))
+            batch = hub_columns(streams, choices, received_columns(received.read(COLUMNS * count // 8), count))
             sums.feed(batch)
             file.write(transposed(batch).data)
     return sums.finish()
