@@ -112,9 +112,8 @@ def pass_keys(step: Pass, rows: NormalRows) -> list[Keys]:
     column = rows.columns[step.deletion]
     variants = [[one.encode() for one in _variants(value, column.kind)] for value in column.values]
     return [
-        keys if key and max(map(len, keys), default=0) <= MOST_BYTES else ()
+        _checked(tuple(map((key + _SEPARATOR).encode().__add__, variants[place]))) if key else ()
         for key, place in zip(plain, column.places, strict=True)
-        for keys in [tuple(map((key + _SEPARATOR).encode().__add__, variants[place]))]
     ]
 
 
@@ -179,6 +178,10 @@ def _variants(value: str, kind: FieldKind) -> tuple[str, ...]:
     if len(value) > MOST_BYTES:  # no key holds it, and its variants would take the square of its length
         return ()
     return tuple({one: None for one in (value, *(value[:i] + value[i + 1 :] for i in range(len(value)))) if one})
+
+
+def _checked(keys: Keys) -> Keys:
+    return keys if max(map(len, keys), default=0) <= MOST_BYTES else ()
 
 
 def identity_columns(ids: Any, identity: IdentityRule) -> list[Any]:  # noqa: ANN401 - pyarrow ships no types
