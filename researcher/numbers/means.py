@@ -151,7 +151,7 @@ def _at_ends(part: Table, name: str) -> dict[str, float]:
     if not attribute.number:
         return {}
     shares, points = part.marginal([name]).raw, np.flatnonzero(~np.isnan(numbers_of(attribute)))
-    return {f"share at {attribute.categories[end]}": float(shares[end]) for end in (points[0], points[-1])}
+    return {f"share at the end {attribute.categories[end]}": float(shares[end]) for end in (points[0], points[-1])}
 
 
 def sums(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
