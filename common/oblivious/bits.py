@@ -39,7 +39,10 @@ def _swapped(blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
         for shift, mask in _SWAPS:
             pairs = block.reshape(-1, 2, int(shift), block.shape[-1])
             low, high = pairs[:, 0], pairs[:, 1]
-            change = ((low >> shift) ^ high) & mask
+            change = low >> shift
+            change ^= high
+            change &= mask
             high ^= change
-            low ^= change << shift
+            change <<= shift
+            low ^= change
     return blocks

@@ -4,6 +4,9 @@ BCH(511, 76) in the narrow sense, over GF(2^9) by x^9 + x^4 + 1, without its las
 x^i g(x), i = 0..71, and bit 511 makes the number of ones even. Bits are numbered from the least of each byte.
 """
 
+from functools import reduce
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,17 +28,26 @@ GENERATOR = (
 """g(x), of degree 435: the least common multiple of the minimal polynomials of a, a^2, .., a^170; bit k is x^k."""
 
 
-def _tables() -> NDArray[np.uint64]:
-    """Return the code words of each byte in each of the nine places, shape (9, 256, 8)."""
-    rows = [GENERATOR << i | (GENERATOR.bit_count() & 1) << (COLUMNS - 1) for i in range(8 * WORD_BYTES)]
-    words = np.frombuffer(b"".join(row.to_bytes(ROW_BYTES, "little") for row in rows), "<u8").reshape(WORD_BYTES, 8, -1)
-    tables = np.zeros((WORD_BYTES, 256, ROW_BYTES // 8), "<u8")
-    for bit in range(8):
-        tables[:, 1 << bit : 2 << bit] = tables[:, : 1 << bit] ^ words[:, bit, None]
-    return tables
+_PIECE = 512  # bytes of columns that are encoded at once, whose sums the cache holds
 
 
-_TABLES = _tables()
+def _sums(rows: NDArray[Any]) -> NDArray[Any]:
+    """Return the sum of each set of eight rows, shape (256, ..): bit k of its number says whether row k is in it."""
+    sums = np.zeros((256, *rows.shape[1:]), rows.dtype)
+    for k, row in enumerate(rows):
+        np.bitwise_xor(sums[: 1 << k], row, out=sums[1 << k : 2 << k])
+    return sums
+
+
+_WORDS = [GENERATOR << i | (GENERATOR.bit_count() & 1) << (COLUMNS - 1) for i in range(8 * WORD_BYTES)]
+_ROWS = np.frombuffer(b"".join(row.to_bytes(ROW_BYTES, "little") for row in _WORDS), "<u8").reshape(WORD_BYTES, 8, -1)
+"""The code word of each bit of each byte of a word."""
+
+_TABLES = [_sums(rows) for rows in _ROWS]
+"""The code words of each byte in each of the nine places, nine times shape (256, 8)."""
+
+_SETS = np.packbits(np.unpackbits(_ROWS.view(np.uint8), axis=2, bitorder="little"), axis=1, bitorder="little")[:, 0]
+"""Of each column of a code word which bits of each byte add up to it, shape (9, 512)."""
 
 
 def encode(words: Bits) -> Bits:
@@ -51,3 +63,20 @@ def encode(words: Bits) -> Bits:
     for table, place in zip(_TABLES[1:], words.T[1:], strict=True):
         encoded ^= table.take(place, axis=0)
     return encoded.view(np.uint8)
+
+
+def encoded_columns(columns: Bits) -> Bits:
+    """Return the columns of C(W).
+
+    Args:
+        columns: of W, shape (72, b).
+
+    Returns:
+        Shape (512, b).
+    """
+    encoded = np.empty((COLUMNS, columns.shape[1]), np.uint8)
+    for start in range(0, columns.shape[1], _PIECE):
+        piece = np.s_[:, start : start + _PIECE]
+        parts = zip(columns[piece].reshape(WORD_BYTES, 8, -1), _SETS, strict=True)
+        encoded[piece] = reduce(np.bitwise_xor, (_sums(rows).take(sets, axis=0) for rows, sets in parts))
+    return encoded

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from veiltab.common.errors import IntegrityError
 from veiltab.common.oblivious.base_transfers import SEED_BYTES
 from veiltab.common.oblivious.bits import transposed
-from veiltab.common.oblivious.code import COLUMNS, Bits, encode
+from veiltab.common.oblivious.code import COLUMNS, Bits, encoded_columns
 
 EXTRA_ROWS = 128
 """Random rows before those of the slots; they mask what the check shows of all others."""
@@ -52,7 +52,7 @@ def columns(first: KeyStreams, second: KeyStreams, words: Bits) -> Bits:
     Returns:
         Shape (512, rows // 8).
     """
-    return second.over(first.over(transposed(encode(words))))
+    return second.over(first.over(encoded_columns(transposed(words))))
 
 
 def received_columns(message: bytes, rows: int) -> Bits:

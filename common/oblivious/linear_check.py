@@ -9,8 +9,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from veiltab.common.errors import IntegrityError
-from veiltab.common.oblivious.bits import transposed
-from veiltab.common.oblivious.code import COLUMNS, WORD_BYTES, Bits, encode
+from veiltab.common.oblivious.code import COLUMNS, WORD_BYTES, Bits, encoded_columns
 
 CHALLENGE_BYTES = 16
 """Length of a challenge."""
@@ -81,7 +80,6 @@ def holds(sums: Bits, answer: bytes, choices: Bits) -> bool:
     if len(answer) != CHECK_BYTES:
         raise IntegrityError(f"the answer has {len(answer)} bytes, not {CHECK_BYTES}", where="answer to the challenge")
     parts = np.frombuffer(answer, np.uint8).reshape(-1, SUM_BYTES)
-    # A sum is a column of 128 bits: so the code acts on these as on rows of W.
-    combined = transposed(encode(transposed(parts[COLUMNS:])))
+    combined = encoded_columns(parts[COLUMNS:])  # a sum is a column of 128 bits
     bits = np.unpackbits(choices, bitorder="little")[:, None]
     return bool(np.array_equal(sums, parts[:COLUMNS] ^ combined * bits))

@@ -50,6 +50,12 @@ def written_whole(path: Path, *, is_durable: bool = True, is_folder_synced: bool
             sync_folder(path.parent)
 
 
+def write_whole(path: Path, data: bytes | memoryview) -> None:
+    """Write a file that its owner alone may read; see `written_whole`."""
+    with written_whole(path) as file:
+        file.write(data)
+
+
 def created_private(path: str, flags: int) -> int:
     """Create a file that nobody else may read."""
     return os.open(path, flags, 0o600)
@@ -201,8 +207,7 @@ class OwnedFolder:
                 remedy="Stop it first, or give this one a folder of its own.",
             ) from None
         if not (path / _OWNER).exists():
-            with written_whole(path / _OWNER) as file:
-                file.write(owner.encode())
+            write_whole(path / _OWNER, owner.encode())
 
     def __enter__(self) -> Self:
         """Return the folder."""

@@ -17,7 +17,7 @@ from veiltab.common.command.cli import emit, note
 from veiltab.common.core.texts.spelling import same_person_key
 from veiltab.common.dataclass import asdict, dataclass
 from veiltab.common.errors import InvalidInputError, NotReadyError
-from veiltab.common.storage.files import make_private, written_whole
+from veiltab.common.storage.files import make_private, write_whole
 
 LINK_SECONDS = 600
 _ADDRESS = "address"
@@ -118,8 +118,7 @@ class LinkFolder:
         """
         host, token = self._host(), new_token()
         link = Link(person=person, decides=decides, expires=self._clock() + LINK_SECONDS)
-        with written_whole(self._folder / token_digest(token).hex()) as file:
-            file.write(json.dumps(asdict(link)).encode())
+        write_whole(self._folder / token_digest(token).hex(), json.dumps(asdict(link)).encode())
         return entrance(host, token)
 
     def _host(self) -> str:

@@ -18,7 +18,7 @@ from veiltab.common.command.parties import parties_of
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
 from veiltab.common.rpc.parties.identity import Clock, Party, utc_now
 from veiltab.common.rpc.parties.revocation import FILE
-from veiltab.common.storage.files import created_private, written_whole
+from veiltab.common.storage.files import created_private, write_whole
 from veiltab.common.study.file import Study
 from veiltab.common.study.members import RELAYED
 from veiltab.deploy.pki.authority import (
@@ -68,8 +68,8 @@ def init_pki(study: Study, out: Path, *, lifetime: timedelta = LIFETIME, clock: 
     now = clock()
     authority = new_authority(study.id, since=now - BACKDATING, until=now + max(AUTHORITY_LIFETIME, lifetime))
     out.mkdir(parents=True, exist_ok=True, mode=0o700)
-    write_private(out / "ca.key", key_pem(authority.key))
-    write_private(out / "ca.pem", authority.certificate.public_bytes(Encoding.PEM))
+    write_whole(out / "ca.key", key_pem(authority.key))
+    write_whole(out / "ca.pem", authority.certificate.public_bytes(Encoding.PEM))
     return {party: issue_party(study, out, party, lifetime=lifetime, clock=clock) for party in parties}
 
 
@@ -150,7 +150,7 @@ def revoke_certificates(study: Study, pki: Path, *, party: Party | None = None, 
     fresh = [number for number in numbers if number not in serials]
     data = authority.revocation_list(before, fresh, utc_now()).public_bytes(Encoding.PEM)
     for folder in (pki, *(child for child in pki.iterdir() if (child / "ca.pem").exists())):
-        write_private(folder / FILE, data)
+        write_whole(folder / FILE, data)
     return fresh
 
 
@@ -187,12 +187,6 @@ def write_identity(folder: Path, name: str, authority: Authority, issued: Issued
         name: of the files of certificate and key.
     """
     folder.mkdir(exist_ok=True, mode=0o700)
-    write_private(folder / "ca.pem", authority.certificate.public_bytes(Encoding.PEM))
-    write_private(folder / f"{name}.key", issued.key_pem)
-    write_private(folder / f"{name}.pem", issued.certificate_pem)
-
-
-def write_private(path: Path, data: bytes) -> None:
-    """Write a file atomically, readable by its owner only."""
-    with written_whole(path) as file:
-        file.write(data)
+    write_whole(folder / "ca.pem", authority.certificate.public_bytes(Encoding.PEM))
+    write_whole(folder / f"{name}.key", issued.key_pem)
+    write_whole(folder / f"{name}.pem", issued.certificate_pem)

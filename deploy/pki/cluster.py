@@ -13,9 +13,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from veiltab.common.rpc.parties.identity import Clock, utc_now
+from veiltab.common.storage.files import write_whole
 from veiltab.common.tasks.seal import KEY_FILE, new_key
 from veiltab.deploy.pki.authority import named_authority
-from veiltab.deploy.pki.certificates import BACKDATING, LIFETIME, check_no_authority, write_identity, write_private
+from veiltab.deploy.pki.certificates import BACKDATING, LIFETIME, check_no_authority, write_identity
 
 _HAS_TASKS_KEY = {"scheduler": False, "worker": True, "client": True}
 """Whether a role reads the tasks; the scheduler only passes them on."""
@@ -39,11 +40,11 @@ def init_cluster(out: Path, *, lifetime: timedelta = LIFETIME, clock: Clock = ut
     since, until = now - BACKDATING, now + lifetime
     authority, tasks_key = named_authority("veiltab cluster", since=since, until=until), new_key()
     out.mkdir(parents=True, exist_ok=True, mode=0o700)
-    write_private(out / "ca.pem", authority.certificate.public_bytes(Encoding.PEM))
+    write_whole(out / "ca.pem", authority.certificate.public_bytes(Encoding.PEM))
     folders = {role: out / role for role in _HAS_TASKS_KEY}
     for role, folder in folders.items():
         issued = authority.issue(f"cluster {role}", [x509.DNSName(role)], since, until)
         write_identity(folder, role, authority, issued)
         if _HAS_TASKS_KEY[role]:
-            write_private(folder / KEY_FILE, f"{tasks_key}\n".encode())
+            write_whole(folder / KEY_FILE, f"{tasks_key}\n".encode())
     return folders

@@ -9,7 +9,7 @@ from veiltab.common.command.cli import emit, listed, note
 from veiltab.common.command.new_files import NEW_FILE, force_option, refuse_present
 from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.files import write_whole
 from veiltab.researcher.commands.linkage_options import Linkage, linkage_option
 from veiltab.researcher.commands.options_cli import confidence_option, release_option, with_client
 
@@ -143,8 +143,7 @@ def report(client: "Client", release_name: str, confidence: float, out: Path) ->
         _write_page(client, release, confidence, out)
         emit({"release": release.id, "report": out}, f"Report: {out}")
         return
-    with written_whole(out) as file:
-        file.write(release.certificate().encode())
+    write_whole(out, release.certificate().encode())
     emit({"release": release.id, "certificate": out}, f"Certificate: {out}")
 
 

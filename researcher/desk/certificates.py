@@ -11,7 +11,7 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState, not_ready
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.rpc.parties.signing import SignedText
-from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.files import write_whole
 from veiltab.common.study.file import Study
 from veiltab.researcher.parties.parties import PartyLinks
 from veiltab.researcher.parties.polling import CuratorAnswers, Publication, statement_of
@@ -88,8 +88,7 @@ class Certificates:
         with step("certify", release_id=release.release_id):
             whole = await certify(release, numbers, study, self._identity.authority, ask)
             self._store.witness(ledger_heads(whole, study))
-            with written_whole(path) as file:
-                file.write(whole.to_text().encode())
+            write_whole(path, whole.to_text().encode())
 
     def _end(self, release_id: str, making: "asyncio.Task[None]") -> None:
         del self._making[release_id]

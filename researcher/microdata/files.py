@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.texts.csv_cells import plain_cell
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.files import write_whole, written_whole
 from veiltab.common.storage.named_files import check_place
 from veiltab.researcher.microdata.provenance import weight_columns
 from veiltab.researcher.model.measurement import Floats
@@ -153,8 +153,7 @@ def _write_csv(
         numbers = whole_numbers(symbols, domain.attributes[axis])
         return labels[axis].take(pa.array(symbols)) if numbers is None else numbers.cast(pa.string())
 
-    with written_whole(provenance_path(path)) as file:
-        file.write(json.dumps(provenance, ensure_ascii=False, indent=1).encode())
+    write_whole(provenance_path(path), json.dumps(provenance, ensure_ascii=False, indent=1).encode())
     options = pa.csv.WriteOptions(quoting_style="needed")
     with written_whole(path) as file, pa.csv.CSVWriter(file, schema, write_options=options) as writer:
         for chunk, weighted in chunks:

@@ -26,7 +26,7 @@ from veiltab.common.release.receipts.canary_changes import CanaryChanges
 from veiltab.common.release.receipts.noise_tests import CanaryOrders
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.rpc.waiting.together import together
-from veiltab.common.storage.files import file_digest, written_whole
+from veiltab.common.storage.files import file_digest, write_whole
 from veiltab.common.storage.mapped import mapped_array, mapped_rows
 from veiltab.researcher.parties.parties import ColumnDigests, PartyLinks
 from veiltab.researcher.parties.server_findings import CuratorsTest
@@ -300,8 +300,7 @@ class Receiver:
             )
             counts = count_rows(columns, tested.rows, canaries.compare, progress.advance)
         canaries.check_lists()
-        with written_whole(self._store.files.histogram(spec.release_id)) as file:
-            file.write(counts.astype("<i8").data)
+        write_whole(self._store.files.histogram(spec.release_id), counts.astype("<i8").data)
 
 
 def _digest(symbols: Symbols, canary_rows: Places) -> bytes:

@@ -7,7 +7,7 @@ from veiltab.common.errors import NotFoundError
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.storage.disk import DiskReservations
-from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.files import write_whole
 from veiltab.common.study.file import Study
 
 _HISTOGRAM = "histogram.bin"
@@ -32,8 +32,7 @@ class DeskFiles:
         self.reservations = DiskReservations(folder)
         self.study = study
         if not self._study_path(study.digest).exists():
-            with written_whole(self._study_path(study.digest)) as file:
-                file.write(study.source)
+            write_whole(self._study_path(study.digest), study.source)
 
     def study_file(self, digest: str) -> Path:
         """Return where the study file of a digest lies, with which this service runs or ran; "" is that of now.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from veiltab.common.errors import ConflictError
 from veiltab.common.storage.database import Connection, transaction
-from veiltab.common.storage.files import check_owner, make_private, open_lock, written_whole
+from veiltab.common.storage.files import check_owner, make_private, open_lock, write_whole
 from veiltab.server.sharing.folders import MARK
 
 DEPLOYMENT = ("CREATE TABLE deployment (party TEXT PRIMARY KEY, folder TEXT NOT NULL)",)
@@ -87,8 +87,7 @@ class SharedFolder:
             )
         mark = secrets.token_hex(16)
         for name, text in ((_OWNER, self._owner), (MARK, mark)):
-            with written_whole(self.path / name) as file:
-                file.write(text.encode())
+            write_whole(self.path / name, text.encode())
         return mark
 
     def release(self) -> None:

@@ -18,8 +18,9 @@ def month_numbered(text: str) -> tuple[str, str, str] | None:
     Returns:
         None if the first word of three letters or more names no month.
     """
-    word = _WORD.search(text)
-    name = word[0].casefold() if word else ""
-    numbers = (number for number, names in enumerate(_NAMES, 1) if name.startswith(tuple(names.split())))
-    number = next(numbers, 0)
-    return (text[: word.start()], f"{number:02}", text[word.end() :]) if word and number else None
+    if not (word := _WORD.search(text)):
+        return None
+    name = word[0].casefold()
+    numbers = (f"{number:02}" for number, names in enumerate(_NAMES, 1) if name.startswith(tuple(names.split())))
+    number = next(numbers, None)
+    return (text[: word.start()], number, text[word.end() :]) if number else None

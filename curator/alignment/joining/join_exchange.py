@@ -12,7 +12,7 @@ from veiltab.common.dataclass import dataclass, replace
 from veiltab.common.errors import DeniedError, NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.oblivious import ristretto
 from veiltab.common.oblivious.store import slots_for
-from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.files import write_whole
 from veiltab.curator.alignment.disk_needs import alignment_bytes
 from veiltab.curator.alignment.exchange import Exchange
 from veiltab.curator.alignment.intersection import Lacking
@@ -215,8 +215,7 @@ class JoinExchange(Exchange):
         except LostStoreError:
             self.sessions.renew(name)
             raise
-        with written_whole(path) as file:
-            file.write(rows.bound + rows.rows.to_bytes(8, "little") + rows.numbers.tobytes())
+        write_whole(path, rows.bound + rows.rows.to_bytes(8, "little") + rows.numbers.tobytes())
         self.sessions.finish(name, hub)
         return rows
 

@@ -25,7 +25,7 @@ from veiltab.common.oblivious.extension import (
 from veiltab.common.oblivious.function import values
 from veiltab.common.oblivious.linear_check import CHALLENGE_BYTES, CHECK_BYTES, Sums, holds
 from veiltab.common.oblivious.store import THIRD_STEP
-from veiltab.common.storage.files import file_digest, written_whole
+from veiltab.common.storage.files import file_digest, write_whole, written_whole
 from veiltab.common.storage.mapped import mapped_array
 from veiltab.curator.alignment.joining.join_messages import JoinKind, SessionFiles, Standing
 from veiltab.curator.alignment.joining.own_ids import DigestedIds
@@ -111,8 +111,7 @@ async def hub_pass(sessions: Sessions, own: JoinSession, files: SessionFiles, mo
 def _seeds(path: Path, choices: Choices, answer: Path) -> Bits:
     """Return the hub's seeds, computed once a session."""
     if not path.exists():
-        with written_whole(path) as file:
-            file.write(choices.seeds(answer.read_bytes()).data)
+        write_whole(path, choices.seeds(answer.read_bytes()).data)
     return np.fromfile(path, np.uint8).reshape(COLUMNS, -1)
 
 
@@ -166,5 +165,4 @@ def _write_values(path: Path, ids: DigestedIds, numbers: Numbers, value: Callabl
     for digests in ids.pieces():
         data[numbers[start : start + len(digests)]] = value(digests)[:, :SHOWN_BYTES]
         start += len(digests)
-    with written_whole(path) as file:
-        file.write(data.data)
+    write_whole(path, data.data)

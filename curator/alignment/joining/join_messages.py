@@ -11,7 +11,7 @@ from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.storage.disk import DiskReservations
-from veiltab.common.storage.files import sync_folder, written_whole
+from veiltab.common.storage.files import sync_folder, write_whole, written_whole
 from veiltab.curator.peers.calls import Peers
 from veiltab.v1 import curator_peer_pb2
 
@@ -133,9 +133,7 @@ class SessionFiles:
         """Write a message, once."""
         path = self.path(kind, number)
         if not path.exists():
-            data = await asyncio.to_thread(message)
-            with written_whole(path) as file:
-                file.write(data)
+            write_whole(path, await asyncio.to_thread(message))
 
     async def fetched(
         self, kind: JoinKind, number: int = 0, *, most: int, check: Callable[[Path], None] = lambda _: None

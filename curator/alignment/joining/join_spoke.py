@@ -31,7 +31,7 @@ from veiltab.common.oblivious.extension import (
 from veiltab.common.oblivious.function import DIGEST_BYTES, VALUE_BYTES, values
 from veiltab.common.oblivious.linear_check import CHALLENGE_BYTES, WORD_COLUMNS, Sums
 from veiltab.common.oblivious.store import fill, slots_for
-from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.files import write_whole, written_whole
 from veiltab.common.storage.mapped import mapped_array
 from veiltab.curator.alignment.joining.join_hub import SHOWN_BYTES
 from veiltab.curator.alignment.joining.join_messages import JoinKind, SessionFiles, Standing
@@ -78,7 +78,7 @@ async def spoke_pass(sessions: Sessions, own: JoinSession, files: SessionFiles, 
     if not seeds_file.exists():
         reply, seed_bytes = await asyncio.to_thread(answer, choices.read_bytes(), session, source)
         await files.make(JoinKind.BASE_ANSWER, lambda: reply)
-        _write(seeds_file, seed_bytes)
+        write_whole(seeds_file, seed_bytes.data)
     if files.path(JoinKind.ANSWER, number).exists():
         return
     seeds, store = _pass_seeds(files, number), files.folder / f"store-{number}.bin"
@@ -146,7 +146,7 @@ def _write_store(path: Path, ids: Digests, source: CipherStream) -> None:
         words, is_left_out = fill(mapped.reshape(-1, DIGEST_BYTES), slots_for(len(ids)), source)
         if is_left_out.any():
             _log.warning("a join leaves out people whom the hub may have: %d", int(is_left_out.sum()))
-        _write(path, words)
+        write_whole(path, words.data)
         digests.unlink()
 
 
@@ -190,11 +190,8 @@ def _write_rows(matrix: Path, seeds: Bits, rows: int) -> None:
 
 
 def _values(matrix: Path, ids: Digests, session: bytes) -> Bits:
-    rows, result, start = (
-        mapped_array(matrix, np.uint8).reshape(-1, ROW_BYTES),
-        np.empty((len(ids), VALUE_BYTES), np.uint8),
-        0,
-    )
+    rows = mapped_array(matrix, np.uint8).reshape(-1, ROW_BYTES)
+    result, start = np.empty((len(ids), VALUE_BYTES), np.uint8), 0
     for digests in ids.pieces():
         result[start : start + len(digests)] = values(rows, digests, session)
         start += len(digests)
@@ -217,8 +214,3 @@ def first_rows(own: Bits, hub: Bits) -> Numbers:
         return np.full(len(own), NOBODY)
     place = np.searchsorted(ordered, mine).clip(max=len(ordered) - 1)
     return np.where(ordered[place] == mine, order[place], NOBODY)
-
-
-def _write(path: Path, data: Bits) -> None:
-    with written_whole(path) as file:
-        file.write(np.ascontiguousarray(data).data)

@@ -48,11 +48,11 @@ def hub_line(identity: IdentityRule, own: OwnRows, complete: int, alignment: str
     Raises:
         InvalidInputError: no pass runs.
     """
-    every, fields = np.arange(len(own)), compared(identity)
+    fields = compared(identity)
     with stage.of("counting rows that agree with another", len(identity.ladder)) as progress:
 
         def matching(step: Pass) -> set[int]:
-            rows = matching_rows(own.records(step, every, alignment))
+            rows = matching_rows(own.all_records(step, alignment))
             progress.advance(1)
             return rows
 
@@ -94,8 +94,7 @@ async def show_keys(link: LinkSession, line: HubLine, numbers: Numbers) -> None:
 
 
 def _pass_keys(link: LinkSession, step: Pass) -> RecordFile:
-    records = link.own.records(step, np.arange(len(link.own)), link.files.alignment)
-    return hub_keys(records, link.files.folder, has_many=bool(step.deletion))
+    return hub_keys(link.own.all_records(step, link.files.alignment), link.files.folder, has_many=bool(step.deletion))
 
 
 def _compared_keys(link: LinkSession, rows: Numbers) -> RecordFile:

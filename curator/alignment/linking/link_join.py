@@ -13,7 +13,7 @@ import numpy as np
 from veiltab.common.core.derivation import derive
 from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.oblivious.store import ids_for
-from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.files import write_whole
 from veiltab.curator.alignment.joining.join_exchange import SpokeRows
 from veiltab.curator.alignment.joining.join_messages import PART_BYTES, SessionFiles, Standing
 from veiltab.curator.alignment.joining.row_numbers import Numbers, commitment_to
@@ -136,8 +136,7 @@ class LinkJoin:
             own = await self._rows(table)
             line = await asyncio.to_thread(hub_line, self._identity, own, table.rows, name, self._sessions.stage)
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with written_whole(path) as file:
-                file.write(line.text.encode())
+            write_whole(path, line.text.encode())
         return read_hub_line(path.read_bytes(), self._identity, table.rows_read, self._sessions.name)
 
 

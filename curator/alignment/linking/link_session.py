@@ -13,7 +13,7 @@ from veiltab.curator.alignment.intersection import SymbolType
 from veiltab.curator.alignment.joining.join_disk import join_bytes
 from veiltab.curator.alignment.joining.join_messages import SessionFiles
 from veiltab.curator.alignment.joining.sessions import Sessions
-from veiltab.curator.alignment.linking.own_keys import RECORD_BYTES, OwnRows, compared
+from veiltab.curator.alignment.linking.own_keys import MOST_KEPT, RECORD_BYTES, OwnRows, compared
 from veiltab.curator.alignment.linking.shown_keys import ENTRY_BYTES
 from veiltab.curator.records.join_sessions import JoinSession
 from veiltab.curator.table.table import Table
@@ -89,9 +89,9 @@ class LinkSession:
 def linkage_bytes(rows: int, types: Iterable[SymbolType], identity: IdentityRule, sessions: int) -> int:
     """Return what a linkage and the alignment after it write at most, if no other table is larger.
 
-    The keys of a pass lie there up to three times: sorted, as they are asked about, and with their values; what is
-    shown of all passes stays until it was fetched; the columns are those of a pass. Rows are written, and then put in
-    order, twice each. Rows with moved dates have keys too.
+    The keys of a pass lie there up to three times: sorted, as they are asked about, and with their values; few are kept
+    of all passes; what is shown of all passes stays until it was fetched; the columns are those of a pass. Rows are
+    written, and then put in order, twice each. Rows with moved dates have keys too.
 
     Args:
         types: of the symbols of each attribute.
@@ -101,4 +101,5 @@ def linkage_bytes(rows: int, types: Iterable[SymbolType], identity: IdentityRule
     row = TOKEN_LENGTH + ROW_BYTES + sum(type_.itemsize for type_ in types)
     key_count = rows + min(rows, MOST_PLACEBO_ROWS)
     key_bytes = ENTRY_BYTES * sum(keys) * sessions + (3 * RECORD_BYTES + DIGEST_BYTES) * max(keys)
-    return key_count * key_bytes + join_bytes(key_count * max(keys), sessions) + 4 * rows * row + FOLDERS
+    kept = RECORD_BYTES * sum(min(rows * one, MOST_KEPT) for one in keys)
+    return kept + key_count * key_bytes + join_bytes(key_count * max(keys), sessions) + 4 * rows * row + FOLDERS

@@ -17,7 +17,7 @@ from veiltab.common.linkage.hub_rule import accept
 from veiltab.common.linkage.ladder import Pass
 from veiltab.common.linkage.placebo import moved_fields
 from veiltab.common.linkage.row_keys import most_variants
-from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.files import write_whole
 from veiltab.common.storage.sorted_records import Bytes, SortedRecords
 from veiltab.curator.alignment.joining.join_messages import JoinKind, Message
 from veiltab.curator.alignment.joining.join_spoke import own_values, spoke_pass
@@ -138,7 +138,7 @@ class SpokeLinking:
             records["row"] = np.flatnonzero(numbers != NOBODY)
             # Whom a row with moved dates found is not kept.
             records["number"] = np.where(records["row"] < link.rows, numbers[records["row"]], NOBODY)
-            await asyncio.to_thread(_write, path, records)
+            await asyncio.to_thread(write_whole, path, records.data)
             self._forget(step.number)
         records = np.fromfile(path, _FOUND)
         self._passes[records["row"]] = step.number
@@ -156,7 +156,7 @@ class SpokeLinking:
         if not path.exists():
             keys = await self._pass_keys(COMPARED, lambda: self._pair_records(fields))
             numbers = await self._looked_up(COMPARED, keys, link.pair_key_count, most * len(fields), 8 * len(pairs))
-            await asyncio.to_thread(_write, path, numbers != NOBODY)
+            await asyncio.to_thread(write_whole, path, (numbers != NOBODY).data)
             self._forget(COMPARED)
         self.agreed = np.fromfile(path, np.bool_).reshape(-1, 8)
         if name := link.identity.number_beside:
@@ -229,8 +229,3 @@ def check_table(curator: str, path: Path) -> None:
     count, rest = divmod(path.stat().st_size, ENTRY_BYTES)
     if rest or not count or count % PAD:
         raise IntegrityError("shows keys that are not padded", where=f"curator {curator}")
-
-
-def _write(path: Path, array: NDArray[np.generic]) -> None:
-    with written_whole(path) as file:
-        file.write(array.data)

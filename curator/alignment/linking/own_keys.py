@@ -25,6 +25,9 @@ _NUMBER_BYTES = 8
 RECORD_BYTES = DIGEST_BYTES + _NUMBER_BYTES
 """A digest, and the number of a row, big-endian."""
 
+MOST_KEPT = 2**18
+"""Records of a pass that are kept, at most."""
+
 _CHUNK = 2**13
 """Rows whose keys are made at once, at most 2^16."""
 
@@ -58,6 +61,8 @@ class OwnRows:
         # Where the texts of a chunk begin, their length, and where the places of its rows' values begin.
         self._pieces: list[tuple[int, int, int]] = []
         self._starts = [0]
+        # Of an alignment, the records of all rows by pass.
+        self._kept: tuple[str, dict[Pass, SortedRecords]] = "", {}
         for batch in table.all_ids():
             for start in range(0, len(batch), _CHUNK):
                 ids = batch.slice(start, _CHUNK)
@@ -71,6 +76,16 @@ class OwnRows:
     def __len__(self) -> int:
         """Return the number of rows."""
         return self._starts[-1]
+
+    def all_records(self, step: Pass, alignment: str) -> SortedRecords:
+        """Return the records of all rows in a pass; those of one alignment are kept on disk if they are few."""
+        if self._kept[0] != alignment:
+            self._kept = alignment, {}
+        if (records := self._kept[1].get(step)) is None:
+            records = self.records(step, np.arange(len(self)), alignment)
+            if records.count <= MOST_KEPT:
+                self._kept[1][step] = records
+        return records
 
     def records(self, step: Pass, rows: Rows, alignment: str) -> SortedRecords:
         """Return (digest, row) of each key of some ascending rows in a pass; row len(self) + i is i, moved."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tests.common.oblivious.plain import as_list, code_word, generator, uniform
 from veiltab.common.oblivious.bits import transposed
-from veiltab.common.oblivious.code import GENERATOR, Bits, encode
+from veiltab.common.oblivious.code import GENERATOR, Bits, encode, encoded_columns
 
 WORDS = np.array([[0] * 9, [1] + [0] * 8, range(1, 10), range(247, 256)], np.uint8)
 
@@ -35,9 +35,9 @@ def test_known_code_words() -> None:
 
 def test_code_words_are_those_of_plain_integers() -> None:
     words = np.concatenate([WORDS, uniform(20, 9)])
-    assert as_list(encode(words)) == [code_word(word) for word in as_list(words)]
-    changed = words ^ np.uint8(1)
-    assert not set(as_list(encode(changed))) & {code_word(word) for word in as_list(words)}
+    for made in (encode(words), transposed(encoded_columns(transposed(words)))):
+        assert as_list(made) == [code_word(word) for word in as_list(words)]
+    assert not set(as_list(encode(words ^ np.uint8(1)))) & {code_word(word) for word in as_list(words)}
 
 
 def test_words_of_up_to_three_rows_are_far_from_zero() -> None:

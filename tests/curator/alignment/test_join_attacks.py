@@ -394,7 +394,7 @@ POINTS = [
     (JoinSessions, "challenge"),
     (JoinSessions, "asked_digest"),
     (join_spoke, "answer"),
-    (join_spoke, "_write"),
+    (join_spoke, "write_whole"),
     (join_spoke, "_write_columns"),
     (join_spoke, "_sums"),
     (join_spoke, "first_rows"),

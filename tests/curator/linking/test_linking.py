@@ -27,6 +27,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import default_ladder
 from veiltab.common.oblivious import store
 from veiltab.common.oblivious.extension import pass_name
+from veiltab.common.storage.files import write_whole
 from veiltab.curator.alignment.joining import join_hub, join_spoke, sessions
 from veiltab.curator.alignment.joining.join_messages import JoinKind, Message
 from veiltab.curator.alignment.linking import link_join, link_session
@@ -206,14 +207,14 @@ def test_whoever_is_linked_the_hub_sees_the_same(
 
 def test_each_pass_has_its_own_name_store_and_challenge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One store under the words, or the seeds, of another pass would show the hub how they differ."""
-    masks, write = list[bytes](), join_spoke._write
+    masks = list[bytes]()
 
-    def noted(path: Path, data: Any) -> None:  # noqa: ANN401 - an array
+    def noted(path: Path, data: memoryview) -> None:
         if path.name.startswith("store-"):
-            masks.append(data[:128].tobytes())
-        write(path, data)
+            masks.append(np.asarray(data)[:128].tobytes())
+        write_whole(path, data)
 
-    monkeypatch.setattr(join_spoke, "_write", noted)
+    monkeypatch.setattr(join_spoke, "write_whole", noted)
     with registers(tmp_path, [HUB, SPOKE], identity(), is_private=True) as (alice, bob):
         align(alice, bob)
         passes = len(identity().ladder) + 1

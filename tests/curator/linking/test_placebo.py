@@ -22,6 +22,7 @@ from tests.curator.linking.registers import (
 )
 from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.ladder import default_ladder
+from veiltab.common.storage.files import write_whole
 from veiltab.curator.alignment.joining.row_numbers import NOBODY
 from veiltab.curator.alignment.linking import link_session, link_spoke
 from veiltab.curator.alignment.linking.link_spoke import SpokeLinking
@@ -89,13 +90,13 @@ def test_rows_with_moved_dates_count_and_change_no_link(tmp_path: Path, *, is_pr
 
 
 def test_whom_a_row_with_moved_dates_finds_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept, write = dict[str, Any](), link_spoke._write
+    kept = dict[str, Any]()
 
-    def noted(path: Path, made: Any) -> None:  # noqa: ANN401 - an array
-        kept[path.name] = made
-        write(path, made)
+    def noted(path: Path, made: memoryview) -> None:
+        kept[path.name] = np.asarray(made)
+        write_whole(path, made)
 
-    monkeypatch.setattr(link_spoke, "_write", noted)
+    monkeypatch.setattr(link_spoke, "write_whole", noted)
     with registers(tmp_path, [HUB, SPOKE], RULE, is_private=False) as (alice, bob):
         align(alice, bob)
         found = np.concatenate([made for name, made in kept.items() if name.startswith("found-")])
