@@ -141,6 +141,8 @@ def build_server(  # noqa: PLR0913 - what a server is made of
     server = grpc.aio.server(
         interceptors=[Gatekeeper(admission)], options=limits.options(), maximum_concurrent_rpcs=limits.calls
     )
+    # gRPC looks at a task for each registered method at every call; a generic handler finds them in a dictionary.
+    server.add_registered_method_handlers = lambda *_: None  # type: ignore[method-assign]
     health = health_aio.HealthServicer()
     for register in (lambda server: add_HealthServicer_to_server(health, server), *services):
         register(server)
