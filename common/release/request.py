@@ -6,7 +6,7 @@ from enum import Enum
 from functools import cached_property
 
 from veiltab.common.core.numbers.rounding import parse_epsilon
-from veiltab.common.core.texts.canonical import canonical_text, read_canonical
+from veiltab.common.core.texts.canonical import canonical_text, kept_text, read_canonical
 from veiltab.common.dataclass import dataclass, fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.noise_split import DEFAULT_SPLIT, check_split
@@ -97,7 +97,7 @@ class ReleaseRequest:
 
     @cached_property
     def _text(self) -> str:
-        return canonical_text(self)
+        return kept_text(self)
 
     def text_without_id(self) -> str:
         """Return the canonical text without the id and the deadline."""

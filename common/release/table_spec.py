@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal, TwoSidedNoise
 from veiltab.common.core.numbers.rounding import parse_epsilon
-from veiltab.common.core.texts.canonical import canonical_digest, canonical_text, read_canonical
+from veiltab.common.core.texts.canonical import canonical_digest, kept_text, read_canonical
 from veiltab.common.dataclass import dataclass, fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.description import ReleaseDescription
@@ -139,7 +139,7 @@ class Spec:
 
     @cached_property
     def _text(self) -> str:
-        return canonical_text(self)
+        return kept_text(self)
 
     @cached_property
     def _digest(self) -> bytes:

@@ -206,7 +206,7 @@ class DrawnSample:
         columns = tuple(
             _Column(
                 file=execution.for_tasks(table.column_file(name), copies[name]),
-                start=table.column_start(name),
+                start=table.column_start,
                 type=self._types[name],
             )
             for name in attributes

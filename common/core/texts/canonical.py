@@ -6,11 +6,12 @@ text is one JSON object with sorted keys and without white space. A field that i
 
 import hashlib
 import json
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from types import UnionType
 from typing import Any, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -25,6 +26,8 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 _AS_THEY_ARE = frozenset({bool, int, str})
 _LONGEST_OF_MANY = 1 << 14
 """Longest text, in characters, of those of which many are kept: a party reads them at every step of a release."""
+
+_SHORT, _LONG = OrderedDict[tuple[Kind, str], Plain](), OrderedDict[tuple[Kind, str], Plain]()
 
 
 def canonical_text(record: object, *, without: frozenset[str] = frozenset()) -> str:
@@ -57,16 +60,29 @@ def read_canonical(kind: type[Record], text: str) -> Record:
         KeyError: a field that the kind does not have.
         TypeError: a field is missing, or its type has no canonical text.
     """
-    record: Record = (_read_short if len(text) <= _LONGEST_OF_MANY else _read_long)(kind, text)
+    kept, _ = _kept(text)
+    record: Record = kept.get((kind, text)) or _keep(text, _record(kind, json.loads(text)))
     return record
 
 
-def _read(kind: Kind, text: str) -> Plain:
-    return _record(kind, json.loads(text))
+def kept_text(record: object) -> str:
+    """Return the canonical text of a record, from which the record itself is read back while it is kept."""
+    text = canonical_text(record)
+    _keep(text, record)
+    return text
 
 
-_read_short: Callable[[Kind, str], Plain] = lru_cache(maxsize=512)(_read)
-_read_long: Callable[[Kind, str], Plain] = lru_cache(maxsize=16)(_read)
+def _kept(text: str) -> tuple[OrderedDict[tuple[Kind, str], Plain], int]:
+    """Return the records that are kept with texts such as this, and how many are: of long ones few."""
+    return (_SHORT, 512) if len(text) <= _LONGEST_OF_MANY else (_LONG, 16)
+
+
+def _keep(text: str, record: Plain) -> Plain:
+    kept, most = _kept(text)
+    kept[record.__class__, text] = record
+    if len(kept) > most:
+        kept.popitem(last=False)
+    return record
 
 
 def _plain_fields(record: Plain) -> dict[str, object]:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from veiltab.common.core.numbers.counts import Binomial, CountLaw, Runs
-from veiltab.common.core.texts.canonical import canonical_text
+from veiltab.common.core.texts.canonical import kept_text
 from veiltab.common.core.texts.message_fields import text_from_proto
 from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.dataclass import dataclass
@@ -117,7 +117,7 @@ class Receipt:
     @cached_property
     def text(self) -> str:
         """The canonical text."""
-        return canonical_text(self)
+        return kept_text(self)
 
     @cached_property
     def passed(self) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veiltab.common.core.texts.canonical import canonical_text, read_canonical
+from veiltab.common.core.texts.canonical import canonical_text, kept_text, read_canonical
 
 
 class Colour(Enum):
@@ -72,6 +72,17 @@ def test_a_record_is_read_back_as_it_was(whole: Whole, share: Decimal | None, ot
     assert back == record
     assert canonical_text(back) == canonical_text(record)
     assert (back.share is None, type(back.flag)) == (share is None, bool)
+
+
+def test_a_record_whose_text_is_kept_is_read_back_itself_and_many_are_not() -> None:
+    first, *others = (Part(name=str(number), weight=Decimal("0.10")) for number in range(513))
+    text = kept_text(first)
+    assert read_canonical(Part, text) is first
+    for other in others:
+        assert read_canonical(Part, kept_text(other)) is other
+    back = read_canonical(Part, text)
+    assert back == first and back is not first
+    assert read_canonical(Part, text) is back
 
 
 def test_a_new_optional_field_changes_no_text_that_lacks_it() -> None:
