@@ -119,10 +119,16 @@ class Spec:
     delta: Decimal | None = None
     stage: int | None = None
 
-    @property
+    @cached_property
     def owners(self) -> frozenset[str]:
         """The curators with columns in it."""
-        return frozenset(holder for column in self.columns for holder in column.holders)
+        return frozenset(self._columns_of)
+
+    @cached_property
+    def _columns_of(self) -> dict[str, tuple[Column, ...]]:
+        """The columns that each curator holds."""
+        names = dict.fromkeys(holder for column in self.columns for holder in column.holders)
+        return {name: tuple(column for column in self.columns if name in column.holders) for name in names}
 
     @property
     def alike(self) -> dict[str, Any]:
@@ -259,7 +265,7 @@ class TableSpec(Spec):
 
     def columns_of(self, curator: str) -> tuple[Column, ...]:
         """Return the columns that a curator holds, alone or with others."""
-        return tuple(column for column in self.columns if curator in column.holders)
+        return self._columns_of.get(curator, ())
 
     @classmethod
     def from_json(cls, text: str) -> "TableSpec":

@@ -16,8 +16,8 @@ import inspect
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -225,16 +225,15 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
             party = certificate.party
             self._admission.check_caller(certificate, method)
             self._admission.check_deadline(party, context.time_remaining())
-            if handler.request_streaming:
-                with self._counted(party):
-                    yield None
-            elif party.role is Role.NODE:
+            has_message, message = not handler.request_streaming, None
+            if has_message and party.role is Role.NODE:
                 message = await self._first_messages.read(context, partial(self._refuse, method, party, context))
-                with self._counted(party):
-                    yield message
-            else:
-                with self._counted(party):
-                    yield await only_message(context)
+            self._check_number(party)
+            self._calls[party] += 1
+            try:
+                yield await only_message(context) if has_message and message is None else message
+            finally:
+                self._calls[party] -= 1
         except grpc.aio.BaseError:
             raise  # gRPC's own: aborted by the handler, or the connection is gone
         except DecodeError:
@@ -263,17 +262,11 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
             )
         await abort(context, error)
 
-    @contextmanager
-    def _counted(self, party: Party) -> Iterator[None]:
-        """Count a call of a party while it runs, and refuse one too many."""
+    def _check_number(self, party: Party) -> None:
+        """Refuse a call of a party that has as many under way as it may."""
         most = self._admission.calls_nodes if party.role.is_many else self._admission.calls_each
         if self._calls[party] >= most:
             raise UnavailableError(f"the caller has {most} calls under way here already", remedy="Ask again later.")
-        self._calls[party] += 1
-        try:
-            yield
-        finally:
-            self._calls[party] -= 1
 
 
 def _forgetful(behaviour: Callable[[Any, Any], Awaitable[object]]) -> Callable[[Any, Any], Awaitable[object]]:

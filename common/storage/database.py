@@ -63,26 +63,22 @@ class Connection(Protocol):
 AnyConnection = TypeVar("AnyConnection", bound=Connection)
 
 
-class FetchedRows:
-    """All rows of a statement's result; see Rows."""
+class FetchedRows(list[Any]):
+    """The rows of a statement's result that are left, all in memory; see Rows."""
 
-    __slots__ = ("_rows", "rowcount")
+    __slots__ = ("rowcount",)
 
     def __init__(self, cursor: sqlite3.Cursor) -> None:
+        super().__init__(cursor)
         self.rowcount = cursor.rowcount
-        self._rows = iter(cursor.fetchall())
 
     def fetchone(self) -> Any:  # noqa: ANN401 - a row, or None after the last
         """Return the next row, or None."""
-        return next(self._rows, None)
+        return self.pop(0) if self else None
 
     def fetchall(self) -> list[Any]:
         """Return the rows that are left."""
-        return list(self._rows)
-
-    def __iter__(self) -> Iterator[Any]:
-        """Iterate over the rows that are left."""
-        return self._rows
+        return self
 
 
 class Database(sqlite3.Connection):
@@ -107,7 +103,8 @@ class Database(sqlite3.Connection):
         with self.turn:
             # As named_in_errors does, which would take as long as a short statement itself.
             try:
-                self._set_durability(args[0])
+                if self._is_set_durable is not self._is_durable:
+                    self._set_durability(args[0])
                 return FetchedRows(super().execute(*args))
             except (OSError, sqlite3.OperationalError) as error:
                 error.add_note(str(self._path))
@@ -121,8 +118,7 @@ class Database(sqlite3.Connection):
 
     def _set_durability(self, statement: str) -> None:
         """Have SQLite wait for the disk, or not, as the change has to that a statement may be."""
-        is_set = self._is_set_durable is self._is_durable
-        if not (is_set or self.in_transaction or statement.startswith("SELECT ")):
+        if not (self._is_set_durable is self._is_durable or self.in_transaction or statement.startswith("SELECT ")):
             super().execute(f"PRAGMA synchronous = {'FULL' if self._is_durable else 'NORMAL'}").fetchall()
             self._is_set_durable = self._is_durable  # and not where it was refused
 

@@ -205,8 +205,8 @@ class AlignedTable:
     def column(self, attribute: str) -> Symbols:
         """Return the (n,) symbols of an attribute, mapped from disk."""
         data = mapped_array(self.column_file(attribute), np.uint8)
-        shape, type_ = _layout(data[:self.column_start].tobytes())
-        return data[self.column_start:].view(type_).reshape(shape)
+        shape, type_ = _layout(data[: self.column_start].tobytes())
+        return data[self.column_start :].view(type_).reshape(shape)
 
     def write(self, rows: Iterable[HubRows], types: Mapping[str, SymbolType], tokens: Path) -> int:
         """Write the table piece by piece, and return its rows; every file is there whole or not at all.
@@ -251,9 +251,7 @@ class AlignedTable:
 @lru_cache(maxsize=256)
 def _layout(header: bytes) -> tuple[tuple[int, ...], SymbolType]:
     """Return the shape and the type that a column's header says, which numpy would parse as Python each time."""
-    source = io.BytesIO(header)
-    np.lib.format.read_magic(source)
-    shape, _, type_ = np.lib.format.read_array_header_1_0(source)
+    shape, _, type_ = np.lib.format.read_array_header_1_0(io.BytesIO(header[np.lib.format.MAGIC_LEN :]))
     return shape, type_
 
 

@@ -101,7 +101,8 @@ class Subscriptions:
                     subscription.changed.clear()
                     await subscription.changed.wait()
                 return others
-        silent = next((name for name in self._curators or () if self._is_missing(name, subscription)), "?")
+        missing = [name for name in self._curators or () if name not in subscription.answers]
+        silent = next((name for name in missing if _is_awaited(name, subscription)), "?")
         return UnavailableError("no answer about this release", where=f"curator {silent}", remedy="Ask again later.")
 
     async def news(  # noqa: PLR0913 - what a wait depends on
@@ -212,19 +213,16 @@ class Subscriptions:
         """
         if self._curators is None:
             return None
-        answers = [(name, subscription.answers.get(name)) for name in self._curators]
-        progress = tuple(answer for _, answer in answers if isinstance(answer, Progress))
-        if subscription.is_over:
+        answers = [subscription.answers.get(name) for name in self._curators]
+        progress = tuple(answer for answer in answers if isinstance(answer, Progress))
+        if len(progress) == len(answers) or subscription.is_over:
             return progress
-        if any(self._is_missing(name, subscription) for name in self._curators):
+        awaited = [
+            answer for name, answer in zip(self._curators, answers, strict=True) if _is_awaited(name, subscription)
+        ]
+        if None in awaited:
             return None
-        matter = (answer for name, answer in answers if _is_awaited(name, subscription))
-        errors = (answer for answer in matter if isinstance(answer, VeiltabError))
-        return next(errors, progress)
-
-    @staticmethod
-    def _is_missing(curator: str, subscription: _Subscription) -> bool:
-        return curator not in subscription.answers and _is_awaited(curator, subscription)
+        return next((answer for answer in awaited if isinstance(answer, VeiltabError)), progress)
 
 
 def _is_awaited(curator: str, subscription: _Subscription) -> bool:

@@ -44,16 +44,8 @@ class Releases:
                 self._keep_ids(request)
                 db.execute(
                     "INSERT INTO release (id, researcher, request, state, created, since, study_digest)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    [
-                        request.release_id,
-                        request.researcher,
-                        text,
-                        ReleaseState.REQUESTED.value,
-                        now,
-                        now,
-                        study_digest,
-                    ],
+                    " VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6)",
+                    [request.release_id, request.researcher, text, ReleaseState.REQUESTED.value, now, study_digest],
                 )
             elif row["request"] != text:
                 raise ConflictError(

@@ -37,21 +37,21 @@ class ServerTests:
             db.execute(
                 "INSERT INTO published_places VALUES (?, ?) ON CONFLICT DO NOTHING", [release_id, digests.places]
             )
-            if self.published_digests(release_id) != digests.columns:
+            known = self.publication(release_id)
+            if known.columns != digests.columns:
                 raise ConflictError("the server has published other columns before", where=f"release {release_id}")
-            if self.places_digest(release_id) != digests.places:
+            if known.places != digests.places:
                 raise ConflictError("the server has sampled other places before", where=f"release {release_id}")
 
-    def published_digests(self, release_id: str) -> dict[str, bytes]:
-        """Return attribute -> SHA-256 of its published column, as the server stated it before the test."""
+    def publication(self, release_id: str) -> PublicationDigests:
+        """Return what the server stated that it published, before the test; no columns before that is recorded."""
         rows = self._connection.execute(
-            "SELECT attribute, digest FROM published_column WHERE release_id = ?", [release_id]
+            "SELECT attribute, digest FROM published_column WHERE release_id = ?1 UNION ALL"
+            " SELECT '', digest FROM published_places WHERE release_id = ?1",
+            [release_id],
         )
-        return {row["attribute"]: bytes(row["digest"]) for row in rows}
-
-    def places_digest(self, release_id: str) -> bytes:
-        """Return SHA-256 of the places that the server sampled, as it stated it before the test; else empty."""
-        return value_of(self._connection, "SELECT digest FROM published_places WHERE release_id = ?", release_id) or b""
+        digests = {row["attribute"]: row["digest"] for row in rows}
+        return PublicationDigests(places=digests.pop("", b""), columns=digests)
 
     def set_receipt(self, release_id: str, receipt: Receipt, changes: bytes, digests: Mapping[str, bytes]) -> None:
         """Record what this curator's test of its own columns showed.

@@ -25,7 +25,7 @@ from veiltab.curator.officer.decisions import Decider
 from veiltab.curator.peers.coins import Coins
 from veiltab.curator.peers.subscriptions import Others, Subscriptions
 from veiltab.curator.planning.planner import Planner
-from veiltab.curator.progress.release_record import CuratorRelease, Progress, PublicationDigests
+from veiltab.curator.progress.release_record import CuratorRelease, Progress
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.server_check import ServerCheck
 from veiltab.curator.table.execution import Execution
@@ -140,9 +140,8 @@ class Curator:
         """Return the digest of what the server stated that it published; empty before it is recorded."""
         if release.state is not ReleaseState.PERTURBING and not release.state.finished:
             return b""
-        release_id = release.request.release_id
-        columns, places = self.store.tests.published_digests(release_id), self.store.tests.places_digest(release_id)
-        return PublicationDigests(columns=columns, places=places).digest() if columns else b""
+        published = self.store.tests.publication(release.request.release_id)
+        return published.digest() if published.columns else b""
 
     @property
     def asks_a_person(self) -> frozenset[str]:

@@ -158,10 +158,7 @@ class RpcAnswers:
             receipts=self.store.tests.receipts(release_id),
             changes=self.store.tests.canary_changes(release_id),
             canary_key=self.store.keys.canary_key(release_id),
-            digests=PublicationDigests(
-                columns=self.store.tests.published_digests(release_id),
-                places=self.store.tests.places_digest(release_id),
-            ),
+            digests=self.store.tests.publication(release_id),
         )
 
     def canary_part(self, release_id: str, attribute: str, holder: str) -> Path:
@@ -175,7 +172,7 @@ class RpcAnswers:
         release = self.store.releases.release(release_id)
         if holder not in release.planned_spec.column(attribute).holders:
             raise DeniedError("this is for those who hold the column", where=f"curator {holder}")
-        if not self.store.tests.published_digests(release_id):
+        if not self.store.tests.publication(release_id).columns:
             raise NotReadyError("has not heard what the server published yet", where=f"curator {self.name}")
         path = self.curator.encryption(release_id).canaries(attribute)
         if not path.exists():

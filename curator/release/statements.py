@@ -42,7 +42,7 @@ def signed_statement(identity: Identity, release: CuratorRelease, store: Curator
         spec = release.planned_spec
         statement = replace(
             statement,
-            published=published_columns(spec, store.tests.published_digests(spec.release_id)),
+            published=published_columns(spec, store.tests.publication(spec.release_id).columns),
             receipts=store.tests.receipts(spec.release_id),
         )
     return signed(identity, statement.to_json(), now)

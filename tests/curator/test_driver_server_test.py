@@ -65,7 +65,7 @@ def test_a_server_that_says_at_once_what_it_published_is_tested_without_a_word_o
     world.tells_at_once = True
     assert world.step()
     assert world.state() is ReleaseState.PERTURBING
-    assert set(world.store.tests.published_digests(ID)) == {"sex", "salary"}
+    assert set(world.store.tests.publication(ID).columns) == {"sex", "salary"}
     assert not world.keys
     assert not world.step()
     assert world.stored.waiting_for == "curator bob: has not tested the server yet"
@@ -85,12 +85,12 @@ def test_what_is_not_recorded_as_published_is_asked_for_before_the_test(world: W
     with world.patch.context() as patched:
         patched.setattr("veiltab.curator.release.step_executor.transaction", full)
         assert not world.step()
-    assert not world.store.tests.published_digests(ID)
+    assert not world.store.tests.publication(ID).columns
     world.tells_at_once = False
     assert world.step()
     world.follow()
     assert not world.step()
-    assert set(world.store.tests.published_digests(ID)) == {"sex", "salary"}
+    assert set(world.store.tests.publication(ID).columns) == {"sex", "salary"}
     assert (len(world.keys), world.publications) == (1, 2)
 
 

@@ -95,17 +95,12 @@ def test_what_is_published_is_recorded_before_a_key_leaves(
     server.is_published = False
     with pytest.raises(NotReadyError, match="has not published"):
         alice.test(server)
-    assert (server.keys, store.tests.published_digests(alice.spec.release_id)) == ([], {})
+    assert (server.keys, store.tests.publication(alice.spec.release_id).columns) == ([], {})
     seen: list[PublicationDigests] = []
     server.is_published, show = True, server.canaries
 
     def observed(spec: TableSpec, places_key: bytes) -> AsyncIterator[bytes]:
-        seen.append(
-            PublicationDigests(
-                columns=store.tests.published_digests(spec.release_id),
-                places=store.tests.places_digest(spec.release_id),
-            )
-        )
+        seen.append(store.tests.publication(spec.release_id))
         return show(spec, places_key)
 
     server.canaries = observed  # type: ignore[method-assign]
@@ -151,7 +146,7 @@ def test_a_curator_without_columns_has_nothing_to_test(store: CuratorStore, tmp_
     server = alice.server(without_noise)
     alice.test(server, "carol")
     assert not server.keys
-    assert not store.tests.published_digests(alice.spec.release_id)
+    assert not store.tests.publication(alice.spec.release_id).columns
     assert not store.tests.receipts(alice.spec.release_id)
     with refuses(NotReadyError, where="curator carol"):
         ServerCheck("carol", store).changes(alice.spec)
@@ -223,7 +218,7 @@ def test_a_column_of_several_holders_is_tested_by_each_of_them(
     server = alice.server(perturbed)
     with pytest.raises(NotReadyError, match="curator carol: has not heard"):
         asyncio.run(check.run(spec, server, alice.encryption, carol))
-    assert store.tests.published_digests(spec.release_id), "carol waits for that, as alice does"
+    assert store.tests.publication(spec.release_id).columns, "carol waits for that, as alice does"
     assert not server.keys
     carol.is_ready = True
     if passes:
