@@ -5,7 +5,7 @@ Plain data, valid by itself. `guarantees` checks that it keeps the requested eps
 
 import re
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from veiltab.common.core.domain import symbol_dtype
@@ -200,9 +200,7 @@ class TableSpec(Spec):
     @property
     def mechanism(self) -> TwoSidedNoise:
         """The noise of the curators and of the server, one law to anyone who knows no coins."""
-        return TwoSidedNoise(
-            cells=self.cells, curator_replacement=self.curator_replacement, server_replacement=self.server_replacement
-        )
+        return _mechanism(self.cells, self.curator_replacement, self.server_replacement)
 
     @property
     def server_mechanism(self) -> GammaDiagonal:
@@ -212,8 +210,7 @@ class TableSpec(Spec):
     @cached_property
     def description(self) -> ReleaseDescription:
         """The description for the accountants."""
-        scheme = scheme_of(self.scheme, population=self.population, sample=self.sample, stage=self.stage)
-        return ReleaseDescription(scheme=scheme, cells=self.cells, gamma=self.mechanism.gamma)
+        return _description(self.scheme, self.population, self.sample, self.stage, self.mechanism)
 
     @property
     def data_rows(self) -> int:
@@ -271,6 +268,20 @@ class TableSpec(Spec):
     def from_json(cls, text: str) -> "TableSpec":
         """Read back what `to_json` wrote."""
         return read_canonical(cls, text)
+
+
+@lru_cache(maxsize=256)
+def _mechanism(cells: int, curators: int, server: int) -> TwoSidedNoise:
+    """Return the noise of many releases, once; `curators` and `server` are the probabilities of replacement."""
+    return TwoSidedNoise(cells=cells, curator_replacement=curators, server_replacement=server)
+
+
+@lru_cache(maxsize=256)
+def _description(
+    name: str, population: int, sample: int, stage: int | None, noise: TwoSidedNoise
+) -> ReleaseDescription:
+    scheme = scheme_of(name, population=population, sample=sample, stage=stage)
+    return ReleaseDescription(scheme=scheme, cells=noise.cells, gamma=noise.gamma)
 
 
 def requested_columns(request: ReleaseRequest, study: "Study") -> tuple[Column, ...]:

@@ -4,10 +4,10 @@ import asyncio
 import hmac
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, assert_never
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
@@ -116,20 +116,14 @@ class Sampler:
             seed = await self._coins.toss(release_coin(spec.release_id), peers, commitments)
         with step("draw", release_id=spec.release_id), stage.of("drawing the sample", None):
             # Whether there are indices comes before the work: it may have to wait for them.
-            pieces: Iterable[Rows] = await self._indices(spec, peers) if spec.sampling is Sampling.INDICES else ()
+            pieces = await self._indices(spec, peers) if spec.sampling is Sampling.INDICES else None
             if numbers := [c for c in spec.columns_of(self._name) if table.column(c.attribute).dtype == POSITION]:
                 from veiltab.curator.columns.rounded_table import rounded_table  # noqa: PLC0415 - not for tables without numbers
 
                 table = await asyncio.to_thread(rounded_table, table, numbers, self._folder, _ROUNDED)
             key = derive(seed, "sampling")
-            draw: Callable[[], SampleRows | DrawnSample]
-            match spec.sampling:
-                case Sampling.SEED | Sampling.SERVER:
-                    draw = partial(self._drawn_rows, spec, table, key, stage)
-                case Sampling.INDICES:
-                    draw = partial(SampleRows, pieces, self._folder)
-                case _:
-                    assert_never(spec.sampling)
+            by_seed = partial(self._drawn_rows, spec, table, key, stage)
+            draw = by_seed if pieces is None else partial(SampleRows, pieces, self._folder)
             return await asyncio.to_thread(self._sample, spec, seed, table, draw, stage)
 
     def _drawn_rows(
