@@ -3,10 +3,9 @@
 import re
 from decimal import Decimal
 from enum import Enum
-from functools import cached_property
 
 from veiltab.common.core.numbers.rounding import parse_epsilon
-from veiltab.common.core.texts.canonical import canonical_text, kept_text, read_canonical
+from veiltab.common.core.texts.canonical import KeptRecord, canonical_text, read_canonical
 from veiltab.common.dataclass import dataclass, fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.noise_split import DEFAULT_SPLIT, check_split
@@ -21,7 +20,7 @@ _LONGEST_SHOWN = 60
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleaseRequest:
+class ReleaseRequest(KeptRecord):
     """A researcher's request to the curators; the release id is the idempotency key.
 
     Args:
@@ -93,11 +92,7 @@ class ReleaseRequest:
 
     def to_json(self) -> str:
         """Return the canonical text."""
-        return self._text
-
-    @cached_property
-    def _text(self) -> str:
-        return kept_text(self)
+        return self.text
 
     def text_without_id(self) -> str:
         """Return the canonical text without the id and the deadline."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal, TwoSidedNoise
 from veiltab.common.core.numbers.rounding import parse_epsilon
-from veiltab.common.core.texts.canonical import canonical_digest, kept_text, read_canonical
+from veiltab.common.core.texts.canonical import KeptRecord, canonical_digest, read_canonical
 from veiltab.common.dataclass import dataclass, fields
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.description import ReleaseDescription
@@ -84,7 +84,7 @@ class Column:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spec:
+class Spec(KeptRecord):
     """What a release and each of its tables state alike.
 
     What follows from the fields is worked out once: a party asks for it at every step of a release.
@@ -137,19 +137,15 @@ class Spec:
 
     def to_json(self) -> str:
         """Return the canonical text, which is stored and covered by the digest."""
-        return self._text
+        return self.text
 
     def digest(self) -> bytes:
         """Return the SHA-256 of the canonical text."""
         return self._digest
 
     @cached_property
-    def _text(self) -> str:
-        return kept_text(self)
-
-    @cached_property
     def _digest(self) -> bytes:
-        return canonical_digest(self._text)
+        return canonical_digest(self.text)
 
 
 @dataclass(frozen=True, kw_only=True)

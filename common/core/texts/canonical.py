@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
-from functools import cache, partial
+from functools import cache, cached_property, partial
+from json.encoder import encode_basestring_ascii
 from types import UnionType
 from typing import Any, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -30,7 +31,7 @@ _LONGEST_OF_MANY = 1 << 14
 _SHORT, _LONG = OrderedDict[tuple[Kind, str], Plain](), OrderedDict[tuple[Kind, str], Plain]()
 
 
-def canonical_text(record: object, *, without: frozenset[str] = frozenset()) -> str:
+def canonical_text(record: Plain, *, without: frozenset[str] = frozenset()) -> str:
     """Return the canonical text of a record.
 
     Args:
@@ -39,8 +40,9 @@ def canonical_text(record: object, *, without: frozenset[str] = frozenset()) -> 
     Raises:
         TypeError: a value that has no canonical text, such as a float.
     """
-    plain = {name: value for name, value in _plain_fields(record).items() if name not in without}
-    return canonical_json(plain)
+    values = [(name, getattr(record, name)) for name in _field_names(record.__class__) if name not in without]
+    texts = [f'"{name}":{_TEXTS.get(one.__class__, _text_of)(one)}' for name, one in values if one is not None]
+    return f"{{{','.join(texts)}}}"
 
 
 def canonical_json(plain: object) -> str:
@@ -65,11 +67,15 @@ def read_canonical(kind: type[Record], text: str) -> Record:
     return record
 
 
-def kept_text(record: object) -> str:
-    """Return the canonical text of a record, from which the record itself is read back while it is kept."""
-    text = canonical_text(record)
-    _keep(text, record)
-    return text
+class KeptRecord:
+    """A record that a party often reads back: while it is kept, its text gives the record itself."""
+
+    @cached_property
+    def text(self) -> str:
+        """The canonical text."""
+        text = canonical_text(self)
+        _keep(text, self)
+        return text
 
 
 def _kept(text: str) -> tuple[OrderedDict[tuple[Kind, str], Plain], int]:
@@ -85,30 +91,32 @@ def _keep(text: str, record: Plain) -> Plain:
     return record
 
 
-def _plain_fields(record: Plain) -> dict[str, object]:
-    values = [(name, getattr(record, name)) for name in _field_names(record.__class__)]
-    return {name: one if type(one) in _AS_THEY_ARE else _plain(one) for name, one in values if one is not None}
-
-
-def _plain(value: Plain) -> object:
+def _text_of(value: Plain) -> str:
+    """Return the text of a value of a kind that is not in `_TEXTS`."""
     match value:
-        case _ if type(value) in _AS_THEY_ARE:
-            return value
         case tuple():
-            return [_plain(element) for element in value]
+            return f"[{','.join([_TEXTS.get(one.__class__, _text_of)(one) for one in value])}]"
         case Enum():
-            return value.value
-        case Decimal():
-            return str(value)
+            return canonical_json(value.value)
+        case KeptRecord():
+            return value.text
         case _ if is_dataclass(value):
-            return _plain_fields(value)
+            return canonical_text(value)
         case _:
             raise TypeError(f"a {type(value).__name__} has no canonical text")
 
 
+_TEXTS: dict[type, Callable[[Plain], str]] = {
+    str: encode_basestring_ascii,
+    int: str,
+    bool: canonical_json,
+    Decimal: lambda value: f'"{value}"',
+}
+
+
 @cache
 def _field_names(kind: Kind) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
+    return tuple(sorted(field.name for field in fields(kind)))
 
 
 @cache

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from veiltab.common.core.numbers.counts import Binomial, CountLaw, Runs
-from veiltab.common.core.texts.canonical import kept_text
+from veiltab.common.core.texts.canonical import KeptRecord
 from veiltab.common.core.texts.message_fields import text_from_proto
 from veiltab.common.core.texts.record_fields import same_fields
 from veiltab.common.dataclass import dataclass
@@ -85,7 +85,7 @@ class CountReceipt:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Receipt:
+class Receipt(KeptRecord):
     """The result of the tests that one party made of one release, over some of its columns.
 
     Args:
@@ -113,11 +113,6 @@ class Receipt:
             raise InvalidInputError("the digest of a list is not the hexadecimal digits of one", where="receipt")
         if not all(number.is_finite() and 0 <= number <= MAX_CANARIES for number in (self.expected, self.sd)):
             raise InvalidInputError("a number of canaries is not finite, below 0 or too large", where="receipt")
-
-    @cached_property
-    def text(self) -> str:
-        """The canonical text."""
-        return kept_text(self)
 
     @cached_property
     def passed(self) -> bool:
