@@ -13,6 +13,7 @@ from decimal import Decimal
 from enum import Enum
 from functools import cache, cached_property, partial
 from json.encoder import encode_basestring_ascii
+from operator import attrgetter
 from types import UnionType
 from typing import Any, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -41,7 +42,7 @@ def canonical_text(record: Plain, *, without: frozenset[str] = frozenset()) -> s
         TypeError: a value that has no canonical text, such as a float.
     """
     values = [(name, getattr(record, name)) for name in _field_names(record.__class__) if name not in without]
-    texts = [f'"{name}":{_TEXTS.get(one.__class__, _text_of)(one)}' for name, one in values if one is not None]
+    texts = [f'"{name}":{_writer(one.__class__)(one)}' for name, one in values if one is not None]
     return f"{{{','.join(texts)}}}"
 
 
@@ -91,22 +92,23 @@ def _keep(text: str, record: Plain) -> Plain:
     return record
 
 
-def _text_of(value: Plain) -> str:
-    """Return the text of a value of a kind that is not in `_TEXTS`."""
-    match value:
-        case tuple():
-            return f"[{','.join([_TEXTS.get(one.__class__, _text_of)(one) for one in value])}]"
-        case Enum():
-            return canonical_json(value.value)
-        case KeptRecord():
-            return value.text
-        case _ if is_dataclass(value):
-            return canonical_text(value)
-        case _:
-            raise TypeError(f"a {type(value).__name__} has no canonical text")
+@cache
+def _writer(kind: Kind) -> Callable[[Plain], str]:
+    """Return the function that writes the values of a kind."""
+    if kind in _WRITERS:
+        return _WRITERS[kind]
+    if issubclass(kind, tuple):
+        return lambda value: f"[{','.join([_writer(one.__class__)(one) for one in value])}]"
+    if issubclass(kind, Enum):
+        return lambda value: encode_basestring_ascii(value._value_)
+    if issubclass(kind, KeptRecord):
+        return attrgetter("text")
+    if is_dataclass(kind):
+        return canonical_text
+    raise TypeError(f"a {kind.__name__} has no canonical text")
 
 
-_TEXTS: dict[type, Callable[[Plain], str]] = {
+_WRITERS: dict[type, Callable[[Plain], str]] = {
     str: encode_basestring_ascii,
     int: str,
     bool: canonical_json,
