@@ -8,7 +8,7 @@ import numpy as np
 
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.numbers.pieces import Pieces
-from veiltab.common.core.sampling import Early, Gathering, Grouping, Rows, Words, held_in_memory, words_of
+from veiltab.common.core.sampling import Early, Gathering, Grouping, Rows, Words, held_in_memory, in_memory, words_of
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.storage.partitions import PART, PARTITION_BITS, Partitions, bits_for, leading_bits
 from veiltab.common.storage.scratch import Scratch
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _ROW_BYTES = 8
 
 MOST_HELD = 2**20
-"""Rows of a first stage that are looked up in memory."""
+"""Rows that are ordered, and rows of a first stage that are looked up, in memory."""
 
 
 class SampleRows:
@@ -76,6 +76,9 @@ def grouping_on(folder: Path) -> Grouping:
     """Return what groups rows by the leading bits of their priorities outside of memory."""
 
     def group(n: int, early: Iterable[Early]) -> Iterable[Words]:
+        if n <= MOST_HELD:
+            yield from in_memory(n, early)
+            return
         bits = bits_for(n)
         partitions = Partitions(Scratch(folder), bits=bits, joins=False)
         for some in early:
@@ -94,9 +97,8 @@ def gathering_on(folder: Path) -> Gathering:
 
     def gather(rows: Iterable[Rows], length: int, places: Iterable[Rows], count: int) -> Iterator[Rows]:
         if length <= MOST_HELD:
-            yield from held_in_memory(rows, length, places, count)
-            return
-        yield from _in_order(_looked_up(rows, length, _spread(places, length, count, folder), count, folder), count)
+            return held_in_memory(rows, length, places, count)
+        return _in_order(_looked_up(rows, length, _spread(places, length, count, folder), count, folder), count)
 
     return gather
 
