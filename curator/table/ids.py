@@ -152,9 +152,9 @@ class RepeatedIds:
             return np.empty((0, 2), np.int64)
         for chunk in islice(ids(), self._ascending):
             self._note(chunk)
-        meeting = [_repeated(prints.view(np.uint64)) for (prints,) in self._prints.parts()]
-        numbers = np.concatenate([np.empty(0, np.uint64), *meeting])
-        return _confirmed(ids(), self._key, numbers) if numbers.size else np.empty((0, 2), np.int64)
+        parts = (np.sort(prints.view(np.uint64)) for (prints,) in self._prints.parts())
+        meeting = np.concatenate([np.empty(0, np.uint64), *(part[1:][part[1:] == part[:-1]] for part in parts)])
+        return _confirmed(ids(), self._key, meeting) if meeting.size else np.empty((0, 2), np.int64)
 
     def _do_ascend_with(self, ids: pa.Array) -> bool:
         """Return whether all ids to these ascend."""
@@ -179,16 +179,6 @@ def _ascend(ids: pa.Array) -> bool:
 def _fingerprints(ids: pa.Array, key: bytes) -> NDArray[np.uint64]:
     """Return half of each id's token under the key."""
     return tokens(ids, key).view(np.uint64)[:, 0]
-
-
-def _repeated(prints: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return what is there several times."""
-    # Few meet in their last 32 bits, which are sorted in half the time.
-    last = prints.astype(np.uint32)
-    ordered = np.sort(last)
-    few = np.sort(prints[np.isin(last, ordered[1:][ordered[1:] == ordered[:-1]])])
-    meeting: NDArray[np.uint64] = few[1:][few[1:] == few[:-1]]
-    return meeting
 
 
 def _confirmed(ids: Iterable[pa.Array], key: bytes, meeting: NDArray[np.uint64]) -> NDArray[np.int64]:
