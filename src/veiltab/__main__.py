@@ -21,6 +21,9 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 # More threads of linear algebra would take a processor each while they wait, and their sums depend on their number.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# Arrow then takes the memory that malloc keeps (veiltab.common.process.memory), and no fresh memory of its own.
+os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+
 from veiltab.deploy.cli import main
 
 if __name__ == "__main__":
