@@ -53,7 +53,9 @@ def _joint(tests: MadeTests) -> Receipt:
 
 
 @cache
-def made_tests(spec: TableSpec, *, share: float = 1.0, canaries: int | None = None, seed: int = 1) -> MadeTests:
+def made_tests(
+    spec: TableSpec, *, share: float = 1.0, canaries: int | None = None, seed: int = 1, raw: str = ""
+) -> MadeTests:
     """Return the tests of a server that draws its noise as it should.
 
     Args:
@@ -61,6 +63,7 @@ def made_tests(spec: TableSpec, *, share: float = 1.0, canaries: int | None = No
         share: of the noise, that is added.
         canaries: so many are published, if the server samples; None for all.
         seed: of the draws.
+        raw: attribute of a column that is left as it came; empty for none.
     """
     source = np.random.default_rng(seed)
     places = CanaryPlaces.of(KEY, rows=spec.uploaded_rows, canaries=spec.canaries).all()
@@ -68,7 +71,7 @@ def made_tests(spec: TableSpec, *, share: float = 1.0, canaries: int | None = No
         places = np.sort(source.permutation(places)[:canaries])
     replaced = source.random(len(places)) < share * float(1 - spec.server_mechanism.retention)
     columns = spec.columns
-    offsets = {c: source.integers(0, c.size, len(places)) * replaced for c in columns}
+    offsets = {c: source.integers(0, c.size, len(places)) * replaced * (c.attribute != raw) for c in columns}
     sent = {c: source.integers(0, c.size, len(places)) for c in columns}
     lists = {}
     for owner in dict.fromkeys(holder for c in columns for holder in c.holders):

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
+from tests.common.release.changed_canaries import noise_tests
 from tests.common.release.lying_servers import Played, Rows, Sent, honest, seen
 from veiltab.common.core.numbers.counts import is_accepted
-from veiltab.common.release.receipts.noise_tests import JOINT_LEVEL, levels, noise_tests
+from veiltab.common.release.receipts.noise_tests import JOINT_LEVEL, levels
 
 SIZES = (4, 6)
 PEOPLE, CANARIES = 20, 1024

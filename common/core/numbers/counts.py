@@ -95,8 +95,7 @@ class Binomial(CountLaw):
     @property
     def moments(self) -> tuple[int, int, int]:
         """Those of n p and n p (1 - p)."""
-        hits, unit = self.p.as_integer_ratio()
-        return self.trials * hits, self.trials * hits * (unit - hits), unit
+        return binomial_moments(self.trials, *self.p.as_integer_ratio())
 
     def ln(self, count: int) -> Decimal:
         """Return ln P(X = count)."""
@@ -120,6 +119,11 @@ class Binomial(CountLaw):
         """Return P(X = count - 1) / P(X = count), numerator and denominator."""
         hits, trials = self.p.as_integer_ratio()
         return count * (trials - hits), (self.trials - count + 1) * hits
+
+
+def binomial_moments(trials: int, hits: int, unit: int) -> tuple[int, int, int]:
+    """Return the moments of Bin(n, hits / unit)."""
+    return trials * hits, trials * hits * (unit - hits), unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +155,7 @@ class Runs(CountLaw):
     @property
     def moments(self) -> tuple[int, int, int]:
         """Those of k (c - k + 1) / c and k (k - 1) (c - k) (c - k + 1) / (c^2 (c - 1))."""
-        c, k = self.places, self.marks
-        others = max(c - 1, 1)
-        return k * (c - k + 1) * others, k * (k - 1) * (c - k) * (c - k + 1) * others, max(c, 1) * others
+        return runs_moments(self.places, self.marks)
 
     def ln(self, count: int) -> Decimal:
         """Return ln P(R = count)."""
@@ -174,6 +176,12 @@ class Runs(CountLaw):
         """Return P(R = count - 1) / P(R = count), numerator and denominator."""
         c, k = self.places, self.marks
         return (count - 1) * count, (k - count + 1) * (c - k - count + 2)
+
+
+def runs_moments(c: int, k: int) -> tuple[int, int, int]:
+    """Return the moments of the runs of k marks among c places."""
+    others = max(c - 1, 1)
+    return k * (c - k + 1) * others, k * (k - 1) * (c - k) * (c - k + 1) * others, max(c, 1) * others
 
 
 def at_most(law: CountLaw, count: int) -> Decimal:
@@ -215,7 +223,7 @@ def accepted(law: CountLaw, below: Decimal, above: Decimal) -> tuple[int, int]:
         below: most probability of a count below the fewest; 0 accepts every low count.
         above: most probability of a count above the most; 0 accepts every high count.
     """
-    return _fewest(law, below), _most(law, above)
+    return _bound(law, below, -1), _bound(law, above, 1)
 
 
 def is_accepted(law: CountLaw, count: int, below: Decimal, above: Decimal) -> bool:
@@ -226,6 +234,18 @@ def is_accepted(law: CountLaw, count: int, below: Decimal, above: Decimal) -> bo
         return True
     fewest, most = accepted(law, below, above)
     return fewest <= count <= most
+
+
+def likely_distance(trials: int, bound: Decimal) -> float:
+    """Return a squared distance from the mean, in standard deviations, up to which a count is likelier than a bound.
+
+    P(X = x) >= e^(-d N / (N - 1)) / (2 N) at a squared distance of d: C(n, k) lies from e^(n H(k / n)) / sqrt(2 n) to
+    e^(n H(k / n)), and a relative entropy is at most the chi-squared distance, which is d N / (N - 1) / n for runs.
+
+    Args:
+        trials: N, at least 1: the places of runs; of binomial laws at least the trials.
+    """
+    return (1 - 1 / trials) * -log(_ROOM * 2 * trials * float(bound))
 
 
 def is_lower_tail_within(law: CountLaw, count: int, bound: Decimal) -> bool:
@@ -263,20 +283,15 @@ def _is_below(law: CountLaw, count: int, bound: Decimal, step: int) -> bool | No
     return None if not isfinite(total) or limit / _ROOM < tail < limit * _ROOM else tail < limit
 
 
-def _fewest(law: CountLaw, below: Decimal) -> int:
-    """Return the least count with P(X <= count) > below."""
-    low, high = law.least, min(law.most, int(law.mean) + 1)
-    if below == 0 or not is_lower_tail_within(law, low, below):
-        return low
-    return _first_beyond(lambda count: is_lower_tail_within(law, count, below), low, high, _about(law, below, -1))
-
-
-def _most(law: CountLaw, above: Decimal) -> int:
-    """Return the greatest count with P(X >= count) > above."""
-    low, high = max(law.least, int(law.mean)), law.most
-    if above == 0 or not is_upper_tail_within(law, high, above):
-        return high
-    return _first_beyond(lambda count: is_upper_tail_within(law, count, above), high, low, _about(law, above, 1))
+def _bound(law: CountLaw, bound: Decimal, outwards: int) -> int:
+    """Return the last count outwards that is more likely than a bound, together with all beyond it; -1 is downwards."""
+    mean, _, unit = law.moments
+    edge, middle, is_within = law.least, min(law.most, mean // unit + 1), is_lower_tail_within
+    if outwards > 0:
+        edge, middle, is_within = law.most, max(law.least, mean // unit), is_upper_tail_within
+    if bound == 0 or not is_within(law, edge, bound):
+        return edge
+    return _first_beyond(lambda count: is_within(law, count, bound), edge, middle, _about(law, bound, outwards))
 
 
 def _about(law: CountLaw, bound: Decimal, outwards: int) -> int:

@@ -85,17 +85,15 @@ class CanaryChanges:
         Raises:
             InvalidInputError: no such canaries can have changed.
         """
-        kinds = [symbol_dtype(column.size) for column in columns]
+        kinds, arrays, start = [symbol_dtype(column.size) for column in columns], list[NDArray[np.int64]](), 0
         count, rest = divmod(len(data), bytes_each(columns))
-        ends = np.cumsum([0, _NUMBER.itemsize * count, *(2 * [kind.itemsize * count for kind in kinds])])
-        arrays = [
-            np.frombuffer(data, kind, count, start).astype(np.int64)
-            for kind, start in zip([_NUMBER, *kinds, *kinds], ends, strict=False)
-        ]
+        for kind in (_NUMBER, *kinds, *kinds):
+            arrays.append(np.frombuffer(data, kind, count, start).astype(np.int64))
+            start += kind.itemsize * count
         numbers, offsets, values = arrays[0], arrays[1 : 1 + len(kinds)], arrays[1 + len(kinds) :]
         is_right = not rest and bool(np.all(numbers[1:] > numbers[:-1])) and (not count or numbers[-1] < canaries)
         for column, symbols in zip([*columns, *columns], [*offsets, *values], strict=True):
-            is_right = is_right and bool(np.all(symbols < column.size))
+            is_right = is_right and symbols.max(initial=0) < column.size
         if not is_right or not np.all(np.any(offsets, axis=0)):
             raise InvalidInputError("this lists no canaries that can have changed", where="changed canaries")
         return cls(
@@ -132,7 +130,8 @@ class ChangesCollector:
         self.count += len(rows)
         if self.count > self._most:
             return
-        symbols = [column[rows].astype(np.int64) for column in ciphertexts]
+        pairs = zip(self._columns, ciphertexts, strict=True)
+        symbols = [column[rows].astype(np.int64) % kind.size for kind, column in pairs]
         offsets = [
             (column[rows].astype(np.int64) - own) % kind.size
             for kind, column, own in zip(self._columns, published, symbols, strict=True)
@@ -169,18 +168,12 @@ def joined(lists: Mapping[str, CanaryChanges], columns: Sequence[Column]) -> Can
     """
     numbers, counts = np.unique(np.concatenate([one.numbers for one in lists.values()]), return_counts=True)
     rows = {owner: np.searchsorted(numbers, changes.numbers) for owner, changes in lists.items()}
-
-    def spread(column: Column, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        whole = np.zeros(len(numbers), np.int64)
-        whole[rows[column.owner]] = values
-        return whole
-
-    offsets, symbols = [], []
-    for column in columns:
+    whole = np.zeros((2, len(columns), len(numbers)), np.int64)
+    for number, column in enumerate(columns):
         changes = lists[column.owner]
         place = changes.columns.index(column)
-        offsets.append(spread(column, changes.offsets[place]))
-        symbols.append(spread(column, changes.symbols[place]))
+        whole[:, number, rows[column.owner]] = changes.offsets[place], changes.symbols[place]
+    offsets, symbols = whole
     return CanaryChanges(
         columns=tuple(columns),
         numbers=numbers,

@@ -9,23 +9,23 @@ Whatever a server does is told from honest noise only as far as these counts sho
 do not.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property, lru_cache
-from itertools import combinations
-from math import gcd, prod
+from functools import cache, cached_property, lru_cache
+from itertools import combinations, groupby
+from math import gcd, inf, prod
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.canaries import CanaryPlaces, Listing, Places
-from veiltab.common.core.numbers.counts import Binomial, CountLaw, Runs
+from veiltab.common.core.numbers.counts import Binomial, CountLaw, Runs, binomial_moments, runs_moments
 from veiltab.common.core.symbols import row_slices
 from veiltab.common.dataclass import dataclass, field
 from veiltab.common.release.receipts.canary_changes import CanaryChanges
 from veiltab.common.release.receipts.noise_test_kinds import Family
-from veiltab.common.release.table_spec import Column
 
 FALSE_ALARM = Decimal("1e-9")
 """Probability that an honest server fails the tests of a table, all of them together."""
@@ -49,34 +49,46 @@ _FEW = 2**18
 _SMALL = 2**12
 """Numbers below it are looked up sooner than sorted."""
 
+_NARROW = 2**7
+"""Of alphabets up to this size the arcs are kept."""
+
 _BLOCKS = (2, 4, 8, 16)
 _RESIDUES = (2, 4)
 _PERIOD = 2**16
 _QUARTERS = 4
+_KINDS = (_BLOCKS[-1], _RESIDUES[-1], _QUARTERS)
 _STEPS = (6, 8, 10, 12, 14, 16)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoiseTest:
-    """One count, and its law where the server is honest.
+Numbers = NDArray[np.int64]
 
-    Args:
-        of: in which column, at which places, in which order.
+Counted = dict[str, tuple[int, tuple[int, ...]]]
+"""The tests of a family: in which column, at which places, in which order is counted -> the count, and its law.
+
+The law where the server is honest: n, numerator and denominator of p; of runs their places and marks.
+"""
+
+
+def law_of(family: Family, numbers: tuple[int, ...]) -> CountLaw:
+    """Return the law of these numbers."""
+    if family is Family.RUNS:
+        return Runs(*numbers)
+    trials, hits, unit = numbers
+    return Binomial(trials, Fraction(hits, unit))
+
+
+def surprises(family: Family, tests: Counted) -> dict[str, float]:
+    """Return of each its squared distance from the mean in standard deviations; 0 if it speaks for the server.
+
+    Whole numbers up to the division, which is rounded once: every party has the same.
     """
-
-    family: Family
-    of: str
-    law: CountLaw
-    count: int
-
-    @property
-    def surprise(self) -> float:
-        """Squared distance from the mean in standard deviations; 0 on the side that speaks for the server."""
-        mean, variance, unit = self.law.moments
-        distance = self.count * unit - mean
-        if distance == 0 or (self.family.is_one_sided and distance < 0):
-            return 0.0
-        return distance**2 / variance if variance else float("inf")
+    moments = runs_moments if family is Family.RUNS else binomial_moments
+    found, least = dict[str, float](), 0 if family.is_one_sided else -inf
+    for name, (count, numbers) in tests.items():
+        mean, variance, unit = moments(*numbers)
+        distance = max(count * unit - mean, least)
+        found[name] = distance**2 / variance if variance else distance and inf
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +100,7 @@ class CanaryOrders:
         rows: uploaded rows, M.
     """
 
-    places: NDArray[np.int64] = field(repr=False)
+    places: Numbers = field(repr=False)
     rows: int
 
     @classmethod
@@ -101,106 +113,103 @@ class CanaryOrders:
         """
         return cls(places=canaries.listed(sampled, many), rows=canaries.rows)
 
-    def classes(self, places: NDArray[np.int64]) -> dict[str, int]:
-        """Return how many of some places lie in each class: blocks of rows, residues, parts of a period."""
-        blocks, residues, quarters = (np.zeros(n, np.int64) for n in (_BLOCKS[-1], _RESIDUES[-1], _QUARTERS))
+    def classes(self, places: Numbers) -> list[int]:
+        """Return how many of some places lie in each class, in the order of the classes' names."""
+        _, members = _classes()
+        kinds = np.zeros(members.shape[1], np.int64)
         for part in row_slices(len(places)):
             some = np.asarray(places[part])
-            blocks += np.bincount(some * _BLOCKS[-1] // self.rows, minlength=_BLOCKS[-1])
-            residues += np.bincount(some % _RESIDUES[-1], minlength=_RESIDUES[-1])
-            quarters += np.bincount(some % _PERIOD * _QUARTERS // _PERIOD, minlength=_QUARTERS)
-        counts = dict[str, int]()
-        for number in _BLOCKS:
-            sums = blocks.reshape(number, -1).sum(axis=1).tolist()
-            counts |= {f"block {block} of {number}": count for block, count in enumerate(sums, 1)}
-        for modulus in _RESIDUES:
-            sums = residues.reshape(-1, modulus).sum(axis=0).tolist()
-            counts |= {f"place mod {modulus} = {residue}": count for residue, count in enumerate(sums)}
-        sums = quarters.tolist()
-        return counts | {f"quarter {number} of every {_PERIOD} places": count for number, count in enumerate(sums, 1)}
+            quarter = some // (_PERIOD // _QUARTERS) & (_QUARTERS - 1)
+            kind = some * _BLOCKS[-1] // self.rows, some & (_RESIDUES[-1] - 1), quarter
+            kinds += np.bincount(np.ravel_multi_index(kind, _KINDS), minlength=len(kinds))
+        return list(map(int, members @ kinds))
 
     @cached_property
-    def all_classes(self) -> dict[str, int]:
+    def all_classes(self) -> list[int]:
         """How many canaries lie in each class."""
         return self.classes(self.places)
 
     @cached_property
-    def _sorted(self) -> dict[int, NDArray[np.int64]]:
-        return {step: np.sort(self._keys(np.asarray(self.places), step)) for step in _STEPS}
+    def _all_orders(self) -> Numbers:
+        return _orders_of(np.asarray(self.places))
 
-    def _keys(self, places: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-        keys: NDArray[np.int64] = ((places & (2**step - 1)) << 40) | places
-        return keys
-
-    def in_orders(self, numbers: NDArray[np.int64]) -> Iterator[tuple[str, NDArray[np.int64], int]]:
-        """Yield of each order its name, how it sorts some canaries, and how many runs they make among all.
+    def in_orders(self, numbers: Numbers, values: Numbers) -> tuple[Numbers, Numbers]:
+        """Return what some canaries have in each order, (orders, k), and how many runs these make, (orders,).
 
         Args:
             numbers: (k,) of the canaries, ascending.
+            values: (k,) what each has, not below 0.
         """
-        yield "place", np.arange(len(numbers)), _runs_of(numbers)
+        if len(self.places) <= _FEW:
+            whole = np.full(len(self.places), -1)
+            whole[numbers] = values
+            whole = whole[self._all_orders]
+            is_one = whole >= 0
+            next_to = (is_one[:, 1:] & is_one[:, :-1]).sum(axis=1)
+            return np.extract(is_one, whole).reshape(len(whole), len(numbers)), len(numbers) - next_to
         places = np.asarray(self.places[numbers])
-        for step in _STEPS:
-            keys = self._keys(places, step)
-            order = np.argsort(keys)
-            if len(self.places) <= _FEW:
-                runs = _runs_of(np.searchsorted(self._sorted[step], keys[order]))
-            else:
-                runs = len(keys) - int(np.isin(self._followers(places, 2**step), places).sum())
-            yield f"place mod {2**step}, then place", order, runs
+        followed = (np.isin(self._followers(places, 2**step), places).sum() for step in _STEPS)
+        return values[_orders_of(places)], len(numbers) - np.array([(np.diff(numbers) == 1).sum(), *followed])
 
-    def _followers(self, places: NDArray[np.int64], modulus: int) -> NDArray[np.int64]:
-        """Return the place of the canary that follows each in the order by residue and place; -1 after the last."""
-        following, open_ = np.full(len(places), -1), np.arange(len(places))
-        candidates = places + modulus
-        while len(open_):
+    def _followers(self, places: Numbers, modulus: int) -> Numbers:
+        """Return the places of the canaries that follow these in the order by residue and place; the last has none."""
+        found, candidates = [places[:0]], places + modulus
+        while len(candidates):
             is_over = candidates >= self.rows
             candidates = np.where(is_over, candidates % modulus + 1, candidates)
-            is_last = is_over & (candidates == modulus)
-            open_, candidates = open_[~is_last], candidates[~is_last]
+            candidates = candidates[~(is_over & (candidates == modulus))]
             next_places = np.searchsorted(self.places, candidates)
             is_canary = np.asarray(self.places[np.minimum(next_places, len(self.places) - 1)]) == candidates
-            following[open_[is_canary]] = candidates[is_canary]
-            open_, candidates = open_[~is_canary], candidates[~is_canary] + modulus
-        return following
+            found.append(candidates[is_canary])
+            candidates = candidates[~is_canary] + modulus
+        return np.concatenate(found)
 
 
-def _runs_of(ranks: NDArray[np.int64]) -> int:
-    """Return the runs that ascending ranks make."""
-    return int(np.count_nonzero(np.diff(ranks) != 1)) + (len(ranks) > 0)
+def _orders_of(places: Numbers) -> Numbers:
+    """Return how ascending places are sorted by place, then by residue mod each 2^step and place, (orders, places)."""
+    residues = places & np.array([[2**step - 1] for step in (0, *_STEPS)], np.int64)
+    return residues.astype(np.uint16).argsort(axis=1, kind="stable")
 
 
-def noise_tests(changes: CanaryChanges, orders: CanaryOrders, replacement: Fraction) -> list[NoiseTest]:
-    """Return all tests of some columns.
+@cache
+def _classes() -> tuple[list[str], Numbers]:
+    """Return the names of the classes of places, and which kinds of places each has, (classes, kinds) of 0 and 1.
+
+    The kinds are all combinations of block, residue and quarter, the last counting fastest.
+    """
+    block, residue, quarter = np.indices(_KINDS).reshape(3, -1)
+    classes = {f"block {b + 1} of {n}": block * n // _BLOCKS[-1] == b for n in _BLOCKS for b in range(n)}
+    classes |= {f"place mod {n} = {rest}": residue % n == rest for n in _RESIDUES for rest in range(n)}
+    classes |= {f"quarter {q + 1} of every {_PERIOD} places": quarter == q for q in range(_QUARTERS)}
+    return list(classes), np.array(list(classes.values()), np.int64)
+
+
+def noise_tests(changes: CanaryChanges, orders: CanaryOrders, replacement: Fraction) -> dict[Family, Counted]:
+    """Return all tests of some columns, of each family that has any.
 
     Args:
         orders: of the canaries that were published.
         replacement: r of the server.
     """
-    sizes = [column.size for column in changes.columns]
-    some = replacement * (1 - Fraction(1, prod(sizes)))
-    amount = NoiseTest(family=Family.AMOUNT, of=ALL_COLUMNS, law=Binomial(len(orders.places), some), count=len(changes))
-    return [
-        amount,
-        *_of_columns(changes),
-        *_of_pairs(changes),
-        *_of_arcs(changes),
-        *_of_values(changes),
-        *_of_places(changes, orders, some),
-        *_of_orders(changes, orders),
-    ]
-
-
-def members(sizes: Sequence[int]) -> dict[Family, int]:
-    """Return how many tests each family has, of columns of these sizes."""
-    return _members(tuple(sizes))
+    some = replacement * (1 - Fraction(1, prod(_sizes(changes))))
+    found = {
+        Family.AMOUNT: amount_test(len(orders.places), len(changes), some),
+        Family.COLUMN: _of_columns(changes, 1),
+        Family.PAIR: _of_columns(changes, 2),
+        Family.ARCS: _of_arcs(changes),
+        Family.SEEN: _of_values(changes),
+        Family.PLACES: _of_places(changes, orders, some),
+        **_of_orders(changes, orders),
+    }
+    return {family: tests for family, tests in found.items() if tests}
 
 
 @lru_cache(maxsize=256)
-def _members(sizes: tuple[int, ...]) -> dict[Family, int]:
+def members(sizes: tuple[int, ...]) -> dict[Family, int]:
+    """Return how many tests each family has, of columns of these sizes."""
     wide = sum(size > 2 for size in sizes)
     pairs = len(sizes) * (len(sizes) - 1) // 2
-    arcs = sum(_arcs(size) * (2 + (size > 2)) for size in sizes)
+    arcs = sum(len(_arcs(size)) * (2 + (size > 2)) for size in sizes)
     orders = 1 + len(_STEPS)
     return {
         Family.AMOUNT: 1,
@@ -214,137 +223,160 @@ def _members(sizes: tuple[int, ...]) -> dict[Family, int]:
     }
 
 
-def _changing(changes: CanaryChanges) -> Fraction:
-    """Return 1 - 1/K; 1 where K is 1 and nothing changes."""
-    return 1 - Fraction(1, prod(column.size for column in changes.columns)) or Fraction(1)
+def _sizes(changes: CanaryChanges) -> tuple[int, ...]:
+    return tuple(column.size for column in changes.columns)
 
 
-def _of_columns(changes: CanaryChanges) -> Iterator[NoiseTest]:
-    some = _changing(changes)
-    if len(changes.columns) > 1:
-        for column, offsets in zip(changes.columns, changes.offsets, strict=True):
-            law = Binomial(len(changes), (1 - Fraction(1, column.size)) / some)
-            yield NoiseTest(family=Family.COLUMN, of=column.attribute, law=law, count=int(np.count_nonzero(offsets)))
+def _published(changes: CanaryChanges) -> list[Numbers]:
+    columns = zip(changes.columns, changes.offsets, changes.symbols, strict=True)
+    return [(values + offsets) % column.size for column, offsets, values in columns]
 
 
-def _of_pairs(changes: CanaryChanges) -> Iterator[NoiseTest]:
-    some = _changing(changes)
-    for one, other in combinations(range(len(changes.columns)), 2):
-        first, second = changes.columns[one], changes.columns[other]
-        count = int(np.count_nonzero((changes.offsets[one] != 0) & (changes.offsets[other] != 0)))
-        law = Binomial(len(changes), (1 - Fraction(1, first.size)) * (1 - Fraction(1, second.size)) / some)
-        yield NoiseTest(family=Family.PAIR, of=f"{first.attribute}, {second.attribute}", law=law, count=count)
+def amount_test(canaries: int, changed: int, some: Fraction) -> Counted:
+    """Return the test of the number of changed canaries.
 
-
-def _arcs(size: int) -> int:
-    """Return how many arcs a column has: multipliers, at one or two phases."""
-    return min(size // 2, _MOST_MULTIPLIERS) * _phases(size)
-
-
-def _phases(size: int) -> int:
-    return 1 if size < 4 else 2
-
-
-def _of_arcs(changes: CanaryChanges) -> Iterator[NoiseTest]:
-    for column, offsets, values in zip(changes.columns, changes.offsets, changes.symbols, strict=True):
-        changed = offsets != 0
-        published = (values + offsets) % column.size
-        for what, symbols in (("offsets", offsets), ("sent", values), ("published", published)):
-            if column.size > 2 or what != "offsets":
-                yield from _of_symbols(column, what, symbols[changed], is_offset=what == "offsets")
-
-
-def _of_symbols(column: Column, what: str, symbols: NDArray[np.int64], *, is_offset: bool) -> Iterator[NoiseTest]:
-    """Yield of each multiplier s and phase h how many symbols u have (s u + h) mod K below K/2."""
-    values, weights = np.unique(symbols, return_counts=True)
-    multipliers = np.arange(1, min(column.size // 2, _MOST_MULTIPLIERS) + 1)
-    multiplied = np.outer(multipliers, values)
-    for phase in (0, column.size // 4)[: _phases(column.size)]:
-        counts = ((multiplied + phase) % column.size < _half(column.size)) @ weights
-        for multiplier, count in zip(multipliers.tolist(), counts.tolist(), strict=True):
-            share = _arc_share(column.size, gcd(multiplier, column.size), phase, is_offset=is_offset)
-            of = f"{what} of {column.attribute}, times {multiplier} plus {phase}"
-            yield NoiseTest(family=Family.ARCS, of=of, law=Binomial(len(symbols), share), count=count)
-
-
-def _half(size: int) -> int:
-    return -(-size // 2)
-
-
-@lru_cache(maxsize=4096)
-def _arc_share(size: int, step: int, phase: int, *, is_offset: bool) -> Fraction:
-    """Return the share of the symbols, or of the offsets, in an arc whose multiplier has this divisor in common with K.
-
-    The multiples of the step, shifted by the phase, are hit by `step` symbols each. An offset is not 0, which the arc
-    has.
+    Args:
+        some: the probability that an honest server changes one.
     """
-    within = step * len(range(phase % step, _half(size), step))
-    return Fraction(within - 1, size - 1) if is_offset else Fraction(within, size)
+    return {ALL_COLUMNS: (changed, (canaries, *some.as_integer_ratio()))}
 
 
-def _of_values(changes: CanaryChanges) -> Iterator[NoiseTest]:
-    columns, sizes = changes.columns, [column.size for column in changes.columns]
-    pairs = list(zip(changes.offsets, changes.symbols, strict=True))
-    published = [(values + offsets) % size for (offsets, values), size in zip(pairs, sizes, strict=True)]
-    for column, size, (offsets, values) in zip(columns, sizes, pairs, strict=True):
-        changed = offsets != 0
+def _of_columns(changes: CanaryChanges, number: int) -> Counted:
+    """Return the tests of columns, or of groups of so many; of a column alone there is none."""
+    names, sizes = [column.attribute for column in changes.columns], _sizes(changes)
+    if len(names) == 1:
+        return {}
+    moved = combinations([offsets != 0 for offsets in changes.offsets], number)
+    counts = (int(np.count_nonzero(one[0] & one[-1])) for one in moved)
+    laws = ((len(changes), *share) for share in _moved_shares(sizes, number))
+    return dict(zip(map(", ".join, combinations(names, number)), zip(counts, laws, strict=True), strict=True))
+
+
+@lru_cache(maxsize=256)
+def _moved_shares(sizes: tuple[int, ...], number: int) -> list[tuple[int, int]]:
+    """Return the share of the changed canaries that change in all of a group of so many columns, of each group."""
+    some = 1 - Fraction(1, prod(sizes)) or Fraction(1)  # of a single cell nothing changes
+    each = combinations((1 - Fraction(1, size) for size in sizes), number)
+    return [(prod(group) / some).as_integer_ratio() for group in each]
+
+
+def _arcs(size: int) -> list[tuple[int, int]]:
+    """Return the arcs of a column: multipliers, at one or two phases."""
+    multipliers = range(1, min(size // 2, _MOST_MULTIPLIERS) + 1)
+    return [(multiplier, phase) for phase in sorted({0, size // 4}) for multiplier in multipliers]
+
+
+def _of_arcs(changes: CanaryChanges) -> Counted:
+    """Return of each multiplier s and phase h how many symbols u have (s u + h) mod K below K/2."""
+    counted: Counted = {}
+    columns = zip(changes.columns, changes.offsets, changes.symbols, _published(changes), strict=True)
+    for column, offsets, values, published in columns:
+        size, rows = column.size, np.flatnonzero(offsets)
+        for what, symbols in (("offsets", offsets), ("sent", values), ("published", published)):
+            if size > 2 or what != "offsets":
+                names = (f"{what} of {column.attribute}, times {s} plus {phase}" for s, phase in _arcs(size))
+                laws = ((len(rows), *share) for share in _arc_shares(size, is_offset=what == "offsets"))
+                counts = _arc_counts(symbols[rows], size)
+                counted.update(zip(names, zip(counts, laws, strict=True), strict=True))
+    return counted
+
+
+def _arc_counts(symbols: Numbers, size: int) -> list[int]:
+    """Return how many symbols lie in each arc."""
+    if size <= _NARROW:
+        weights, within = np.bincount(symbols, minlength=size), _narrow_arcs(size)
+    else:
+        values, weights = np.unique(symbols, return_counts=True)
+        within = list(_within_arcs(values, size))
+    return [count for some in within for count in (some @ weights).tolist()]
+
+
+@lru_cache(maxsize=64)
+def _narrow_arcs(size: int) -> list[NDArray[np.bool_]]:
+    return list(_within_arcs(np.arange(size), size))
+
+
+def _within_arcs(symbols: Numbers, size: int) -> Iterator[NDArray[np.bool_]]:
+    """Yield of each phase which symbols lie in the arc of each multiplier, (multipliers, symbols)."""
+    for phase, arcs in groupby(_arcs(size), itemgetter(1)):
+        multiplied = np.outer([multiplier for multiplier, _ in arcs], symbols)
+        yield (multiplied + phase) % size < (size + 1) // 2
+
+
+@lru_cache(maxsize=64)
+def _arc_shares(size: int, *, is_offset: bool) -> list[tuple[int, int]]:
+    """Return the share of the symbols, or of the offsets, that lie in each arc.
+
+    The multiples of the divisor that a multiplier has in common with K, shifted by the phase, are hit by as many
+    symbols each. An offset is not 0, which the arc has.
+    """
+    steps = ((gcd(multiplier, size), phase) for multiplier, phase in _arcs(size))
+    within = (step * len(range(phase % step, (size + 1) // 2, step)) for step, phase in steps)
+    return [(count - is_offset, size - is_offset) for count in within]
+
+
+def _of_values(changes: CanaryChanges) -> Counted:
+    counted: Counted = {}
+    sizes, published = _sizes(changes), _published(changes)
+    columns = list(zip((one.attribute for one in changes.columns), sizes, changes.offsets, published, strict=True))
+    for (name, size, offsets, _), values in zip(columns, changes.symbols, strict=True):
+        rows = np.flatnonzero(offsets)
+        moves = offsets[rows]
         if size > 2:
-            yield _repeats(f"offsets of {column.attribute}", offsets[changed], size - 1)
-        of = f"offsets of {column.attribute} by sent symbol"
-        yield _repeats(of, values[changed] * size + offsets[changed], size * (size - 1))
-    for one, other in combinations(range(len(columns)), 2):
-        names, both = f"{columns[one].attribute}, {columns[other].attribute}", changes.offsets[one] != 0
-        both = both & (changes.offsets[other] != 0)
-        offsets = changes.offsets[one] * sizes[other] + changes.offsets[other]
-        yield _repeats(f"offsets of {names}", offsets[both], (sizes[one] - 1) * (sizes[other] - 1))
-        symbols = published[one] * sizes[other] + published[other]
-        yield _repeats(f"published {names}", symbols[both], sizes[one] * sizes[other])
+            counted[f"offsets of {name}"] = _seen(moves, size, size - 1)
+        counted[f"offsets of {name} by sent symbol"] = _seen(values[rows] * size + moves, size**2, size * (size - 1))
+    for (one, first, *ours), (other, second, *theirs) in combinations(columns, 2):
+        rows, most = np.flatnonzero(ours[0] * theirs[0]), first * second
+        moves, symbols = (own[rows] * second + of[rows] for own, of in zip(ours, theirs, strict=True))
+        counted[f"offsets of {one}, {other}"] = _seen(moves, most, (first - 1) * (second - 1))
+        counted[f"published {one}, {other}"] = _seen(symbols, most, most)
     cells = prod(sizes)
-    yield _repeats("offsets of all columns", _as_cells(changes.offsets, sizes), cells - 1)
-    yield _repeats("published, all columns", _as_cells(published, sizes)[changes.is_listed], cells)
+    counted["offsets of all columns"] = _seen(np.ravel_multi_index(changes.offsets, sizes), cells, cells - 1)
+    listed = np.ravel_multi_index(published, sizes)[changes.is_listed]
+    counted["published, all columns"] = _seen(listed, cells, cells)
+    return counted
 
 
-def _repeats(of: str, values: NDArray[np.int64], cells: int) -> NoiseTest:
-    """Return how many values of the second half are among those of the first half."""
+def _seen(values: Numbers, most: int, cells: int) -> tuple[int, tuple[int, int, int]]:
+    """Return how many values of the second half are among those of the first half, and the law of that.
+
+    Args:
+        most: values are below it.
+        cells: how many different values there can be.
+    """
     middle = len(values) // 2
     first, rest = values[:middle], values[middle:]
-    if len(values) and values.max() < _SMALL:
-        is_seen = np.bincount(first, minlength=_SMALL) > 0
-        kinds, again = int(is_seen.sum()), int(is_seen[rest].sum())
+    if most <= _SMALL:
+        is_seen = np.zeros(most, np.bool_)
+        is_seen[first] = True
+        kinds, again = int(np.count_nonzero(is_seen)), is_seen[rest]
     else:
         different, _ = np.unique(first, return_counts=True)  # without counts, numpy imports its masked arrays
-        kinds, again = len(different), int(np.isin(rest, different).sum())
+        kinds, again = len(different), np.isin(rest, different)
     # An attribute of one category has no offsets.
-    law = Binomial(len(rest), Fraction(kinds, max(cells, 1)))
-    return NoiseTest(family=Family.SEEN, of=of, law=law, count=again)
+    return int(np.count_nonzero(again)), (len(rest), kinds, max(cells, 1))
 
 
-def _of_places(changes: CanaryChanges, orders: CanaryOrders, some: Fraction) -> Iterator[NoiseTest]:
-    among = orders.all_classes
-    for name, count in orders.classes(np.asarray(orders.places[changes.numbers])).items():
-        yield NoiseTest(family=Family.PLACES, of=name, law=Binomial(among[name], some), count=count)
+def _of_places(changes: CanaryChanges, orders: CanaryOrders, some: Fraction) -> Counted:
+    counts, (names, _) = orders.classes(np.asarray(orders.places[changes.numbers])), _classes()
+    laws = ((among, *some.as_integer_ratio()) for among in orders.all_classes)
+    return dict(zip(names, zip(counts, laws, strict=True), strict=True))
 
 
-def _of_orders(changes: CanaryChanges, orders: CanaryOrders) -> Iterator[NoiseTest]:
-    sizes = [column.size for column in changes.columns]
-    cells, offsets = prod(sizes), _as_cells(changes.offsets, sizes)
-    for name, order, runs in orders.in_orders(changes.numbers):
-        yield NoiseTest(family=Family.RUNS, of=name, law=Runs(len(orders.places), len(changes)), count=runs)
-        if cells > 2:
-            again = int(np.count_nonzero(np.diff(offsets[order]) == 0))
-            law = Binomial(max(len(changes) - 1, 0), Fraction(1, cells - 1))
-            yield NoiseTest(family=Family.REPEATS, of=name, law=law, count=again)
+def _of_orders(changes: CanaryChanges, orders: CanaryOrders) -> dict[Family, Counted]:
+    names = ["place", *(f"place mod {2**step}, then place" for step in _STEPS)]
+    cells, count = prod(_sizes(changes)), len(changes)
+    offsets, runs = orders.in_orders(changes.numbers, np.ravel_multi_index(changes.offsets, _sizes(changes)))
+    again = (offsets[:, 1:] == offsets[:, :-1]).sum(axis=1) if cells > 2 else ()
+    law, other = (len(orders.places), count), (max(count - 1, 0), 1, cells - 1)
+    return {
+        Family.RUNS: {name: (int(one), law) for name, one in zip(names, runs, strict=True)},
+        Family.REPEATS: {name: (int(one), other) for name, one in zip(names, again, strict=False)},
+    }
 
 
-def _as_cells(symbols: Sequence[NDArray[np.int64]], sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Return each row of symbols as one number."""
-    cells = np.zeros_like(symbols[0])
-    for column, size in zip(symbols, sizes, strict=True):
-        cells = cells * size + column
-    return cells
-
-
-def levels(family: Family, sizes: Sequence[int], level: Decimal) -> tuple[Decimal, Decimal]:
+@lru_cache(maxsize=1024)
+def levels(family: Family, sizes: tuple[int, ...], level: Decimal) -> tuple[Decimal, Decimal]:
     """Return the most probability below and above what one test of a family accepts."""
     part = family.share * level / members(sizes)[family]
     return (Decimal(0), part) if family.is_one_sided else (part / 2, part / 2)

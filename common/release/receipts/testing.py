@@ -1,14 +1,15 @@
 """Makes the receipts of the tests of a server's noise, and checks those that other parties made."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import combinations
 from math import prod
 
-from veiltab.common.core.numbers.counts import Binomial, CountLaw, Runs, accepted, is_accepted
+from veiltab.common.core.mechanism import UNIT
+from veiltab.common.core.numbers.counts import Binomial, CountLaw, accepted, is_accepted, likely_distance
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
 from veiltab.common.release.receipts.canary_changes import CanaryChanges, joined, lists_digest
 from veiltab.common.release.receipts.noise_test_kinds import Family
@@ -17,10 +18,13 @@ from veiltab.common.release.receipts.noise_tests import (
     JOINT_LEVEL,
     OWN_LEVEL,
     CanaryOrders,
-    NoiseTest,
+    Counted,
+    amount_test,
+    law_of,
     levels,
     members,
     noise_tests,
+    surprises,
 )
 from veiltab.common.release.receipts.receipt import CountReceipt, Receipt, share_text
 from veiltab.common.release.table_spec import Column, TableSpec
@@ -75,9 +79,8 @@ def read_lists(spec: TableSpec, lists: Mapping[str, bytes], canaries: int) -> di
                 "its list of changed canaries is not one of this release", where=f"curator {owner}"
             ) from None
     for column in spec.columns:
-        first = changes[column.owner].of([column])
         for holder in column.holders[1:]:
-            if not first.is_same(changes[holder].of([column])):
+            if not changes[column.owner].of([column]).is_same(changes[holder].of([column])):
                 raise FailedReleaseError(
                     f"they state different changes of the canaries in {column.attribute}",
                     where=f"curator {column.owner} or curator {holder}",
@@ -92,9 +95,8 @@ def amount_receipt(spec: TableSpec, tester: str, *, canaries: int, changed: int)
         canaries: c that were published.
         changed: k.
     """
-    law = Binomial(canaries, change_probability(spec, tested_columns(spec, tester)))
-    amount = NoiseTest(family=Family.AMOUNT, of=ALL_COLUMNS, law=law, count=changed)
-    return _receipt(spec, tester, canaries, [amount], "")
+    amount = amount_test(canaries, changed, change_probability(spec, tested_columns(spec, tester)))
+    return _receipt(spec, tester, canaries, {Family.AMOUNT: amount}, "")
 
 
 def tested_columns(spec: TableSpec, tester: str) -> tuple[Column, ...]:
@@ -126,7 +128,7 @@ def is_right(receipt: Receipt, spec: TableSpec) -> bool:
 @lru_cache(maxsize=64)
 def _has_right_bounds(receipt: Receipt, spec: TableSpec) -> bool:
     columns = tested_columns(spec, receipt.tester)
-    sizes, level = [column.size for column in columns], level_of(spec, receipt.tester)
+    sizes, level = tuple(column.size for column in columns), level_of(spec, receipt.tester)
     try:
         laws = [one.law for one in receipt.counts]
         bounds = [accepted(law, *levels(one.test, sizes, level)) for law, one in zip(laws, receipt.counts, strict=True)]
@@ -151,50 +153,52 @@ def _has_all(receipt: Receipt, columns: Sequence[Column]) -> bool:
     if len(names) > 1:
         expected += [(Family.COLUMN, name) for name in names]
         expected += [(Family.PAIR, f"{one}, {other}") for one, other in combinations(names, 2)]
-    others = [family for family, number in members([one.size for one in columns]).items() if number]
+    others = [family for family, number in members(tuple(one.size for one in columns)).items() if number]
     others = [family for family in others if family not in _WHOLE]
     return listed[: len(expected)] == expected and [test for test, _ in listed[len(expected) :]] == others
 
 
-def _receipt(spec: TableSpec, tester: str, canaries: int, tests: Iterable[NoiseTest], digest: str) -> Receipt:
-    sizes, level = [column.size for column in tested_columns(spec, tester)], level_of(spec, tester)
-    sides = {family: levels(family, sizes, level) for family, number in members(sizes).items() if number}
-    results, picks = list(tests), list[NoiseTest]()
-    for family, bounds in sides.items():
-        some = [test for test in results if test.family is family]
-        if family in _WHOLE:
-            picks += some
-        elif some:
-            picks.append(max(some, key=partial(_loudness, sides=bounds)))
-    expected, sd = _expected(picks[0].law)
+def _receipt(spec: TableSpec, tester: str, canaries: int, tests: Mapping[Family, Counted], digest: str) -> Receipt:
+    columns, counts = tested_columns(spec, tester), list[CountReceipt]()
+    sizes, level = tuple(column.size for column in columns), level_of(spec, tester)
+    for family, some in tests.items():
+        sides = levels(family, sizes, level)
+        picks = some if family in _WHOLE else [_loudest(family, some, canaries, sides)]
+        counts += [_count_receipt(family, name, some, sides) for name in picks]
+    expected, sd = _expected(Binomial(canaries, change_probability(spec, columns)))
     return Receipt(
         tester=tester,
         canaries=canaries,
-        changed=picks[0].count,
+        changed=counts[0].count,
         changes=digest,
-        counts=tuple(_count_receipt(one, sides[one.family]) for one in picks),
+        counts=tuple(counts),
         expected=expected,
         sd=sd,
     )
 
 
-def _loudness(test: NoiseTest, sides: tuple[Decimal, Decimal]) -> tuple[bool, float]:
-    """Return by what tests of a family are compared: one that is refused speaks louder than all that are not."""
-    return not is_accepted(test.law, test.count, *sides), test.surprise
+def _loudest(family: Family, tests: Counted, canaries: int, sides: tuple[Decimal, Decimal]) -> str:
+    """Return the first test with the largest surprise of those that are refused, or of all if none is.
+
+    A count on the side that speaks for the server, or near the mean, is accepted: only the others are asked for.
+    """
+    found, likely = surprises(family, tests), likely_distance(max(canaries, 1), max(sides))
+    far = [name for name, surprise in found.items() if surprise > likely]
+    refused = [name for name in far if not is_accepted(law_of(family, tests[name][1]), tests[name][0], *sides)]
+    return max(refused or found, key=found.__getitem__)
 
 
-def _count_receipt(test: NoiseTest, sides: tuple[Decimal, Decimal]) -> CountReceipt:
-    low, high = accepted(test.law, *sides)
-    receipt = partial(CountReceipt, test=test.family, of=test.of, count=test.count, low=low, high=high)
-    match test.law:
-        case Binomial(trials, p):
-            return receipt(trials=trials, share=share_text(p))
-        case Runs(places, marks):
-            return receipt(trials=places, marks=marks)
-        case law:
-            raise TypeError(f"no receipt shows a law of kind {type(law).__name__}")
+def _count_receipt(family: Family, name: str, tests: Counted, sides: tuple[Decimal, Decimal]) -> CountReceipt:
+    count, numbers = tests[name]
+    law = law_of(family, numbers)
+    low, high = accepted(law, *sides)
+    share, marks = (share_text(law.p), None) if isinstance(law, Binomial) else (None, numbers[1])
+    return CountReceipt(
+        test=family, of=name, trials=numbers[0], count=count, low=low, high=high, share=share, marks=marks
+    )
 
 
+@lru_cache(maxsize=64)
 def _expected(law: CountLaw) -> tuple[Decimal, Decimal]:
     """Return the mean of a law and its standard deviation, to three decimals."""
     with localcontext(prec=_PRECISION):
@@ -203,4 +207,4 @@ def _expected(law: CountLaw) -> tuple[Decimal, Decimal]:
 
 
 def _replacement(spec: TableSpec) -> Fraction:
-    return 1 - spec.server_mechanism.retention
+    return Fraction(spec.server_replacement, UNIT)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
-from itertools import accumulate, combinations, groupby
+from itertools import accumulate, combinations, groupby, product
 from math import comb, floor
 
 import mpmath
@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from veiltab.common.core.numbers.counts import (
     Binomial,
-    CountLaw,
     Runs,
     accepted,
     accepted_sum,
@@ -24,6 +23,7 @@ from veiltab.common.core.numbers.counts import (
     is_accepted,
     is_lower_tail_within,
     is_upper_tail_within,
+    likely_distance,
 )
 
 Law = dict[int, Fraction]
@@ -82,7 +82,7 @@ class Exact:
 
 BINOMIALS = [(Binomial(n, p), binomial_law(n, p)) for n in (0, 1, 2, 30) for p in SHARES]
 RUNS = [(Runs(c, k), runs_law(c, k)) for c in range(13) for k in range(c + 1)]
-ALL: tuple[tuple[CountLaw, Exact], ...] = (*BINOMIALS, *RUNS)
+ALL: tuple[tuple[Binomial | Runs, Exact], ...] = (*BINOMIALS, *RUNS)
 
 
 def test_moments_and_ends_are_those_of_the_exact_law() -> None:
@@ -117,6 +117,15 @@ def test_a_test_accepts_what_the_exact_law_has_it_accept() -> None:
             assert accepted(law, *sides) == (fewest, most)
             for count in range(-1, exact.most + 3):
                 assert is_accepted(law, count, *sides) == (fewest <= count <= most)
+
+
+def test_no_count_within_a_likely_distance_is_as_unlikely_as_the_bound() -> None:
+    for law, exact in (*ALL, *SOME):
+        trials = max(law.trials if isinstance(law, Binomial) else law.places, 1)
+        for level, (count, share) in product(LEVELS, exact.law.items()):
+            within = law.variance * Fraction(likely_distance(trials, level))
+            assert share > Fraction(level) or (count - law.mean) ** 2 > within
+    assert 18 < likely_distance(60, LEVELS[0]) < likely_distance(30, LEVELS[0])
 
 
 @pytest.mark.parametrize("p", [TINY, Fraction(1, 500), Fraction(123, 1000), Fraction(1, 2), Fraction(99, 100)], ids=str)
@@ -181,17 +190,9 @@ def test_of_very_many_trials_neither_end_is_one_off(law: Binomial) -> None:
 
 NEAR = [Decimal(f"1e-{digits}") for digits in (2, 3, 4, 6, 9, 12, 16)]
 SMALLEST = Decimal("1e-40")
-SOME = [Binomial(40, Fraction(1, 3)), Binomial(100, Fraction(1, 50)), Binomial(90, 1 - TINY), Runs(12, 5), Runs(60, 30)]
-
-
-def exact_of(law: CountLaw) -> Exact:
-    match law:
-        case Binomial(n, p):
-            return binomial_law(n, p)
-        case Runs(c, k):
-            return hypergeometric(c, k)
-        case _:
-            raise TypeError
+SHARES_OF = {40: Fraction(1, 3), 100: Fraction(1, 50), 90: 1 - TINY}
+SOME: list[tuple[Binomial | Runs, Exact]] = [(Binomial(n, p), binomial_law(n, p)) for n, p in SHARES_OF.items()]
+SOME += [(Runs(c, k), hypergeometric(c, k)) for c, k in ((12, 5), (60, 30))]
 
 
 def near(share: Fraction) -> Iterator[Decimal]:
@@ -201,10 +202,8 @@ def near(share: Fraction) -> Iterator[Decimal]:
         yield from (level * (1 + sign * change) for change in NEAR for sign in (-1, 1))
 
 
-@pytest.mark.parametrize("law", SOME, ids=str)
-def test_a_float_decides_nothing_otherwise_however_near_the_level_is(law: CountLaw) -> None:
-    exact = exact_of(law)
-    for count in exact.law:
+def test_a_float_decides_nothing_otherwise_however_near_the_level_is() -> None:
+    for (law, exact), count in ((one, count) for one in SOME for count in one[1].law):
         for level in near(exact.below(count)):
             assert is_lower_tail_within(law, count, level) == (exact.below(count) <= Fraction(level))
         for level in near(exact.above(count)):

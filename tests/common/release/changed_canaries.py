@@ -1,6 +1,6 @@
 """Every count of the tests of a server's noise, row by row and symbol by symbol, from what a test is said to count."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, pairwise, product
@@ -8,12 +8,34 @@ from math import prod
 
 import numpy as np
 
+from veiltab.common.core.numbers.counts import CountLaw
+from veiltab.common.release.receipts import noise_tests as tested
 from veiltab.common.release.receipts.canary_changes import CanaryChanges
-from veiltab.common.release.receipts.noise_tests import CanaryOrders
+from veiltab.common.release.receipts.noise_test_kinds import Family
+from veiltab.common.release.receipts.noise_tests import CanaryOrders, law_of
 from veiltab.common.release.table_spec import Column
 
 Counted = dict[tuple[str, str], tuple[tuple[int, Fraction | int], int]]
 """Family and name -> (n and p of a binomial law, or places and marks of that of runs), and the count."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseTest:
+    """One count, and its law where the server is honest."""
+
+    family: Family
+    of: str
+    law: CountLaw
+    count: int
+
+
+def one_by_one(tests: Mapping[Family, tested.Counted]) -> list[NoiseTest]:
+    each = ((family, of, *one) for family, counted in tests.items() for of, one in counted.items())
+    return [NoiseTest(family, of, law_of(family, numbers), count) for family, of, count, numbers in each]
+
+
+def noise_tests(changes: CanaryChanges, orders: CanaryOrders, replacement: Fraction) -> list[NoiseTest]:
+    return one_by_one(tested.noise_tests(changes, orders, replacement))
 
 
 def columns_of(sizes: Sequence[int], owners: str = "alice") -> tuple[Column, ...]:

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
+from itertools import product
 from zlib import crc32
 
 import numpy as np
@@ -11,12 +13,16 @@ import pytest
 from scipy.stats import binom
 
 from tests.common.release import lying_servers as lies
+from tests.common.release.changed_canaries import NoiseTest, columns_of, noise_tests, one_by_one
 from tests.common.release.lying_servers import Played, Rows, Server, played
-from veiltab.common.core.numbers.counts import is_accepted
+from tests.conftest import spec_with
+from veiltab.common.core.numbers.counts import accepted, is_accepted
 from veiltab.common.privacy.planning.planning import plan_release
+from veiltab.common.release.receipts import noise_tests as tested
 from veiltab.common.release.receipts.canary_plan import planned_canaries
 from veiltab.common.release.receipts.noise_test_kinds import Family
-from veiltab.common.release.receipts.noise_tests import JOINT_LEVEL, NoiseTest, levels, noise_tests
+from veiltab.common.release.receipts.noise_tests import JOINT_LEVEL, levels
+from veiltab.common.release.receipts.testing import level_of, own_receipt
 
 Sizes = tuple[int, ...]
 
@@ -167,9 +173,10 @@ NO_EVEN = {lies.even_offsets_only}
 """Of two symbols no offset is even."""
 
 
-@pytest.mark.parametrize(
-    "lie", [lies.honest, *(one for one in LIES if one not in NO_EVEN)], ids=lambda lie: lie.__name__
-)
+OF_BINARY = [lies.honest, *(one for one in LIES if one not in NO_EVEN)]
+
+
+@pytest.mark.parametrize("lie", OF_BINARY, ids=lambda lie: lie.__name__)
 def test_of_binary_columns_every_lie_that_is_one_is_caught(lie: Server) -> None:
     sizes, r = (2, 2), Fraction(106, 1000)
     for number in range(3):
@@ -204,3 +211,24 @@ def test_a_server_that_samples_is_caught_if_it_samples_by_value(
     tests = refused(counted(one, r), sizes, JOINT_LEVEL)
     assert {test.family for test in tests} == families
     assert all(test.of.startswith(("sent of b", "offsets of b by sent")) for test in tests)
+
+
+def loudness(test: NoiseTest, sides: tuple[Decimal, Decimal]) -> tuple[bool, Fraction]:
+    fewest, most = accepted(test.law, *sides)
+    distance = max(test.count - test.law.mean, 0 if test.family.is_one_sided else -test.law.mean)
+    return not fewest <= test.count <= most, Fraction(distance**2, test.law.variance or 1)
+
+
+@pytest.mark.parametrize("lie", OF_BINARY, ids=lambda lie: lie.__name__)
+def test_a_receipt_has_the_loudest_test_of_every_family(lie: Server) -> None:
+    for sizes, canaries in product([(2, 2), (4, 2, 3), (9, 130)], [1, 5, 30, 200, 1000]):
+        spec = spec_with(columns=columns_of(sizes), canaries=canaries, server_replacement=2**62)
+        coins = seeded(lie.__name__, canaries)
+        one = played(lie, sizes, rows=spec.sample, canaries=canaries, r=Fraction(1, 4), coins=coins)
+        loudest = list[NoiseTest]()
+        for family, counts in tested.noise_tests(one.changes, one.orders, Fraction(1, 4)).items():
+            tests, sides = one_by_one({family: counts}), levels(family, sizes, level_of(spec, "alice"))
+            is_whole = family in {Family.AMOUNT, Family.COLUMN, Family.PAIR}
+            loudest += tests if is_whole else [max(tests, key=partial(loudness, sides=sides))]
+        listed = own_receipt(spec, "alice", one.changes, one.orders).counts
+        assert loudest == [NoiseTest(count.test, count.of, count.law, count.count) for count in listed]

@@ -12,12 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.common.release.changed_canaries import Changed, changes_of, columns_of, counted
+from tests.common.release.changed_canaries import (
+    Changed,
+    NoiseTest,
+    changes_of,
+    counted,
+    noise_tests,
+    one_by_one,
+)
 from veiltab.common.core.numbers.counts import Binomial, CountLaw, Runs
 from veiltab.common.release.receipts import noise_tests as tested
 from veiltab.common.release.receipts.canary_changes import CanaryChanges, joined
 from veiltab.common.release.receipts.noise_test_kinds import Family
-from veiltab.common.release.receipts.noise_tests import CanaryOrders, NoiseTest, levels, members, noise_tests
+from veiltab.common.release.receipts.noise_tests import CanaryOrders, levels, members, surprises
 
 R = Fraction(3, 7)
 PLACES = (1, 4, 5, 11)
@@ -65,8 +72,9 @@ def check_laws(outcomes: Weighted) -> set[tuple[Family, str]]:
 
 
 def of_values(changes: CanaryChanges) -> list[NoiseTest]:
-    parts = (tested._of_columns, tested._of_pairs, tested._of_arcs, tested._of_values)
-    return [test for part in parts for test in part(changes)]
+    columns, pairs = (tested._of_columns(changes, number) for number in (1, 2))
+    arcs, seen = tested._of_arcs(changes), tested._of_values(changes)
+    return one_by_one({Family.COLUMN: columns, Family.PAIR: pairs, Family.ARCS: arcs, Family.SEEN: seen})
 
 
 def values(sizes: Sequence[int], k: int, owners: str = "alice") -> Weighted:
@@ -114,10 +122,9 @@ def test_amount_places_runs_and_repeats_have_their_laws() -> None:
             for offsets in product(offset_vectors(sizes), repeat=len(chosen)):
                 rows = [Changed(number, one, (0, 0)) for number, one in zip(chosen, offsets, strict=True)]
                 changes = changes_of(sizes, rows)
-                yield (
-                    weight / 5 ** len(chosen),
-                    (*tested._of_places(changes, orders, some), *tested._of_orders(changes, orders)),
-                )
+                places = tested._of_places(changes, orders, some)
+                tests = one_by_one({Family.PLACES: places, **tested._of_orders(changes, orders)})
+                yield weight / 5 ** len(chosen), tests
             yield weight, noise_tests(changes, orders, R)[:1]
 
     found = check_laws(outcomes())
@@ -133,19 +140,18 @@ def test_amount_places_runs_and_repeats_have_their_laws() -> None:
 def test_runs_have_their_law_in_every_order(places: tuple[int, ...]) -> None:
     orders = orders_of(places, 65_700)
     rows = ([Changed(number, (1,), (0,)) for number in chosen] for chosen in subsets(len(places)))
-    check_laws((Fraction(1), tested._of_orders(changes_of((2,), one), orders)) for one in rows)
+    check_laws((Fraction(1), one_by_one(tested._of_orders(changes_of((2,), one), orders))) for one in rows)
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 25, 30, 64, 97, 100, 1500])
 def test_the_share_of_every_arc_is_counted_symbol_by_symbol(size: int) -> None:
-    column = columns_of((size,))[0]
-    for what, symbols in (("offsets", range(1, size)), ("sent", range(size))):
-        tests = list(tested._of_symbols(column, what, np.array(symbols), is_offset=what == "offsets"))
-        assert len({test.of for test in tests}) == len(tests) == tested._arcs(size) > 0
-        for test in tests:
-            # All symbols once: the count is the expected one.
-            assert test.law == Binomial(len(symbols), Fraction(test.count, len(symbols)))
-    assert tested._arcs(size) == min(size // 2, 512) * len({0, size // 4})
+    arcs = tested._arcs(size)
+    assert len(set(arcs)) == len(arcs) == min(size // 2, 512) * len({0, size // 4})
+    for is_offset in (True, False):
+        counts = tested._arc_counts(np.arange(is_offset, size), size)
+        # All symbols once: the count is the expected one.
+        shares = [Fraction(*share) for share in tested._arc_shares(size, is_offset=is_offset)]
+        assert shares == [Fraction(count, size - is_offset) for count in counts]
 
 
 @settings(max_examples=60, deadline=None)
@@ -160,21 +166,12 @@ def test_all_counts_are_those_of_a_slow_calculation(data: st.DataObject) -> None
         Changed(number, data.draw(vector.filter(any)), data.draw(vector), data.draw(st.booleans())) for number in chosen
     ]
     orders = orders_of(places, rows)
-    found = noise_tests(changes_of(sizes, changed), orders, R)
-    assert {(one.family.value, one.of): (_numbers(one.law), one.count) for one in found} == counted(
-        sizes, changed, orders, R
-    )
-    assert len(found) == sum(members(sizes).values())
-
-
-def _numbers(law: CountLaw) -> tuple[int, Fraction | int]:
-    match law:
-        case Binomial(n, p):
-            return n, p
-        case Runs(c, k):
-            return c, k
-        case _:
-            raise TypeError
+    found = tested.noise_tests(changes_of(sizes, changed), orders, R)
+    assert {
+        (family.value, of): ((trials, Fraction(*rest)), count)
+        for family, tests in found.items()
+        for of, (count, (trials, *rest)) in tests.items()
+    } == counted(sizes, changed, orders, R)
 
 
 SIZES = [
@@ -191,10 +188,9 @@ def test_there_are_as_many_tests_as_the_level_is_divided_by(sizes: tuple[int, ..
         Changed(number, tuple(size - 1 for size in sizes), tuple(generator.integers(0, sizes).tolist()))
         for number in range(k if prod(sizes) > 1 else 0)
     ]
-    found = noise_tests(changes_of(sizes, changed), orders_of(range(10), 20), R)
-    assert len({(one.family, one.of) for one in found}) == len(found)
-    assert {family: sum(one.family is family for one in found) for family in Family} == members(sizes)
-    assert all(one.law.least <= one.count <= one.law.most for one in found)
+    found = tested.noise_tests(changes_of(sizes, changed), orders_of(range(10), 20), R)
+    assert {family: len(found.get(family, {})) for family in Family} == members(sizes)
+    assert all(one.law.least <= one.count <= one.law.most for one in one_by_one(found))
 
 
 @pytest.mark.parametrize("sizes", [(2,), (2, 2), (3, 8), (4, 6, 2), (1, 5)], ids=str)
@@ -243,18 +239,14 @@ def test_runs_of_very_many_canaries_are_those_of_few(monkeypatch: pytest.MonkeyP
         numbers = np.flatnonzero(generator.random(len(places)) < changing)
         changes = changes_of((2,), [Changed(number, (1,), (0,)) for number in numbers.tolist()])
 
-        def runs(changes: CanaryChanges = changes, places: np.ndarray = places) -> dict[str, int]:
-            tests = tested._of_orders(changes, CanaryOrders(places=places, rows=rows))
-            return {test.of: test.count for test in tests if test.family is Family.RUNS}
-
-        sorted_ = runs()
+        few = tested._of_orders(changes, CanaryOrders(places=places, rows=rows))
         monkeypatch.setattr(tested, "_FEW", 0)
-        assert runs() == sorted_
+        assert tested._of_orders(changes, CanaryOrders(places=places, rows=rows)) == few
         monkeypatch.undo()
 
 
 def test_only_too_much_of_what_was_seen_before_is_a_surprise() -> None:
     for count, surprise in ((0, 0), (5, 0), (10, 10)):
-        law = Binomial(10, Fraction(1, 2))
-        assert NoiseTest(family=Family.SEEN, of="", law=law, count=count).surprise == surprise
-        assert (NoiseTest(family=Family.ARCS, of="", law=law, count=count).surprise > 0) == (count != 5)
+        tests: tested.Counted = {"": (count, (10, 1, 2))}
+        assert surprises(Family.SEEN, tests) == {"": surprise}
+        assert (surprises(Family.ARCS, tests)[""] > 0) == (count != 5)

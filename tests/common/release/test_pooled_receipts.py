@@ -7,13 +7,11 @@ from math import comb
 import numpy as np
 
 from tests.conftest import spec_with
+from tests.made_receipts import made_tests
 from veiltab.common.core.numbers.counts import Binomial, accepted_sum
-from veiltab.common.release.receipts.canary_changes import ChangesCollector
 from veiltab.common.release.receipts.noise_test_kinds import Family
-from veiltab.common.release.receipts.noise_tests import CanaryOrders
 from veiltab.common.release.receipts.pooled_receipts import pooled_counts
 from veiltab.common.release.receipts.receipt import Receipt
-from veiltab.common.release.receipts.testing import joint_receipt
 from veiltab.common.release.table_spec import Column, TableSpec
 
 COLUMNS = (
@@ -23,24 +21,14 @@ COLUMNS = (
 )
 
 
-def receipt_of(spec: TableSpec, rng: np.random.Generator, *, share: float = 1.0, raw: str = "") -> Receipt:
-    """Return the receipt of a server that adds a share of its noise, and leaves one column as it came."""
-    replaced = rng.random(spec.canaries) < share * spec.server_replacement / 2**64
-    lists = {}
-    for owner in ("alice", "bob"):
-        columns = spec.columns_of(owner)
-        sent = [rng.integers(0, column.size, spec.canaries).astype(np.uint8) for column in columns]
-        published = [
-            np.where(replaced & (column.attribute != raw), rng.integers(0, column.size, len(own)), own).astype(np.uint8)
-            for column, own in zip(columns, sent, strict=True)
-        ]
-        collected = ChangesCollector(columns, most=spec.canaries)
-        collected.compare(0, published, sent)
-        changes = collected.changes()
-        assert changes is not None
-        lists[owner] = changes.to_bytes()
-    places = np.sort(rng.permutation(spec.uploaded_rows)[: spec.canaries])
-    return joint_receipt(spec, lists, CanaryOrders(places=places, rows=spec.uploaded_rows))
+def receipts_of(*, share: float = 1.0, raw: str = "") -> list[Receipt]:
+    """Return the receipts of a server that adds a share of its noise, and leaves one column as it came in some tables.
+
+    Args:
+        raw: attribute of that column, in every fourth table.
+    """
+    each = enumerate(tables())
+    return [made_tests(one, share=share, seed=n, raw="" if n % 4 else raw).together() for n, one in each]
 
 
 def tables() -> list[TableSpec]:
@@ -50,8 +38,7 @@ def tables() -> list[TableSpec]:
 
 
 def test_an_honest_server_passes_over_all_tables() -> None:
-    rng = np.random.default_rng(1)
-    pooled = pooled_counts(receipt_of(spec, rng) for spec in tables())
+    pooled = pooled_counts(receipts_of())
     assert all(one.passed for one in pooled)
     assert [one.of for one in pooled if one.test is Family.COLUMN] == ["sex", "region", "income"]
     assert sum(one.test is Family.PAIR for one in pooled) == 3
@@ -59,8 +46,7 @@ def test_an_honest_server_passes_over_all_tables() -> None:
 
 
 def test_a_tenth_of_the_noise_that_no_table_shows_is_found_over_all() -> None:
-    rng = np.random.default_rng(2)
-    receipts = [receipt_of(spec, rng, share=0.9) for spec in tables()]
+    receipts = receipts_of(share=0.9)
     assert all(receipt.passed for receipt in receipts)
     failed = [one for one in pooled_counts(receipts) if not one.passed]
     assert [(one.test, one.of) for one in failed] == [(Family.AMOUNT, "all columns")]
@@ -68,20 +54,16 @@ def test_a_tenth_of_the_noise_that_no_table_shows_is_found_over_all() -> None:
 
 
 def test_a_column_left_out_of_a_quarter_of_the_tables_is_named() -> None:
-    rng = np.random.default_rng(3)
-    receipts = [receipt_of(spec, rng, raw="region" if number % 4 == 0 else "") for number, spec in enumerate(tables())]
-    assert (Family.COLUMN, "region") in {(one.test, one.of) for one in pooled_counts(receipts) if not one.passed}
+    pooled = pooled_counts(receipts_of(raw="region"))
+    assert (Family.COLUMN, "region") in {(one.test, one.of) for one in pooled if not one.passed}
 
 
 def test_the_bounds_of_a_sum_hold_and_are_not_wide() -> None:
     laws = [Binomial(40, Fraction(1, 10)), Binomial(60, Fraction(1, 3)), Binomial(5, Fraction(9, 10))]
-    exact = [Fraction(1)]
+    exact = np.array([Fraction(1)])
     for law in laws:
         terms = [comb(law.trials, j) * law.p**j * (1 - law.p) ** (law.trials - j) for j in range(law.trials + 1)]
-        exact = [
-            sum((exact[i] * terms[j - i] for i in range(len(exact)) if 0 <= j - i < len(terms)), Fraction(0))
-            for j in range(len(exact) + law.trials)
-        ]
+        exact = np.convolve(exact, np.array(terms))
     level = Decimal("1e-4")
     low, high = accepted_sum(laws, level, level)
     assert 0 < sum(exact[:low]) <= Fraction(level)

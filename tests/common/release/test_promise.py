@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.common.release import lying_servers as lies
+from tests.common.release.changed_canaries import noise_tests
 from tests.common.release.lying_servers import Rows, Sent, Server, played
 from veiltab.common.core.mechanism import UNIT, GammaDiagonal
 from veiltab.common.core.numbers.counts import is_accepted
@@ -16,7 +17,7 @@ from veiltab.common.core.randomness import KEY_BYTES, CipherStream
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.receipts.canary_plan import HowTested, planned_canaries, shown_by
-from veiltab.common.release.receipts.noise_tests import JOINT_LEVEL, levels, noise_tests
+from veiltab.common.release.receipts.noise_tests import JOINT_LEVEL, levels
 from veiltab.play.demos.cheating_server import Cheat, perturb_dishonestly
 
 
