@@ -239,8 +239,9 @@ def is_accepted(law: CountLaw, count: int, below: Decimal, above: Decimal) -> bo
 def likely_distance(trials: int, bound: Decimal) -> float:
     """Return a squared distance from the mean, in standard deviations, up to which a count is likelier than a bound.
 
-    P(X = x) >= e^(-d N / (N - 1)) / (2 N) at a squared distance of d: C(n, k) lies from e^(n H(k / n)) / sqrt(2 n) to
-    e^(n H(k / n)), and a relative entropy is at most the chi-squared distance, which is d N / (N - 1) / n for runs.
+    P(X = x) >= e^(-d N / (N - 1)) / (2 N) at a squared distance of d. For e^(n H(k / n)) / sqrt(2 n) <= C(n, k) <=
+    e^(n H(k / n)), H the entropy, so ln P(X = x) is at least minus a relative entropy minus ln(2 N); and that is at
+    most the chi-squared statistic of the count: d for a binomial law, d N / (N - 1) for runs.
 
     Args:
         trials: N, at least 1: the places of runs; of binomial laws at least the trials.

@@ -180,7 +180,8 @@ def _receipt(spec: TableSpec, tester: str, canaries: int, tests: Mapping[Family,
 def _loudest(family: Family, tests: Counted, canaries: int, sides: tuple[Decimal, Decimal]) -> str:
     """Return the first test with the largest surprise of those that are refused, or of all if none is.
 
-    A count on the side that speaks for the server, or near the mean, is accepted: only the others are asked for.
+    A count on the side that speaks for the server, or near the mean, is accepted: only the bounds of the others are
+    asked for.
     """
     found, likely = surprises(family, tests), likely_distance(max(canaries, 1), max(sides))
     far = [name for name, surprise in found.items() if surprise > likely]
