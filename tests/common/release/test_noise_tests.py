@@ -25,6 +25,7 @@ from veiltab.common.release.receipts import noise_tests as tested
 from veiltab.common.release.receipts.canary_changes import CanaryChanges, joined
 from veiltab.common.release.receipts.noise_test_kinds import Family
 from veiltab.common.release.receipts.noise_tests import CanaryOrders, levels, members, surprises
+from veiltab.common.release.receipts.testing import _loudest
 
 R = Fraction(3, 7)
 PLACES = (1, 4, 5, 11)
@@ -250,3 +251,9 @@ def test_only_too_much_of_what_was_seen_before_is_a_surprise() -> None:
         tests: tested.Counted = {"": (count, (10, 1, 2))}
         assert surprises(Family.SEEN, tests) == {"": surprise}
         assert (surprises(Family.ARCS, tests)[""] > 0) == (count != 5)
+
+
+def test_a_refused_count_is_louder_than_an_accepted_one_that_surprises_more() -> None:
+    tests: tested.Counted = {"rare": (1, (1, 1, 10_000)), "least": (620, (1000, 1, 2)), "most": (650, (1000, 1, 2))}
+    assert surprises(Family.SEEN, tests)["rare"] > 9000
+    assert _loudest(Family.SEEN, tests, 1000, (Decimal(0), Decimal("1e-12"))) == "most"
