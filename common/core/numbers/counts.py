@@ -27,18 +27,8 @@ _TILTS = 40
 """Steps of the search for the sharpest of the bounds that hold."""
 
 
-class CountLaw(ABC):
+class _Law(ABC):
     """The law of a count, whose probabilities rise to its mean and fall after it."""
-
-    @property
-    @abstractmethod
-    def least(self) -> int:
-        """The least count that can be."""
-
-    @property
-    @abstractmethod
-    def most(self) -> int:
-        """The greatest count that can be."""
 
     @property
     @abstractmethod
@@ -57,21 +47,9 @@ class CountLaw(ABC):
         _, variance, unit = self.moments
         return Fraction(variance, unit**2)
 
-    @abstractmethod
-    def ln(self, count: int) -> Decimal:
-        """Return ln P(X = count), for a count from least to most."""
-
-    @abstractmethod
-    def ln_float(self, count: int) -> float:
-        """Return the same as a float."""
-
-    @abstractmethod
-    def ratio(self, count: int) -> tuple[int, int]:
-        """Return P(X = count - 1) / P(X = count), numerator and denominator, for a count above the least."""
-
 
 @dataclass(frozen=True, slots=True)
-class Binomial(CountLaw):
+class Binomial(_Law):
     """Bin(n, p).
 
     Args:
@@ -127,7 +105,7 @@ def binomial_moments(trials: int, hits: int, unit: int) -> tuple[int, int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Runs(CountLaw):
+class Runs(_Law):
     """The number of runs that k marks among c places make, if every set of k places is equally likely.
 
     P(R = j) = C(k - 1, j - 1) C(c - k + 1, j) / C(c, k), a hypergeometric law.
@@ -182,6 +160,9 @@ def runs_moments(c: int, k: int) -> tuple[int, int, int]:
     """Return the moments of the runs of k marks among c places."""
     others = max(c - 1, 1)
     return k * (c - k + 1) * others, k * (k - 1) * (c - k) * (c - k + 1) * others, max(c, 1) * others
+
+
+CountLaw = Binomial | Runs
 
 
 def at_most(law: CountLaw, count: int) -> Decimal:
@@ -239,9 +220,8 @@ def is_accepted(law: CountLaw, count: int, below: Decimal, above: Decimal) -> bo
 def likely_distance(trials: int, bound: Decimal) -> float:
     """Return a squared distance from the mean, in standard deviations, up to which a count is likelier than a bound.
 
-    P(X = x) >= e^(-d N / (N - 1)) / (2 N) at a squared distance of d. For e^(n H(k / n)) / sqrt(2 n) <= C(n, k) <=
-    e^(n H(k / n)), H the entropy, so ln P(X = x) is at least minus a relative entropy minus ln(2 N); and that is at
-    most the chi-squared statistic of the count: d for a binomial law, d N / (N - 1) for runs.
+    P(X = x) >= e^(-d N / (N - 1)) / (2 N) at a distance of d, as e^(n H(k/n)) / sqrt(2 n) <= C(n, k) <= e^(n H(k/n))
+    with the entropy H, and a relative entropy is at most the chi-squared statistic: d, or of runs d N / (N - 1).
 
     Args:
         trials: N, at least 1: the places of runs; of binomial laws at least the trials.
@@ -249,16 +229,10 @@ def likely_distance(trials: int, bound: Decimal) -> float:
     return (1 - 1 / trials) * -log(_ROOM * 2 * trials * float(bound))
 
 
-def is_lower_tail_within(law: CountLaw, count: int, bound: Decimal) -> bool:
-    """Return whether P(X <= count) <= bound; a float says so where it is far from that, else decimals."""
-    is_below = _is_below(law, count, bound, -1)
-    return at_most(law, count) <= bound if is_below is None else is_below
-
-
-def is_upper_tail_within(law: CountLaw, count: int, bound: Decimal) -> bool:
-    """Return whether P(X >= count) <= bound, as `is_lower_tail_within`."""
-    is_below = _is_below(law, count, bound, 1)
-    return at_least(law, count) <= bound if is_below is None else is_below
+def is_tail_within(law: CountLaw, count: int, bound: Decimal, outwards: int) -> bool:
+    """Return whether P(X <= count), or P(X >= count) for 1, is <= bound; a float says so if far from that."""
+    is_below, tail = _is_below(law, count, bound, outwards), at_most if outwards < 0 else at_least
+    return tail(law, count) <= bound if is_below is None else is_below
 
 
 def _is_below(law: CountLaw, count: int, bound: Decimal, step: int) -> bool | None:
@@ -287,12 +261,13 @@ def _is_below(law: CountLaw, count: int, bound: Decimal, step: int) -> bool | No
 def _bound(law: CountLaw, bound: Decimal, outwards: int) -> int:
     """Return the last count outwards that is more likely than a bound, together with all beyond it; -1 is downwards."""
     mean, _, unit = law.moments
-    edge, middle, is_within = law.least, min(law.most, mean // unit + 1), is_lower_tail_within
+    edge, middle = law.least, min(law.most, mean // unit + 1)
     if outwards > 0:
-        edge, middle, is_within = law.most, max(law.least, mean // unit), is_upper_tail_within
-    if bound == 0 or not is_within(law, edge, bound):
+        edge, middle = law.most, max(law.least, mean // unit)
+    if bound == 0 or not is_tail_within(law, edge, bound, outwards):
         return edge
-    return _first_beyond(lambda count: is_within(law, count, bound), edge, middle, _about(law, bound, outwards))
+    guess = _about(law, bound, outwards)
+    return _first_beyond(lambda count: is_tail_within(law, count, bound, outwards), edge, middle, guess)
 
 
 def _about(law: CountLaw, bound: Decimal, outwards: int) -> int:

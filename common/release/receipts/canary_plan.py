@@ -13,7 +13,7 @@ from functools import lru_cache
 from math import ceil, isqrt, prod
 
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.core.numbers.counts import Binomial, accepted, is_upper_tail_within
+from veiltab.common.core.numbers.counts import Binomial, accepted, is_tail_within
 from veiltab.common.dataclass import dataclass
 from veiltab.common.release.receipts.noise_test_kinds import Family
 from veiltab.common.release.receipts.noise_tests import JOINT_LEVEL, SAMPLED_LEVEL
@@ -160,12 +160,12 @@ def _shows(server: GammaDiagonal, sizes: Sequence[int], canaries: int, share: Fr
         own, rest = 1 - Fraction(1, size), 1 - Fraction(size, prod(sizes))
         changes = share * some + (1 - share) * rest
         law = Binomial(canaries, replacement * changes)
-        return is_upper_tail_within(law, fewest, 1 - POWER) or (
+        return is_tail_within(law, fewest, 1 - POWER, 1) or (
             changes > 0 and _column_shows(law, len(sizes), own / some, share * own / changes)
         )
 
     # Without any other column, it is all of them that are left out.
-    return is_upper_tail_within(Binomial(canaries, replacement * some * share), fewest, 1 - POWER) and all(
+    return is_tail_within(Binomial(canaries, replacement * some * share), fewest, 1 - POWER, 1) and all(
         is_seen(size) for size in set(sizes) if size > 1
     )
 
@@ -183,7 +183,7 @@ def _column_shows(changed: Binomial, columns: int, honest: Fraction, share: Frac
 
     def is_seen(number: int) -> bool:
         fewest, _ = accepted(Binomial(number, honest), level, Decimal(0))
-        return is_upper_tail_within(Binomial(number, share), fewest, _ONE_SIDE)
+        return is_tail_within(Binomial(number, share), fewest, _ONE_SIDE, 1)
 
     # The power rises in teeth of a few changes each.
     return all(is_seen(number) for number in range(least, least + _TOOTH))

@@ -46,11 +46,8 @@ _MOST_MULTIPLIERS = 512
 _FEW = 2**18
 """So many canaries are sorted sooner than the one that follows another is searched for."""
 
-_SMALL = 2**12
-"""Numbers below it are looked up sooner than sorted."""
-
-_NARROW = 2**7
-"""Of alphabets up to this size the arcs are kept."""
+_SMALL, _NARROW = 2**12, 2**7
+"""Numbers below the first are looked up sooner than sorted; of alphabets up to the second the arcs are kept."""
 
 _BLOCKS = (2, 4, 8, 16)
 _RESIDUES = (2, 4)
@@ -59,14 +56,10 @@ _QUARTERS = 4
 _KINDS = (_BLOCKS[-1], _RESIDUES[-1], _QUARTERS)
 _STEPS = (6, 8, 10, 12, 14, 16)
 
-
 Numbers = NDArray[np.int64]
 
 Counted = dict[str, tuple[int, tuple[int, ...]]]
-"""The tests of a family: in which column, at which places, in which order is counted -> the count, and its law.
-
-The law where the server is honest: n, numerator and denominator of p; of runs their places and marks.
-"""
+"""What is counted -> the count, and its law: n, numerator and denominator of p; of runs their places and marks."""
 
 
 def law_of(family: Family, numbers: tuple[int, ...]) -> CountLaw:
@@ -173,10 +166,7 @@ def _orders_of(places: Numbers) -> Numbers:
 
 @cache
 def _classes() -> tuple[list[str], Numbers]:
-    """Return the names of the classes of places, and which kinds of places each has, (classes, kinds) of 0 and 1.
-
-    The kinds are all combinations of block, residue and quarter, the last counting fastest.
-    """
+    """Return the names of the classes of places, and which of `_KINDS` of places each has, (classes, kinds)."""
     block, residue, quarter = np.indices(_KINDS).reshape(3, -1)
     classes = {f"block {b + 1} of {n}": block * n // _BLOCKS[-1] == b for n in _BLOCKS for b in range(n)}
     classes |= {f"place mod {n} = {rest}": residue % n == rest for n in _RESIDUES for rest in range(n)}
@@ -192,8 +182,8 @@ def noise_tests(changes: CanaryChanges, orders: CanaryOrders, replacement: Fract
         replacement: r of the server.
     """
     some = replacement * (1 - Fraction(1, prod(_sizes(changes))))
-    found = {
-        Family.AMOUNT: amount_test(len(orders.places), len(changes), some),
+    found: dict[Family, Counted] = {
+        Family.AMOUNT: {ALL_COLUMNS: (len(changes), (len(orders.places), *some.as_integer_ratio()))},
         Family.COLUMN: _of_columns(changes, 1),
         Family.PAIR: _of_columns(changes, 2),
         Family.ARCS: _of_arcs(changes),
@@ -230,15 +220,6 @@ def _sizes(changes: CanaryChanges) -> tuple[int, ...]:
 def _published(changes: CanaryChanges) -> list[Numbers]:
     columns = zip(changes.columns, changes.offsets, changes.symbols, strict=True)
     return [(values + offsets) % column.size for column, offsets, values in columns]
-
-
-def amount_test(canaries: int, changed: int, some: Fraction) -> Counted:
-    """Return the test of the number of changed canaries.
-
-    Args:
-        some: the probability that an honest server changes one.
-    """
-    return {ALL_COLUMNS: (changed, (canaries, *some.as_integer_ratio()))}
 
 
 def _of_columns(changes: CanaryChanges, number: int) -> Counted:

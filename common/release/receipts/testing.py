@@ -19,7 +19,6 @@ from veiltab.common.release.receipts.noise_tests import (
     OWN_LEVEL,
     CanaryOrders,
     Counted,
-    amount_test,
     law_of,
     levels,
     members,
@@ -43,7 +42,8 @@ def own_receipt(spec: TableSpec, tester: str, changes: CanaryChanges, orders: Ca
         orders: of the canaries that were published.
     """
     digest = hashlib.sha256(changes.to_bytes()).hexdigest()
-    return _receipt(spec, tester, len(orders.places), noise_tests(changes, orders, _replacement(spec)), digest)
+    tests = noise_tests(changes, orders, Fraction(spec.server_replacement, UNIT))
+    return _receipt(spec, tester, len(orders.places), tests, digest)
 
 
 def joint_receipt(spec: TableSpec, lists: Mapping[str, bytes], orders: CanaryOrders) -> Receipt:
@@ -57,7 +57,8 @@ def joint_receipt(spec: TableSpec, lists: Mapping[str, bytes], orders: CanaryOrd
         FailedReleaseError: a list is none; it says whose.
     """
     changes = joined(read_lists(spec, lists, len(orders.places)), spec.columns)
-    return _receipt(spec, "", len(orders.places), noise_tests(changes, orders, _replacement(spec)), lists_digest(lists))
+    tests = noise_tests(changes, orders, Fraction(spec.server_replacement, UNIT))
+    return _receipt(spec, "", len(orders.places), tests, lists_digest(lists))
 
 
 def read_lists(spec: TableSpec, lists: Mapping[str, bytes], canaries: int) -> dict[str, CanaryChanges]:
@@ -95,8 +96,9 @@ def amount_receipt(spec: TableSpec, tester: str, *, canaries: int, changed: int)
         canaries: c that were published.
         changed: k.
     """
-    amount = amount_test(canaries, changed, change_probability(spec, tested_columns(spec, tester)))
-    return _receipt(spec, tester, canaries, {Family.AMOUNT: amount}, "")
+    some = change_probability(spec, tested_columns(spec, tester))
+    tests: Counted = {ALL_COLUMNS: (changed, (canaries, *some.as_integer_ratio()))}
+    return _receipt(spec, tester, canaries, {Family.AMOUNT: tests}, "")
 
 
 def tested_columns(spec: TableSpec, tester: str) -> tuple[Column, ...]:
@@ -106,7 +108,7 @@ def tested_columns(spec: TableSpec, tester: str) -> tuple[Column, ...]:
 
 def change_probability(spec: TableSpec, columns: Sequence[Column]) -> Fraction:
     """Return p = r_s (1 - 1/K), exactly; K the cells of the columns."""
-    return _replacement(spec) * (1 - Fraction(1, prod(column.size for column in columns)))
+    return Fraction(spec.server_replacement, UNIT) * (1 - Fraction(1, prod(column.size for column in columns)))
 
 
 def level_of(spec: TableSpec, tester: str) -> Decimal:
@@ -205,7 +207,3 @@ def _expected(law: CountLaw) -> tuple[Decimal, Decimal]:
     with localcontext(prec=_PRECISION):
         mean, variance = (Decimal(one.numerator) / one.denominator for one in (law.mean, law.variance))
         return mean.quantize(_THOUSANDTH), variance.sqrt().quantize(_THOUSANDTH)
-
-
-def _replacement(spec: TableSpec) -> Fraction:
-    return Fraction(spec.server_replacement, UNIT)

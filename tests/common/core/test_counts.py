@@ -21,8 +21,7 @@ from veiltab.common.core.numbers.counts import (
     at_least,
     at_most,
     is_accepted,
-    is_lower_tail_within,
-    is_upper_tail_within,
+    is_tail_within,
     likely_distance,
 )
 
@@ -205,9 +204,9 @@ def near(share: Fraction) -> Iterator[Decimal]:
 def test_a_float_decides_nothing_otherwise_however_near_the_level_is() -> None:
     for (law, exact), count in ((one, count) for one in SOME for count in one[1].law):
         for level in near(exact.below(count)):
-            assert is_lower_tail_within(law, count, level) == (exact.below(count) <= Fraction(level))
+            assert is_tail_within(law, count, level, -1) == (exact.below(count) <= Fraction(level))
         for level in near(exact.above(count)):
-            assert is_upper_tail_within(law, count, level) == (exact.above(count) <= Fraction(level))
+            assert is_tail_within(law, count, level, 1) == (exact.above(count) <= Fraction(level))
 
 
 LARGE_COUNT = st.tuples(st.integers(10**6, 2**32), st.fractions(0, 1, max_denominator=10**9), st.floats(-7, 0))
@@ -222,7 +221,7 @@ def test_a_float_decides_nothing_otherwise_of_large_counts(
     law = Binomial(n, p)
     count = min(max(floor(law.mean + Fraction(deviations) * Fraction(float(law.variance) ** 0.5)), law.least), law.most)
     tail = at_most(law, count)
-    assert is_lower_tail_within(law, count, tail * (1 + sign * change)) == (sign > 0)
+    assert is_tail_within(law, count, tail * (1 + sign * change), -1) == (sign > 0)
 
 
 def convolved(laws: list[Binomial]) -> Exact:
