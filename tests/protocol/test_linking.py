@@ -167,7 +167,7 @@ def check_what_clerks_counted(world: Linked, folder: Path) -> None:
 
 KILLS = {
     "the hub before it writes its keys": (ALICE, "veiltab.curator.alignment.linking.link_hub:_write_keys:2"),
-    "the hub while it checks what it is asked": (ALICE, "veiltab.curator.alignment.joining.join_hub:_write_rows:3"),
+    "the hub while it checks what it is asked": (ALICE, "veiltab.curator.alignment.joining.join_hub:_rows:3"),
     "the spoke in the middle of a pass": (BOB, "veiltab.curator.alignment.joining.join_spoke:_write_columns:4:after"),
     "the spoke before it resolves": (BOB, "veiltab.curator.alignment.linking.link_spoke:SpokeLinking._resolve:1"),
     "the hub before it erases its secret": (ALICE, "veiltab.curator.records.join_sessions:JoinSessions.finish:1"),

@@ -1,9 +1,10 @@
 """The hub's side of one link: it shows a value of each of its rows, and learns nothing."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from secrets import token_bytes
+from typing import BinaryIO
 
 import numpy as np
 
@@ -25,8 +26,8 @@ from veiltab.common.oblivious.extension import (
 from veiltab.common.oblivious.function import values
 from veiltab.common.oblivious.linear_check import CHALLENGE_BYTES, CHECK_BYTES, Sums, holds
 from veiltab.common.oblivious.store import THIRD_STEP
-from veiltab.common.storage.files import file_digest, write_whole, written_whole
-from veiltab.common.storage.mapped import mapped_array
+from veiltab.common.storage.files import file_digest, write_whole
+from veiltab.common.storage.mapped import mapped_bytes
 from veiltab.curator.alignment.joining.join_messages import JoinKind, SessionFiles, Standing
 from veiltab.curator.alignment.joining.own_ids import DigestedIds
 from veiltab.curator.alignment.joining.row_numbers import Numbers
@@ -44,24 +45,22 @@ class HubPass:
     Args:
         session: name of the session, or of its pass.
         choices: the hub's s.
-        matrix: file of the rows q_j.
-        columns: that of the spoke's message.
+        rows: q_j, shape (128 + m, 64).
+        columns: file of the spoke's message.
     """
 
     session: bytes
     choices: Bits = field(repr=False)
-    matrix: Path
+    rows: Bits = field(repr=False)
     columns: Path
 
     def values(self, digests: Bits) -> Bits:
         """Return F of each digest, (n, 16)."""
-        rows = mapped_array(self.matrix, np.uint8).reshape(-1, ROW_BYTES)
-        return values(rows, digests, self.session, self.choices)
+        return values(self.rows, digests, self.session, self.choices)
 
     def end(self) -> None:
-        """Delete the files, once all values are made."""
-        for path in (self.matrix, self.columns):
-            path.unlink()
+        """Delete the columns, once all values are made."""
+        self.columns.unlink()
 
 
 async def hub_pass(sessions: Sessions, own: JoinSession, files: SessionFiles, most: int, number: int = 0) -> HubPass:
@@ -94,18 +93,12 @@ async def hub_pass(sessions: Sessions, own: JoinSession, files: SessionFiles, mo
     challenge = sessions.records.challenge(own.name, number, token_bytes(CHALLENGE_BYTES))
     await files.make(JoinKind.CHALLENGE, lambda: challenge, number)
     reply = await files.fetched_whole(JoinKind.ANSWER, number, size=CHECK_BYTES)
-    result = HubPass(
-        session=pass_name(session, number),
-        choices=choices.bits,
-        matrix=files.folder / f"rows-{number}.bin",
-        columns=columns,
-    )
     with files.stage.of(f"checking the columns of {files.other}", None):
         seeds = pass_seeds(await asyncio.to_thread(_seeds, files.folder / "seeds.bin", choices, answer), number)
-        sums = await asyncio.to_thread(_write_rows, result.matrix, columns, rows, (seeds, result.choices), challenge)
-    if not holds(sums, reply.read_bytes(), result.choices):
+        matrix, sums = await asyncio.to_thread(_rows, columns, rows, (seeds, choices.bits), challenge)
+    if not holds(sums, reply.read_bytes(), choices.bits):
         raise sessions.fail(files.alignment, files.other)
-    return result
+    return HubPass(session=pass_name(session, number), choices=choices.bits, rows=matrix, columns=columns)
 
 
 def _seeds(path: Path, choices: Choices, answer: Path) -> Bits:
@@ -145,17 +138,21 @@ async def show_rows(  # noqa: PLR0913, PLR0917 - what a link consists of
     result.end()
 
 
-def _write_rows(matrix: Path, columns: Path, rows: int, own: tuple[Bits, Bits], challenge: bytes) -> Bits:
-    """Write the rows q_j, and return the sums of the columns; `own` are the seeds of the pass, and s."""
+def _rows(columns: Path, rows: int, own: tuple[Bits, Bits], challenge: bytes) -> tuple[Bits, Bits]:
+    """Return the rows q_j, and the sums of the columns; `own` are the seeds of the pass, and s."""
     (seeds, choices), sums = own, Sums(challenge, COLUMNS)
     streams = KeyStreams(seeds)
-    with columns.open("rb") as received, written_whole(matrix, is_durable=False) as file:
+
+    def batches(received: BinaryIO) -> Iterator[Bits]:
         for start in range(0, rows, BATCH_ROWS):
             count = min(BATCH_ROWS, rows - start)
             batch = hub_columns(streams, choices, received_columns(received.read(COLUMNS * count // 8), count))
             sums.feed(batch)
-            file.write(transposed(batch).data)
-    return sums.finish()
+            yield transposed(batch)
+
+    with columns.open("rb") as file:
+        matrix = mapped_bytes(batches(file), columns.parent, ROW_BYTES * rows)
+    return matrix.reshape(-1, ROW_BYTES), sums.finish()
 
 
 def _write_values(path: Path, ids: DigestedIds, numbers: Numbers, value: Callable[[Bits], Bits]) -> None:

@@ -32,7 +32,7 @@ from veiltab.common.oblivious.function import DIGEST_BYTES, VALUE_BYTES, values
 from veiltab.common.oblivious.linear_check import CHALLENGE_BYTES, WORD_COLUMNS, Sums
 from veiltab.common.oblivious.store import fill, slots_for
 from veiltab.common.storage.files import write_whole, written_whole
-from veiltab.common.storage.mapped import mapped_array
+from veiltab.common.storage.mapped import mapped_array, mapped_bytes
 from veiltab.curator.alignment.joining.join_hub import SHOWN_BYTES
 from veiltab.curator.alignment.joining.join_messages import JoinKind, SessionFiles, Standing
 from veiltab.curator.alignment.joining.own_ids import DigestedIds
@@ -102,12 +102,8 @@ async def own_values(own: JoinSession, files: SessionFiles, ids: Digests, size: 
         ids: those whose values are wanted.
         size: how many it asked about in all.
     """
-    matrix, rows = files.folder / f"rows-{number}.bin", EXTRA_ROWS + slots_for(size)
-    await asyncio.to_thread(_write_rows, matrix, _pass_seeds(files, number), rows)
-    session = pass_name(bytes.fromhex(own.name), number)
-    result = await asyncio.to_thread(_values, matrix, ids, session)
-    matrix.unlink()
-    return result
+    rows = await asyncio.to_thread(_rows, files.folder, _pass_seeds(files, number), EXTRA_ROWS + slots_for(size))
+    return await asyncio.to_thread(_values, rows, ids, pass_name(bytes.fromhex(own.name), number))
 
 
 async def find_rows(
@@ -138,16 +134,11 @@ def _pass_seeds(files: SessionFiles, number: int) -> Bits:
 def _write_store(path: Path, ids: Digests, source: CipherStream) -> None:
     """Write the words W of a pass."""
     if not path.exists():
-        digests = path.with_suffix(".digests")
-        with written_whole(digests, is_durable=False) as file:
-            for piece in ids.pieces():
-                file.write(piece.data)
-        mapped = mapped_array(digests, np.uint8) if len(ids) else np.empty(0, np.uint8)
-        words, is_left_out = fill(mapped.reshape(-1, DIGEST_BYTES), slots_for(len(ids)), source)
+        digests = mapped_bytes(ids.pieces(), path.parent, DIGEST_BYTES * len(ids)).reshape(-1, DIGEST_BYTES)
+        words, is_left_out = fill(digests, slots_for(len(ids)), source)
         if is_left_out.any():
             _log.warning("a join leaves out people whom the hub may have: %d", int(is_left_out.sum()))
         write_whole(path, words.data)
-        digests.unlink()
 
 
 def _check_store(sessions: Sessions, files: SessionFiles, store: Path, number: int) -> None:
@@ -181,16 +172,15 @@ def _sums(store: Path, seeds: Bits, challenge: bytes) -> bytes:
     return of_rows.finish().tobytes() + of_words.finish().tobytes()
 
 
-def _write_rows(matrix: Path, seeds: Bits, rows: int) -> None:
-    """Write the rows t_j."""
+def _rows(folder: Path, seeds: Bits, rows: int) -> Bits:
+    """Return the rows t_j."""
     streams = KeyStreams(seeds[:, 0])
-    with written_whole(matrix, is_durable=False) as file:
-        for start in range(0, rows, BATCH_ROWS):
-            file.write(transposed(own_columns(streams, min(BATCH_ROWS, rows - start))).data)
+    counts = (min(BATCH_ROWS, rows - start) for start in range(0, rows, BATCH_ROWS))
+    batches = (transposed(own_columns(streams, count)) for count in counts)
+    return mapped_bytes(batches, folder, ROW_BYTES * rows).reshape(-1, ROW_BYTES)
 
 
-def _values(matrix: Path, ids: Digests, session: bytes) -> Bits:
-    rows = mapped_array(matrix, np.uint8).reshape(-1, ROW_BYTES)
+def _values(rows: Bits, ids: Digests, session: bytes) -> Bits:
     result, start = np.empty((len(ids), VALUE_BYTES), np.uint8), 0
     for digests in ids.pieces():
         result[start : start + len(digests)] = values(rows, digests, session)

@@ -178,7 +178,7 @@ def test_a_hub_that_lost_the_columns_takes_no_others(
             return later(data) if message.kind is JoinKind.COLUMNS and recorded(alice, "challenge") else data
 
         bob.tampering = sent
-        monkeypatch.setattr(join_hub, "_write_rows", once(join_hub._write_rows, Killed()))
+        monkeypatch.setattr(join_hub, "_rows", once(join_hub._rows, Killed()))
         monkeypatch.setattr(join_hub, "holds", lambda *_: True)
         if later is bytes:
             align(alice, bob)
@@ -387,7 +387,7 @@ def test_a_hub_that_repeats_people_is_not_refused(
 
 
 POINTS = [
-    (join_hub, "_write_rows"),
+    (join_hub, "_rows"),
     (join_hub, "_write_values"),
     (join_hub.HubPass, "end"),
     (JoinSessions, "finish"),
