@@ -75,13 +75,15 @@ def normaliser(
 
 def plain(text: str) -> str:
     """Return a text in lower case without `_MARKS`; other scripts stay."""
+    if text.isascii():
+        return text.lower()
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold()).translate(PLAIN_LETTERS)
     return unicodedata.normalize("NFC", _MARKS.sub("", folded))
 
 
 def normal_name(text: str, *, is_family: bool) -> str:
     """Return the letters of a name; titles and suffixes leave, and particles behind a family name come before it."""
-    words = [word for one in _WORDS.split(plain(text)) if (word := "".join(filter(_is_letter, one)))]
+    words = [*filter(None, map(_letters, _WORDS.split(plain(text))))]
     while len(words) > 1 and words[0] in _TITLES:
         del words[0]
     while len(words) > 1 and words[-1] in _SUFFIXES:
@@ -141,13 +143,17 @@ def normal_number(text: str) -> str:
     """Return the letters and digits of a number; of digits alone without zeros in front, and without .0 behind."""
     short = plain(text).strip()
     text = match[1] if (match := _SPREADSHEET.fullmatch(short)) else short
-    joined = "".join(one for one in text if _is_letter(one) or one.isdigit())
+    joined = text if text.isdigit() else "".join(one for one in text if _is_letter(one) or one.isdigit())
     return (joined.lstrip("0") or "0") if joined.isascii() and joined.isdigit() else joined
 
 
 def normal_text(text: str) -> str:
     """Return the words of a text with one blank between them; signs count as blanks."""
     return " ".join("".join(one if _is_letter(one) or one.isdigit() else " " for one in plain(text)).split())
+
+
+def _letters(text: str) -> str:
+    return text if text.isalpha() else "".join(filter(_is_letter, text))
 
 
 def _is_letter(character: str) -> bool:

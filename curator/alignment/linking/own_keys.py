@@ -109,15 +109,15 @@ class OwnRows:
         for start, stop, chunk in self._chunks():
             first, last = np.searchsorted(rows, [start, stop])
             for place, (number, field) in fields.items():
-                _, values, places = chunk[field]
-                keys, pairs = list[bytes](), list[int]()
-                for pair in range(first, last):
-                    if value := values[places[rows[pair] - start]]:
-                        compared_value = b"" if number == _IS_THERE else value.encode()
-                        keys.append(int(numbers[pair]).to_bytes(8, "big") + bytes([number]) + compared_value)
-                        pairs.append(8 * pair + place)
+                (_, values, places), is_shown = chunk[field], number != _IS_THERE
+                texts = (values[one].encode() for one in places[rows[first:last] - start].tolist())
+                keys = {
+                    8 * pair + place: row.to_bytes(8, "big") + bytes([number]) + text * is_shown
+                    for pair, row, text in zip(range(first, last), numbers[first:last].tolist(), texts, strict=True)
+                    if text
+                }
                 if keys:
-                    result.add(_records(digests(keys, alignment), np.array(pairs)))
+                    result.add(_records(digests(keys.values(), alignment), np.array([*keys])))
         return result
 
     def forms(self, field: str, rows: Rows) -> list[str]:
