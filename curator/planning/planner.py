@@ -168,6 +168,8 @@ class _Worker:
     async def ask(self, line: str) -> str:
         """Return the answer; empty if the process ended over the question."""
         async with self._turn:
+            if self._process is not None and self._process.returncode is not None:
+                await self.close()  # the system ended it while it had no question
             process = self._process or await asyncio.create_subprocess_exec(
                 *_WORKER,
                 stdin=asyncio.subprocess.PIPE,

@@ -64,6 +64,10 @@ async def test_the_plan_is_the_one_that_every_curator_computes_and_is_stored(sto
         assert spec == planned_release(question) == stored_plan(store, question)
         await planner.make_card(spec)
         assert stored_card(store, spec) == release_card(spec).bounds
+        worker = planner._worker._process
+        assert worker is not None
+        worker.kill()  # as the system may, while it has no question
+        await worker.wait()
     await planner.close()
     without = Planner(store)
     for question in questions:
