@@ -10,17 +10,19 @@ from typing import Any
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import Connection
 
-FINISHED = tuple(state.value for state in ReleaseState if state.finished)
-IS_FINISHED = f"state IN ({', '.join('?' * len(FINISHED))})"
-"""The condition that a release is over; its parameters are FINISHED."""
+IS_FINISHED, IS_UNFINISHED = (
+    f"state IN ({', '.join(repr(state.value) for state in ReleaseState if state.finished == finished)})"
+    for finished in (True, False)
+)
+"""The conditions that a release is over, and that it is under way; an index finds either."""
 
 
 def latest_rows(connection: Connection, table: str, finished: int) -> Sequence[Any]:
     """Return the rows of the releases that are not over, and of the last `finished` that are; oldest first."""
     return connection.execute(
-        f"SELECT * FROM {table} WHERE NOT {IS_FINISHED} OR id IN"  # noqa: S608 - the program's own words
+        f"SELECT * FROM {table} WHERE {IS_UNFINISHED} OR id IN"  # noqa: S608 - the program's own words
         f" (SELECT id FROM {table} WHERE {IS_FINISHED} ORDER BY since DESC, id LIMIT ?) ORDER BY created, id",
-        [*FINISHED, *FINISHED, finished],
+        [finished],
     ).fetchall()
 
 

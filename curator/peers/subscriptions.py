@@ -217,9 +217,7 @@ class Subscriptions:
         progress = tuple(answer for answer in answers if isinstance(answer, Progress))
         if len(progress) == len(answers) or subscription.is_over:
             return progress
-        awaited = [
-            answer for name, answer in zip(self._curators, answers, strict=True) if _is_awaited(name, subscription)
-        ]
+        awaited = [subscription.answers.get(name) for name in self._curators if _is_awaited(name, subscription)]
         if None in awaited:
             return None
         return next((answer for answer in awaited if isinstance(answer, VeiltabError)), progress)

@@ -84,7 +84,8 @@ class CoinShares:
         """
         self.has_traces = True
         self._connection.execute_unsynced(
-            "UPDATE coin SET share = x'', value = x'' WHERE id = ? OR id LIKE ?", [coin_id, f"{coin_id}/%"]
+            "UPDATE coin SET share = x'', value = x'' WHERE id = ? OR id BETWEEN ? AND ?",
+            [coin_id, f"{coin_id}/", f"{coin_id}/~"],  # by the index; names of curators are letters, digits and "-"
         )
 
     def is_forgotten(self, coin_id: str) -> bool:

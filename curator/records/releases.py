@@ -7,7 +7,7 @@ from collections import Counter
 from functools import lru_cache
 
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
-from veiltab.common.release.release_queries import FINISHED, IS_FINISHED, latest_rows, state_counts
+from veiltab.common.release.release_queries import IS_FINISHED, IS_UNFINISHED, latest_rows, state_counts
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
@@ -123,14 +123,14 @@ class Releases:
         """
         rows = self._connection.execute(
             "SELECT id FROM (SELECT id, part_of, ROW_NUMBER() OVER (PARTITION BY part_of ORDER BY number) AS place"  # noqa: S608 - the program's own words
-            f" FROM release WHERE NOT {IS_FINISHED}) WHERE part_of = '' OR place <= {MOST_TABLES_AT_A_TIME}"
+            f" FROM release WHERE {IS_UNFINISHED}) WHERE part_of = '' OR place <= {MOST_TABLES_AT_A_TIME}"
             f" UNION SELECT id FROM release WHERE {IS_FINISHED} AND (EXISTS"
             " (SELECT 1 FROM coin WHERE coin.id = 'release/' || release.id AND coin.share <> x'')"
             f" OR state IN ({', '.join('?' * len(_ENDED))}) AND"
             " (EXISTS (SELECT 1 FROM reservation WHERE reservation.release_id = release.id)"
             " OR EXISTS (SELECT 1 FROM canary_key WHERE canary_key.release_id = release.id)"
             " OR EXISTS (SELECT 1 FROM pad WHERE pad.release_id = release.id AND pad.key <> x'')))",
-            [*FINISHED, *FINISHED, *_ENDED],
+            _ENDED,
         )
         return tuple(row["id"] for row in rows)
 
@@ -172,8 +172,7 @@ class Releases:
     def open_requests(self) -> Counter[str]:
         """Return how many releases of each researcher are not over."""
         rows = self._connection.execute(
-            f"SELECT researcher, COUNT(*) AS number FROM asked WHERE NOT {IS_FINISHED} GROUP BY researcher",  # noqa: S608 - the program's own words
-            FINISHED,
+            f"SELECT researcher, COUNT(*) AS number FROM release WHERE +part_of = '' AND {IS_UNFINISHED} GROUP BY 1"  # noqa: S608 - the program's own words
         )
         return Counter({row["researcher"]: row["number"] for row in rows})
 
@@ -238,8 +237,8 @@ class Releases:
         self.set_state(release_id, state, failure, seconds=seconds)
         self._connection.execute(
             "UPDATE release SET state = ?, failure = ?, waiting_for = '', since = ?"  # noqa: S608 - the program's own words
-            f" WHERE part_of = ? AND NOT {IS_FINISHED}",
-            [state.value, failure, int(time.time()), release_id, *FINISHED],
+            f" WHERE part_of = ? AND {IS_UNFINISHED}",
+            [state.value, failure, int(time.time()), release_id],
         )
         self._connection.execute("DELETE FROM id_of_table WHERE release_id = ?", [release_id])
         reserved = "SELECT release_id FROM reservation WHERE release_id = ?"

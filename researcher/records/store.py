@@ -12,7 +12,7 @@ from veiltab.common.core.texts.nearest import nearest
 from veiltab.common.errors import ConflictError, IntegrityError
 from veiltab.common.release.messages.witness import Witnessed, longest_ledger
 from veiltab.common.release.receipts.receipt import Receipt
-from veiltab.common.release.release_queries import FINISHED, IS_FINISHED, latest_rows, state_counts
+from veiltab.common.release.release_queries import IS_UNFINISHED, latest_rows, state_counts
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.spec import release_of as release_of_table
@@ -156,8 +156,7 @@ class ResearcherStore:
     def unfinished(self) -> tuple[str, ...]:
         """Return the ids of the releases that were asked for and are not over, oldest first."""
         rows = self.connection.execute(
-            f"SELECT id FROM asked_release WHERE NOT {IS_FINISHED} ORDER BY created, id",  # noqa: S608 - our own words
-            FINISHED,
+            f"SELECT id FROM asked_release WHERE {IS_UNFINISHED} ORDER BY created, id"  # noqa: S608 - our own words
         )
         return tuple(row["id"] for row in rows)
 
@@ -228,8 +227,8 @@ class ResearcherStore:
             "UPDATE release SET state = ?, failure = ?, since = ? WHERE id = ?", [state.value, failure, now, release_id]
         )
         self.connection.execute(
-            f"UPDATE release SET state = ?, failure = ?, since = ? WHERE part_of = ? AND NOT {IS_FINISHED}",  # noqa: S608 - the program's own words
-            [rest.value, failure, now, release_id, *FINISHED],
+            f"UPDATE release SET state = ?, failure = ?, since = ? WHERE part_of = ? AND {IS_UNFINISHED}",  # noqa: S608 - the program's own words
+            [rest.value, failure, now, release_id],
         )
 
     def set_state(self, release_id: str, state: ReleaseState) -> None:
@@ -267,8 +266,8 @@ class ResearcherStore:
 
     def delete_leftovers(self) -> None:
         """Delete what a crash left of releases in files; see DeskFiles."""
-        unfinished = f"SELECT id FROM release WHERE NOT {IS_FINISHED}"  # noqa: S608 - as above
-        self.files.delete_leftovers({row["id"] for row in self.connection.execute(unfinished, FINISHED)})
+        unfinished = f"SELECT id FROM release WHERE {IS_UNFINISHED}"  # noqa: S608 - as above
+        self.files.delete_leftovers({row["id"] for row in self.connection.execute(unfinished)})
 
 
 def _row_to_continue(db: Connection, request: ReleaseRequest, label: str, study_digest: str) -> sqlite3.Row | None:
@@ -280,8 +279,8 @@ def _row_to_continue(db: Connection, request: ReleaseRequest, label: str, study_
     elif row is None:
         row = db.execute(
             f"{columns} WHERE label = '' AND asked = ? AND study_digest IN ('', ?)"
-            f" AND NOT {IS_FINISHED} ORDER BY created DESC",
-            [request.text_without_id(), study_digest, *FINISHED],
+            f" AND {IS_UNFINISHED} ORDER BY created DESC",
+            [request.text_without_id(), study_digest],
         ).fetchone()
     return row
 
