@@ -103,8 +103,7 @@ class Database(sqlite3.Connection):
         with self.turn:
             # As named_in_errors does, which would take as long as a short statement itself.
             try:
-                if self._is_set_durable is not self._is_durable:
-                    self._set_durability(args[0])
+                self._set_durability(args[0])
                 return FetchedRows(super().execute(*args))
             except (OSError, sqlite3.OperationalError) as error:
                 error.add_note(str(self._path))

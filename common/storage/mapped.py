@@ -31,12 +31,12 @@ def mapped_rows(pieces: Iterable[NDArray[np.int64]], folder: Path) -> NDArray[np
     return mapped_bytes((piece.astype("<i8", copy=False) for piece in pieces), folder).view("<i8")
 
 
-def mapped_bytes(pieces: Iterable[NDArray[Any]], folder: Path, size: int = IN_MEMORY + 1) -> NDArray[np.uint8]:
+def mapped_bytes(pieces: Iterable[NDArray[Any]], folder: Path, size: float = float("inf")) -> NDArray[np.uint8]:
     """Return the bytes of what comes in pieces, mapped from disk; their place on it is free again when nobody has them.
 
     Args:
         folder: on whose disk they lie, readable for this party alone.
-        size: how many they are; up to IN_MEMORY stay in memory.
+        size: how many they are, if that is known; up to IN_MEMORY stay in memory.
 
     Raises:
         OSError: the disk is full or fails.

@@ -53,9 +53,9 @@ def keep_checkpoints(connection: Database, identity: Identity, release_id: str, 
             raise IntegrityError("shows a ledger that it had before this release", where=where)
         current = head.length, bytes.fromhex(head.digest)
         longest = longest_ledger(connection, peer.curator)
-        # Every kept one is remembered, so there is none of this length if this is the longest.
-        is_known = head.length <= longest[0] and _has_another(connection, peer.curator, text.text, head)
-        if is_known or (longest[0] == current[0] and longest != current):
+        # Each that was kept is remembered, so none was longer than the longest.
+        is_another = head.length <= longest[0] and _has_another(connection, peer.curator, text.text, head)
+        if is_another or (longest[0] == current[0] and longest != current):
             raise IntegrityError("shows another ledger than before", where=where)
         note, cosigner = cosigned_note(text, identity, now)
         plain = {"release": release_id, "note": note, "certificate": text.certificate, "cosigner": cosigner}

@@ -8,7 +8,6 @@ from functools import lru_cache
 from itertools import combinations
 from math import prod
 
-from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.numbers.counts import Binomial, CountLaw, accepted, is_accepted, likely_distance
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
 from veiltab.common.release.receipts.canary_changes import CanaryChanges, joined, lists_digest
@@ -42,8 +41,7 @@ def own_receipt(spec: TableSpec, tester: str, changes: CanaryChanges, orders: Ca
         orders: of the canaries that were published.
     """
     digest = hashlib.sha256(changes.to_bytes()).hexdigest()
-    tests = noise_tests(changes, orders, Fraction(spec.server_replacement, UNIT))
-    return _receipt(spec, tester, len(orders.places), tests, digest)
+    return _receipt(spec, tester, len(orders.places), noise_tests(changes, orders, _replacement(spec)), digest)
 
 
 def joint_receipt(spec: TableSpec, lists: Mapping[str, bytes], orders: CanaryOrders) -> Receipt:
@@ -57,8 +55,7 @@ def joint_receipt(spec: TableSpec, lists: Mapping[str, bytes], orders: CanaryOrd
         FailedReleaseError: a list is none; it says whose.
     """
     changes = joined(read_lists(spec, lists, len(orders.places)), spec.columns)
-    tests = noise_tests(changes, orders, Fraction(spec.server_replacement, UNIT))
-    return _receipt(spec, "", len(orders.places), tests, lists_digest(lists))
+    return _receipt(spec, "", len(orders.places), noise_tests(changes, orders, _replacement(spec)), lists_digest(lists))
 
 
 def read_lists(spec: TableSpec, lists: Mapping[str, bytes], canaries: int) -> dict[str, CanaryChanges]:
@@ -108,7 +105,7 @@ def tested_columns(spec: TableSpec, tester: str) -> tuple[Column, ...]:
 
 def change_probability(spec: TableSpec, columns: Sequence[Column]) -> Fraction:
     """Return p = r_s (1 - 1/K), exactly; K the cells of the columns."""
-    return Fraction(spec.server_replacement, UNIT) * (1 - Fraction(1, prod(column.size for column in columns)))
+    return _replacement(spec) * (1 - Fraction(1, prod(column.size for column in columns)))
 
 
 def level_of(spec: TableSpec, tester: str) -> Decimal:
@@ -207,3 +204,7 @@ def _expected(law: CountLaw) -> tuple[Decimal, Decimal]:
     with localcontext(prec=_PRECISION):
         mean, variance = (Decimal(one.numerator) / one.denominator for one in (law.mean, law.variance))
         return mean.quantize(_THOUSANDTH), variance.sqrt().quantize(_THOUSANDTH)
+
+
+def _replacement(spec: TableSpec) -> Fraction:
+    return 1 - spec.server_mechanism.retention
