@@ -1,20 +1,17 @@
-"""Encrypts a sampled column once: noise, canaries, a fresh pad durably spent before its first symbol, one ciphertext.
+"""Encrypts a sampled column once: noise, canaries, a fresh pad durably spent before a symbol leaves, one ciphertext.
 
-A key, of a pad or of replaced symbols, is drawn by this curator alone; no other curator can derive it. If a crash
-leaves a key spent but no ciphertext recorded, nothing under it was sent: the key is dropped and a fresh one drawn. Once
-the ciphertext's digest is recorded, only those bytes are ever sent.
+A key, of a pad or of replaced symbols, is drawn by this curator alone; no other curator can derive it. It is recorded
+as spent together with the digest of its ciphertext: from then on only those bytes are ever sent. If a crash comes
+before that, nothing under the key was sent, and a fresh one is drawn.
 """
 
 import hashlib
 import os
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.pads import PAD, encrypt
 from veiltab.common.core.randomness import CipherStream, SystemSource
@@ -34,7 +31,7 @@ _DISTINCT = 128
 
 
 class ColumnEncryption:
-    """The encrypted columns of one release, in files of their own until the server has them."""
+    """The encrypted columns of one release, in files of their own until the server is tested."""
 
     def __init__(self, store: CuratorStore, folder: Path, release_id: str) -> None:
         self._store = store
@@ -47,7 +44,7 @@ class ColumnEncryption:
         return self._folder
 
     def ciphertext(self, attribute: str) -> Path:
-        """Return where the ciphertext of a column is kept until it is sent."""
+        """Return where the ciphertext of a column is kept until the server is tested."""
         return self._folder / f"{attribute}.ciphertext"
 
     def pad_file(self, attribute: str) -> Path:
@@ -55,7 +52,7 @@ class ColumnEncryption:
         return self._folder / f"{attribute}.pad"
 
     def canaries(self, attribute: str, holder: str = "") -> Path:
-        """Return where the ciphertext of a column's canaries is kept until the server is tested.
+        """Return where the ciphertext of the canaries in one holder's part of a column is kept, for another holder.
 
         Args:
             holder: the other curator whose part of the column it is; this one's own without.
@@ -84,22 +81,22 @@ class ColumnEncryption:
 
         Source: Lin, Wang, Rane, Section III-A (one-time pad), with a stream cipher as the alternative.
         """
-        keys = [(column, *self._keys(column, pad, noise)) for column in columns if not self._is_encrypted(column)]
-        if not keys:
-            return
-        with transaction(self._store.connection):
-            for column, key, replacement_key in keys:
-                self._store.keys.spend_key(self._release_id, column.attribute, key, replacement_key)
-        digests = {}
-        for column, key, replacement_key in keys:
+        made = []
+        for column in columns:
+            if self._is_encrypted(column):
+                continue
+            key, replacement_key = self._keys(column, pad, noise)
             size = (len(column.symbols) + len(noise.places)) * symbol_dtype(column.size).itemsize
             with step("encrypt", release_id=self._release_id, attribute=column.attribute, size=size):
                 chunks = self._ciphertext(column, pad, key, replacement_key, noise)
-                digests[column.attribute] = self._write(column.attribute, chunks, noise.places, advance)
+                digest = self._write(column.attribute, chunks, advance)
+            made.append((column.attribute, digest, key, replacement_key))
+        if not made:
+            return
         sync_folder(self._folder)
         with transaction(self._store.connection):
-            for attribute, digest in digests.items():
-                self._store.keys.set_pad_digest(self._release_id, attribute, digest)
+            for attribute, digest, *keys in made:
+                self._store.keys.spend_keys(self._release_id, attribute, digest, *keys)
 
     def _is_encrypted(self, column: PlainColumn) -> bool:
         done = self._store.keys.pad(self._release_id, column.attribute)
@@ -134,13 +131,8 @@ class ColumnEncryption:
         return (self._encrypted(column, chunk, source, number) for number, chunk in enumerate(rows))
 
     def forget_ciphertext(self) -> None:
-        """Delete the ciphertexts: the server has them."""
-        for path in self._folder.glob("*.ciphertext"):
-            path.unlink()
-
-    def forget_canaries(self) -> None:
-        """Delete the ciphertexts of the canaries: the server is tested, or never will be."""
-        for path in self._folder.glob("*.canaries"):
+        """Delete the ciphertexts, and those of canaries for other holders: the server is tested, or never will be."""
+        for path in (*self._folder.glob("*.ciphertext"), *self._folder.glob("*.canaries")):
             path.unlink()
 
     def forget_pads(self) -> None:
@@ -157,26 +149,13 @@ class ColumnEncryption:
                 remedy="Ask for a new release; a pad is never used again.",
             )
 
-    def _write(
-        self, attribute: str, chunks: Iterable[Symbols], places: CanaryPlaces, advance: Callable[[int], None]
-    ) -> bytes:
-        """Write the ciphertext of a column that comes in chunks, and that of its canaries; return its SHA-256.
-
-        The names of the files are not durable yet.
-        """
+    def _write(self, attribute: str, chunks: Iterable[Symbols], advance: Callable[[int], None]) -> bytes:
+        """Write the ciphertext of a column; return its SHA-256. The name of the file is not durable yet."""
         digest = hashlib.sha256()
-        with ExitStack() as files:
-            create = partial(written_whole, is_folder_synced=False)
-            file = files.enter_context(create(self.ciphertext(attribute)))
-            canaries = files.enter_context(create(self.canaries(attribute))) if len(places) else None
-            start = 0
+        with written_whole(self.ciphertext(attribute), is_folder_synced=False) as file:
             for ciphertext in chunks:
-                part = slice(start, start + len(ciphertext))
                 file.write(ciphertext.data)
                 digest.update(ciphertext.data)
-                if canaries is not None:
-                    canaries.write(ciphertext[places.within(part) - start].data)
-                start = part.stop
                 advance(len(ciphertext))
         return digest.digest()
 

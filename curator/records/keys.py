@@ -1,4 +1,4 @@
-"""The keys of pads and canaries: each is spent before its first use, and serves one column of one release."""
+"""The keys of pads and canaries: each is spent before what it made leaves, and serves one column of one release."""
 
 import hashlib
 import sqlite3
@@ -23,7 +23,7 @@ class Keys:
         row = self._connection.execute(
             "SELECT key, digest FROM pad WHERE release_id = ? AND attribute = ?", [release_id, attribute]
         ).fetchone()
-        return None if row is None or row["digest"] is None else (bytes(row["key"]), bytes(row["digest"]))
+        return None if row is None else (bytes(row["key"]), bytes(row["digest"]))
 
     def ciphertext_digest(self, release_id: str, attribute: str) -> bytes:
         """Return the digest of a column's one ciphertext.
@@ -36,34 +36,26 @@ class Keys:
             raise NotFoundError("this column was not encrypted", where=f"attribute {attribute}")
         return pad[1]
 
-    def spend_key(self, release_id: str, attribute: str, key: bytes, replacement_key: bytes = b"") -> None:
-        """Record a pad's fresh key as spent, before it makes its first symbol; a key that was ever spent is refused.
-
-        A key recorded earlier for this column is dropped: no byte under it can have left, since a column is sent only
-        after `set_pad_digest`.
+    def spend_keys(
+        self, release_id: str, attribute: str, digest: bytes, key: bytes, replacement_key: bytes = b""
+    ) -> None:
+        """Record the fresh keys of a column as spent; from here on the ciphertext that they made may be sent.
 
         Args:
+            digest: SHA-256 of that ciphertext; no other one of the column is ever sent.
             key: of the pad; it is kept.
             replacement_key: of the symbols of the curators' noise, spent and not kept; empty if there is no noise.
+
+        Raises:
+            ConflictError: a key was spent before, or the column is encrypted.
         """
         with transaction(self._connection) as db:
             try:
                 for fresh in filter(None, (key, replacement_key)):
                     db.execute("INSERT INTO spent_key VALUES (?)", [hashlib.sha256(fresh).digest()])
+                db.execute("INSERT INTO pad VALUES (?, ?, ?, ?)", [release_id, attribute, key, digest])
             except sqlite3.IntegrityError:
                 raise ConflictError("the pad was used before", where=f"attribute {attribute}") from None
-            db.execute(
-                "INSERT INTO pad VALUES (?, ?, ?, NULL) ON CONFLICT (release_id, attribute)"
-                " DO UPDATE SET key = excluded.key WHERE pad.digest IS NULL",
-                [release_id, attribute, key],
-            )
-
-    def set_pad_digest(self, release_id: str, attribute: str, digest: bytes) -> None:
-        """Record the digest of the ciphertext that a key made; from here on only that ciphertext may be sent."""
-        self._connection.execute(
-            "UPDATE pad SET digest = ? WHERE release_id = ? AND attribute = ? AND digest IS NULL",
-            [digest, release_id, attribute],
-        )
 
     def record_key_given(self, release_id: str, attribute: str, researcher: str) -> None:
         """Record that a researcher gets the key of a column, before it leaves: the first time on each day (UTC).
@@ -93,8 +85,8 @@ class Keys:
     def spend_shared_keys(self, release_id: str, coin_key: bytes, canary_key: bytes) -> None:
         """Record the keys of a release's coins and canaries as spent, before their first use; keep the canaries'.
 
-        Where this is undone the release's coin gives the same keys again, and `spend_key` makes it durable before they
-        make a symbol.
+        Where this is undone the release's coin gives the same keys again, and `spend_keys` makes it durable before a
+        symbol that they made leaves.
 
         Raises:
             ConflictError: another release has spent one of them.

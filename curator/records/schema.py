@@ -41,7 +41,7 @@ CREATE TABLE aborted_toss (
     PRIMARY KEY (release_id, party));
 
 CREATE TABLE pad (
-    release_id TEXT NOT NULL, attribute TEXT NOT NULL, key BLOB NOT NULL, digest BLOB,
+    release_id TEXT NOT NULL, attribute TEXT NOT NULL, key BLOB NOT NULL, digest BLOB NOT NULL,
     PRIMARY KEY (release_id, attribute));
 CREATE TABLE spent_key (fingerprint BLOB PRIMARY KEY);
 CREATE TABLE spent_shared_key (fingerprint BLOB PRIMARY KEY, release_id TEXT NOT NULL);

@@ -169,7 +169,6 @@ class Curator:
         self.server_check.forget(release_id)
         self.ledger.cancel(release_id)
         self.encryption(release_id).forget_ciphertext()
-        self.encryption(release_id).forget_canaries()
         self.encryption(release_id).forget_pads()
         self.store.keys.forget_keys(release_id)
 

@@ -1,8 +1,8 @@
 """A curator's tests of the server: did it add the noise of the release to the canaries?
 
 What the server published is recorded before it learns the canaries' places, so it cannot change a column afterwards.
-The ciphertext of the canaries that it was sent is compared with what it published at their places; no key is needed.
-Either may be as long as a column: both lie on disk, what the server sends in a file without a name.
+The ciphertext that it was sent is compared with what it published at the canaries' places; no key is needed. Either may
+be as long as a column: both lie on disk, what the server sends in a file without a name.
 
 A curator tests its own columns first, and no other can spoil that. Then the owners exchange their lists of changed
 canaries, and each of them tests all columns together, before a key leaves.
@@ -110,7 +110,7 @@ def published_canaries(spec: TableSpec, curator: str, data: Sent) -> PublishedCa
 
 
 def changed_canaries(
-    published: PublishedCanaries, spec: TableSpec, curator: str, encryption: ColumnEncryption
+    published: PublishedCanaries, spec: TableSpec, curator: str, encryption: ColumnEncryption, orders: CanaryOrders
 ) -> ChangesCollector:
     """Return which canaries the server changed in a curator's columns, and how; the list of them if it fits a message.
 
@@ -119,11 +119,15 @@ def changed_canaries(
     """
     columns = spec.columns_of(curator)
     collector = ChangesCollector(columns, most=most_changes(columns))
-    ciphertexts = [_ciphertext(spec, curator, column, encryption) for column in columns] if spec.canaries else []
+    sent = [_sent(spec, curator, column, encryption) for column in columns]
     for part in row_slices(published.count):
-        rows = part if published.numbers is None else published.numbers[part]
+        places, numbers = orders.places[part], part if published.numbers is None else published.numbers[part]
         symbols = [published.symbols[column.attribute][part] for column in columns]
-        collector.compare(part.start, symbols, [own[rows] for own in ciphertexts])
+        own = [
+            add_holders([whole[places], *(some[numbers] for some in parts)], column.size)
+            for column, (whole, *parts) in zip(columns, sent, strict=True)
+        ]
+        collector.compare(part.start, symbols, own)
     return collector
 
 
@@ -138,17 +142,18 @@ def canary_orders(spec: TableSpec, canary_key: bytes, numbers: NDArray[np.int64]
     return CanaryOrders.of(places, numbers, partial(mapped_rows, folder=folder))
 
 
-def _ciphertext(spec: TableSpec, curator: str, column: Column, encryption: ColumnEncryption) -> Symbols:
-    """Return the ciphertext of a column's canaries that the server was sent, mapped from disk, or its parts' sum."""
-    parts: list[Symbols] = []
-    for holder in column.holders:
-        path = encryption.canaries(column.attribute, "" if holder == curator else holder)
-        if not path.exists() or path.stat().st_size != column.byte_length(spec.canaries):
-            raise IntegrityError(
-                "the ciphertext of the canaries is gone or cut off", where=f"attribute {column.attribute}"
-            )
-        parts.append(mapped_array(path, symbol_dtype(column.size)))
-    return add_holders(parts, column.size)
+def _sent(spec: TableSpec, curator: str, column: Column, encryption: ColumnEncryption) -> list[Symbols]:
+    """Return a column's ciphertext that the server was sent, then that of the canaries in the other holders' parts."""
+    others = [holder for holder in column.holders if holder != curator] if spec.canaries else []
+    own = _mapped(encryption.ciphertext(column.attribute), column, spec.uploaded_rows)
+    return [own, *(_mapped(encryption.canaries(column.attribute, one), column, spec.canaries) for one in others)]
+
+
+def _mapped(path: Path, column: Column, rows: int) -> Symbols:
+    """Return the symbols of a file, mapped from disk."""
+    if not path.exists() or path.stat().st_size != column.byte_length(rows):
+        raise IntegrityError("the ciphertext is gone or cut off", where=f"attribute {column.attribute}")
+    return mapped_array(path, symbol_dtype(column.size))
 
 
 class ServerCheck:
@@ -176,8 +181,8 @@ class ServerCheck:
 
         Args:
             spec: of a release whose columns every curator has sent.
-            encryption: has the ciphertext of the canaries, which is deleted once the result is recorded; that of
-                columns with other holders stays until they have it.
+            encryption: has the ciphertext, which is deleted once the result is recorded; if columns have other holders,
+                once they have that of their canaries.
             peers: give the ciphertext of the canaries in their parts of one's columns, once they have heard what the
                 server published.
             stage: says that it tests, if anybody asks.
@@ -195,13 +200,15 @@ class ServerCheck:
             # What it published is durable before the server can learn which rows are tested.
             if not is_published:
                 self._store.tests.record_publication(spec.release_id, await server.publication(spec))
-            await self._fetch_parts(spec, encryption, peers)
+            if any(column.others for column in spec.columns_of(self._name)):
+                await asyncio.to_thread(self._write_parts, spec, encryption)
+                await self._fetch_parts(spec, encryption, peers)
             with (stage or Stage()).of("testing the server", None):
                 data = await self._sent_by(server, spec, encryption.folder)
                 await asyncio.to_thread(self._test, spec, data, server.name, encryption)
         holders = {holder for column in spec.columns_of(self._name) for holder in column.holders} - {self._name}
         if not holders:
-            encryption.forget_canaries()
+            encryption.forget_ciphertext()
         self._check(spec, server.name, holders, "part")
 
     async def run_together(
@@ -254,6 +261,14 @@ class ServerCheck:
             raise NotReadyError("has not tested the server yet", where=f"curator {self._name}")
         return self._store.tests.canary_changes(spec.release_id)[self._name]
 
+    def _write_parts(self, spec: TableSpec, encryption: ColumnEncryption) -> None:
+        """Write the ciphertext of the canaries in one's own part of columns that have other holders, for these."""
+        orders = canary_orders(spec, self._store.keys.canary_key(spec.release_id), None, encryption.folder)
+        for column in filter(lambda column: column.others, spec.columns_of(self._name)):
+            own = _mapped(encryption.ciphertext(column.attribute), column, spec.uploaded_rows)
+            with written_whole(encryption.canaries(column.attribute)) as file:
+                file.writelines(own[orders.places[part]].data for part in row_slices(spec.canaries))
+
     async def _fetch_parts(self, spec: TableSpec, encryption: ColumnEncryption, peers: Holders) -> None:
         """Fetch the ciphertext of the canaries in the other holders' parts of one's columns."""
         for column in spec.columns_of(self._name) if spec.canaries else ():
@@ -286,14 +301,14 @@ class ServerCheck:
         """Compare the canaries that the server published with those that it was sent, and record the result."""
         published = self._published(spec, data, server)
         digests = {name: hashlib.sha256(symbols.data).digest() for name, symbols in published.symbols.items()}
-        collected = changed_canaries(published, spec, self._name, encryption)
+        key = self._store.keys.canary_key(spec.release_id)
+        orders = canary_orders(spec, key, published.numbers, encryption.folder)
+        collected = changed_canaries(published, spec, self._name, encryption, orders)
         changes, listed = collected.changes(), b""
         if changes is None:
             receipt = amount_receipt(spec, self._name, canaries=published.count, changed=collected.count)
         else:
-            listed, key = changes.to_bytes(), self._store.keys.canary_key(spec.release_id)
-            orders = canary_orders(spec, key, published.numbers, encryption.folder)
-            receipt = own_receipt(spec, self._name, changes, orders)
+            listed, receipt = changes.to_bytes(), own_receipt(spec, self._name, changes, orders)
             self._orders[spec.release_id] = orders
         self._store.tests.set_receipt(spec.release_id, receipt, listed, digests)
 

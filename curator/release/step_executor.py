@@ -214,7 +214,6 @@ class StepExecutor:
                     self.store.tests.record_publication(spec.release_id, published)
             if published is not None:  # and not before it is durable
                 self.curator.runs[spec.release_id].is_published = True
-        encryption.forget_ciphertext()
 
     async def _test(self, release: CuratorRelease, stage: Stage, peers: Peers, server: ServerLink) -> None:
         spec, own = release.planned_spec, release.planned_spec.columns_of(self.name)
@@ -230,10 +229,10 @@ class StepExecutor:
         self.curator.room.give_back(spec.release_id)
 
     async def _finish(self, release: CuratorRelease, peers: Peers, server: ServerLink) -> None:
-        """Erase canaries that are left, and test all columns together on every owner's list of the changed ones."""
+        """Erase ciphertexts that are left, and test all columns together on every owner's list of the changed ones."""
         spec = release.spec
         # A crash may have come between the receipt and this.
-        self.curator.encryption(release.request.release_id).forget_canaries()
+        self.curator.encryption(release.request.release_id).forget_ciphertext()
         if spec is None or not spec.columns_of(self.name):  # of several tables, each has been tested
             return
         owners = spec.owners - {self.name}

@@ -106,8 +106,7 @@ class ServerLink:
             VeiltabError: the server's refusal; after UnavailableError try again.
         """
         total = sum(column.byte_length(spec.uploaded_rows) for column in spec.columns_of(self._name))
-        # Files that are gone were sent before, and the server may have some of them whole.
-        if total <= TOGETHER and all(path.exists() for path, _ in columns.values()):
+        if total <= TOGETHER:
             return await self._upload_together(spec, columns)
         await self._upload_one_by_one(spec, columns, total, stage or Stage())
         return None
@@ -264,8 +263,7 @@ async def _messages(
     header: ingest_pb2.UploadHeader, path: Path, offset: int, progress: Progress
 ) -> AsyncIterator[ingest_pb2.UploadColumnRequest]:
     yield ingest_pb2.UploadColumnRequest(header=header)
-    # Once the server has the whole column the file is deleted; the header alone then finds the column complete.
-    for chunk in file_chunks(path, offset) if path.exists() or not offset else ():
+    for chunk in file_chunks(path, offset):
         yield ingest_pb2.UploadColumnRequest(chunk=chunk)
         progress.advance(chunk.ByteSize())
 

@@ -45,14 +45,14 @@ class Zeros:
 def test_many_canaries_fill_no_memory(store: CuratorStore, tmp_path: Path, sampling: Sampling) -> None:
     """A release of everybody with a delta has about as many as rows."""
     peaks = []
-    for chunks in (3, 6):
+    for chunks in (4, 8):
         release_id, rows = f"{chunks:032x}", chunks * CHUNK
         store.releases.add(request_with(release_id=release_id), 1)
         store.tests.record_publication(release_id, PublicationDigests(columns={"salary": bytes(32)}, places=b""))
         store.keys.spend_shared_keys(release_id, bytes([chunks]) * 32, bytes([chunks + 1]) * 32)
         spec = spec_of(release_id=release_id, population=rows, sample=rows, canaries=rows, sampling=sampling)
         encryption = ColumnEncryption(store, tmp_path, release_id)
-        encryption.canaries("salary").write_bytes(bytes(rows))
+        encryption.ciphertext("salary").write_bytes(bytes(spec.uploaded_rows))
         check = ServerCheck("bob", store)
         start()
         with pytest.raises(IntegrityError, match="bob's columns fail: amount"):

@@ -34,7 +34,7 @@ def test_the_server_is_tested_once_it_has_published(world: World) -> None:
     assert not world.step()
     assert store.releases.release(ID).waiting_for == "server cloud: has not published the release yet"
     assert not world.keys
-    assert encryption.canaries("sex").stat().st_size == 1000
+    assert encryption.ciphertext("sex").exists()
     world.is_published = True
     assert not world.step()
     assert store.releases.release(ID).waiting_for == "curator bob: has not tested the server yet"
@@ -44,7 +44,6 @@ def test_the_server_is_tested_once_it_has_published(world: World) -> None:
     assert world.step()
     assert world.state() is ReleaseState.READY
     assert world.keys == [places_key(store.keys.canary_key(ID))]
-    assert not encryption.canaries("sex").exists()
     assert not encryption.ciphertext("sex").exists()
     assert [list(columns) for columns in world.uploads] == [["sex"]]
     assert world.stored.bytes_uploaded == len(world.sent["sex"])
@@ -139,7 +138,7 @@ def test_a_server_without_noise_ends_the_release_and_gets_no_key_out(world: Worl
     )
     assert stored.failure.endswith("; no key leaves")
     encryption = world.curator.encryption(ID)
-    assert not encryption.canaries("sex").exists()
+    assert not encryption.ciphertext("sex").exists()
     assert not encryption.pad_file("sex").exists()
     check_no_key(world)
     (receipt,) = world.store.tests.receipts(ID)
@@ -240,14 +239,14 @@ def crash(*_: object, **__: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("step", ["record_publication", "set_receipt", "forget_canaries", "set_state"])
+@pytest.mark.parametrize("step", ["record_publication", "set_receipt", "forget_ciphertext", "set_state"])
 @pytest.mark.parametrize("noise", [0.0, 1.0])
 def test_a_test_that_a_crash_cut_off_is_made_again_with_the_same_result(world: World, step: str, noise: float) -> None:
     carried_to(world, ReleaseState.PERTURBING, request_with(**NOISY))
     world.follow()
     world.bob = replace(world.bob, tested=True)
     world.noise = noise
-    owners = {"forget_canaries": ColumnEncryption, "set_state": world.store.releases, "end": world.store.releases}
+    owners = {"forget_ciphertext": ColumnEncryption, "set_state": world.store.releases, "end": world.store.releases}
     with world.patch.context() as broken:
         if step == "set_state" and not noise:
             step = "end"
@@ -258,7 +257,7 @@ def test_a_test_that_a_crash_cut_off_is_made_again_with_the_same_result(world: W
     assert world.step()
     assert world.state() is (ReleaseState.READY if noise else ReleaseState.FAILED)
     assert len(set(world.keys)) == 1
-    assert not world.curator.encryption(ID).canaries("sex").exists()
+    assert not world.curator.encryption(ID).ciphertext("sex").exists()
 
 
 def drive_to_the_end(world: World) -> None:
@@ -272,11 +271,11 @@ def drive_to_the_end(world: World) -> None:
 def test_what_a_crash_left_of_an_ended_release_is_erased_later(world: World, state: ReleaseState, pad: Pad) -> None:
     carried_to(world, state, request_with(**NOISY, pad=pad))
     encryption = world.curator.encryption(ID)
-    assert encryption.canaries("sex").exists()
+    assert encryption.ciphertext("sex").exists()
     world.store.releases.end(ID, ReleaseState.FAILED, "why")  # and here the process was killed
     assert world.store.releases.unfinished() == (ID,)
     drive_to_the_end(world)
-    for path in (encryption.ciphertext("sex"), encryption.pad_file("sex"), encryption.canaries("sex")):
+    for path in (encryption.ciphertext("sex"), encryption.pad_file("sex")):
         assert not path.exists()
     check_no_key(world)
     assert world.store.releases.unfinished() == ()

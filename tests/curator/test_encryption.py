@@ -77,7 +77,6 @@ def test_what_is_encrypted_can_be_decrypted(store: CuratorStore, encryption: Col
         assert digest == file_digest(encryption.ciphertext(name))
         assert ciphertext_of(encryption, size, name).max() < size
         assert np.array_equal(opened(store, encryption, size, pad, name), column)
-        assert not encryption.canaries(name).exists()
 
 
 @BOTH
@@ -141,7 +140,7 @@ def crash(*_: object) -> NoReturn:
 
 
 @BOTH
-def test_several_columns_are_recorded_together_before_their_first_symbol_and_after_their_last(
+def test_several_columns_are_recorded_together_after_their_last_symbol(
     store: CuratorStore, encryption: ColumnEncryption, monkeypatch: pytest.MonkeyPatch, pad: Pad
 ) -> None:
     done = list[tuple[str, bool]]()
@@ -155,15 +154,14 @@ def test_several_columns_are_recorded_together_before_their_first_symbol_and_aft
 
         monkeypatch.setattr(owner, name, watched)
 
-    for name in ("spend_key", "set_pad_digest"):
-        watch(store.keys, name)
+    watch(store.keys, "spend_keys")
     watch(encryption, "_write")
     columns = [PlainColumn(attribute=name, symbols=SYMBOLS, size=5) for name in ("sex", "age")]
     encryption.encrypt(columns, pad, PLAIN)
     encryption.encrypt(columns, pad, PLAIN)
-    assert done == [("spend_key", True)] * 2 + [("_write", False)] * 2 + [("set_pad_digest", True)] * 2
+    assert done == [("_write", False)] * 2 + [("spend_keys", True)] * 2
     with monkeypatch.context() as broken:
-        broken.setattr(store.keys, "set_pad_digest", crash)
+        broken.setattr(store.keys, "spend_keys", crash)
         with pytest.raises(KeyboardInterrupt):
             encrypt(encryption, "job", SYMBOLS, 5, pad, PLAIN)
     assert store.keys.pad(ID, "job") is None
@@ -172,25 +170,25 @@ def test_several_columns_are_recorded_together_before_their_first_symbol_and_aft
 
 @BOTH
 @pytest.mark.parametrize("noise", [PLAIN, NOISE], ids=["plain", "noise"])
-@pytest.mark.parametrize("step", ["set_pad_digest", "_write", "spend_key"])
+@pytest.mark.parametrize("step", ["_write", "spend_keys"])
 def test_a_crash_before_the_digest_is_recorded_costs_the_key(  # noqa: PLR0913, PLR0917 - fixtures
     store: CuratorStore,
     encryption: ColumnEncryption,
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     pad: Pad,
     noise: CuratorsNoise,
     step: str,
 ) -> None:
     """And other symbols replace the same rows then."""
-    spent: list[bytes] = []
-    spend = store.keys.spend_key
+    drawn: list[bytes] = []
+    draw = encryption._keys
 
-    def recorded(release_id: str, attribute: str, *keys: bytes) -> None:
-        spend(release_id, attribute, *keys)
-        spent.extend(filter(None, keys))
+    def recorded(*args: Any) -> tuple[bytes, bytes]:  # noqa: ANN401 - those of the method
+        keys = draw(*args)
+        drawn.extend(filter(None, keys))
+        return keys
 
-    monkeypatch.setattr(store.keys, "spend_key", recorded)
+    monkeypatch.setattr(encryption, "_keys", recorded)
     with monkeypatch.context() as broken:
         broken.setattr(encryption if step == "_write" else store.keys, step, crash)
         with pytest.raises(KeyboardInterrupt):
@@ -198,19 +196,16 @@ def test_a_crash_before_the_digest_is_recorded_costs_the_key(  # noqa: PLR0913, 
     assert store.keys.pad(ID, "sex") is None
     left = encryption.ciphertext("sex")
     before = left.read_bytes() if left.exists() else b""
-    assert bool(before) is (step == "set_pad_digest")
-    again = ColumnEncryption(store, tmp_path / "release", ID)
-    encrypt(again, "sex", SYMBOLS, 5, pad, noise)
+    assert bool(before) is (step == "spend_keys")
+    encrypt(encryption, "sex", SYMBOLS, 5, pad, noise)
     each = 2 if noise is NOISE else 1
-    assert len(set(spent)) == len(spent) == each * (1 if step == "spend_key" else 2)
-    assert key_of(store) == spent[-each]
+    assert len(set(drawn)) == len(drawn) == 2 * each
+    assert key_of(store) == drawn[each]
     assert left.read_bytes() != before
-    assert np.array_equal(opened(store, again, 5, pad), under(noise, SYMBOLS, spent[-1]))
-    if noise is NOISE:
-        assert np.array_equal(read(again.canaries("sex"), 5), ciphertext_of(again, 5)[NOISE.places.all()])
-    for key in spent:
+    assert np.array_equal(opened(store, encryption, 5, pad), under(noise, SYMBOLS, drawn[-1]))
+    for key in drawn[each:]:
         with pytest.raises(ConflictError):
-            store.keys.spend_key("f" * 32, "age", key)
+            store.keys.spend_keys("f" * 32, "age", b"digest", key)
 
 
 # The curators' noise and the canaries
@@ -234,31 +229,18 @@ def test_noise_and_canaries_lie_under_the_pad(
     assert len(ciphertext) == ROWS + 40
     monkeypatch.setattr(CuratorsNoise, "with_noise_and_canaries", applied)
     assert np.array_equal(opened(store, encryption, 5, pad), under(NOISE, SYMBOLS, keys[0]))
-    assert np.array_equal(read(encryption.canaries("sex"), 5), ciphertext[NOISE.places.all()])
     assert key_of(store) != keys[0]
     with refuses(ConflictError, where="attribute age"):
-        store.keys.spend_key("f" * 32, "age", keys[0])
-    encryption.forget_canaries()
-    assert not encryption.canaries("sex").exists()
+        store.keys.spend_keys("f" * 32, "age", b"digest", keys[0])
 
 
-def test_the_canaries_ciphertext_is_durable_before_the_column_s_is_recorded(
+def test_one_key_never_serves_both_uses(
     store: CuratorStore, encryption: ColumnEncryption, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def record(*_: object) -> NoReturn:
-        assert encryption.canaries("sex").exists()
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(store.keys, "set_pad_digest", record)
-    with pytest.raises(KeyboardInterrupt):
-        encrypt(encryption, "sex", SYMBOLS, 5, Pad.CHACHA20, NOISE)
-
-
-def test_one_key_never_serves_both_uses(encryption: ColumnEncryption, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("veiltab.curator.columns.encryption.os", SimpleNamespace(urandom=bytes))
     with refuses(ConflictError, where="attribute sex"):
         encrypt(encryption, "sex", SYMBOLS, 5, Pad.CHACHA20, NOISE)
-    assert not encryption.ciphertext("sex").exists()
+    assert store.keys.pad(ID, "sex") is None
 
 
 @BOTH
@@ -298,7 +280,7 @@ def test_a_ciphertext_that_is_gone_or_altered_is_never_made_again(
 
 @BOTH
 def test_a_generator_that_repeats_itself_is_caught(
-    encryption: ColumnEncryption, monkeypatch: pytest.MonkeyPatch, pad: Pad
+    store: CuratorStore, encryption: ColumnEncryption, monkeypatch: pytest.MonkeyPatch, pad: Pad
 ) -> None:
     stuck = SimpleNamespace(urandom=lambda count: bytes(range(256)) * (count // 256) + bytes(count % 256))
     monkeypatch.setattr("veiltab.curator.columns.encryption.os", stuck)
@@ -306,7 +288,7 @@ def test_a_generator_that_repeats_itself_is_caught(
     encrypt(encryption, "sex", SYMBOLS, 5, pad, PLAIN)
     with refuses(ConflictError, where="attribute age"):
         encrypt(encryption, "age", SYMBOLS, 5, pad, PLAIN)
-    assert not encryption.ciphertext("age").exists()
+    assert store.keys.pad(ID, "age") is None
 
 
 def test_short_one_time_pads_may_be_equal_by_chance(encryption: ColumnEncryption, store: CuratorStore) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.conftest import refuses
 from tests.curator.tested_server import COLUMNS, NOBODY, SEED, Played, honest, noisy, sent, spec_of, store_fixture  # noqa: F401 - fixtures
+from tests.worlds.columns import read
 from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.symbols import add_holders
@@ -57,7 +58,7 @@ def test_an_honest_server_passes(store: CuratorStore, tmp_path: Path, sampling: 
         assert tested is not None
         assert tested.published == hashlib.sha256(published.data).digest()
         assert tested.canaries == hashlib.sha256(published[np.isin(server.sampled, places)].data).digest()
-        assert not alice.encryption.canaries(column.attribute).exists()
+        assert not alice.encryption.ciphertext(column.attribute).exists()
     assert store.tests.tested(spec.release_id, "salary") is None
     alice.test(server)
     assert len(server.keys) == 1, "what was tested is not tested again"
@@ -83,7 +84,7 @@ def test_another_server_fails(
         )
         assert receipt.sentence().startswith(f"alice's columns fail: {receipt.failures[0].sentence()}")
     assert len(server.keys) == 1
-    assert not alice.encryption.canaries("sex").exists()
+    assert not alice.encryption.ciphertext("sex").exists()
 
 
 @pytest.mark.parametrize("sampling", Sampling)
@@ -186,8 +187,8 @@ def test_a_curator_without_columns_tests_nothing_together(store: CuratorStore, t
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-1])])
 def test_lost_canaries_are_not_tested(store: CuratorStore, tmp_path: Path, damage: Callable[[Path], None]) -> None:
     alice = sent(store, tmp_path, spec_of())
-    damage(alice.encryption.canaries("age"))
-    with pytest.raises(IntegrityError, match="attribute age: the ciphertext of the canaries is gone or cut off"):
+    damage(alice.encryption.ciphertext("age"))
+    with pytest.raises(IntegrityError, match="attribute age: the ciphertext is gone or cut off"):
         alice.test(alice.server())
     assert not store.tests.receipts(alice.spec.release_id)
 
@@ -224,7 +225,9 @@ def test_a_column_of_several_holders_is_tested_by_each_of_them(
     if passes:
         asyncio.run(check.run(spec, server, alice.encryption, carol))
         assert alice.receipt.passed
-        assert alice.encryption.canaries("sex").exists(), "carol may not have it yet"
+        places = curators_noise(spec, SEED).places.all()
+        left, whole = (read(path, 2) for path in (alice.encryption.canaries("sex"), alice.encryption.ciphertext("sex")))
+        assert np.array_equal(left, whole[places]), "carol may not have it yet"
         return
     with pytest.raises(IntegrityError, match=r"^server cloud, or curator carol with its part: it did not add"):
         asyncio.run(check.run(spec, server, alice.encryption, carol))

@@ -141,42 +141,38 @@ def test_a_release_is_unfinished_until_its_coin_is_forgotten(store: CuratorStore
 
 
 def test_a_key_is_spent_once_whatever_it_was_for(store: CuratorStore) -> None:
-    store.keys.spend_key(ID, "sex", b"key 1")
+    store.keys.spend_keys(ID, "sex", b"digest 1", b"key 1", b"key 2")
     for release, attribute in ((ID, "sex"), (ID, "age"), ("f" * 32, "sex")):
-        with pytest.raises(ConflictError, match="the pad was used before"):
-            store.keys.spend_key(release, attribute, b"key 1")
+        for keys in ((b"key 1",), (b"key 2",), (b"key 3", b"key 1")):
+            with pytest.raises(ConflictError, match="the pad was used before"):
+                store.keys.spend_keys(release, attribute, b"digest 2", *keys)
     store.keys.forget_keys(ID)
     with refuses(ConflictError, where="attribute sex"):
-        store.keys.spend_key(ID, "sex", b"key 1")
+        store.keys.spend_keys(ID, "sex", b"digest 1", b"key 1")
 
 
-def test_a_key_counts_once_its_ciphertext_is_recorded(store: CuratorStore) -> None:
+def test_a_column_has_one_ciphertext(store: CuratorStore) -> None:
     assert store.keys.pad(ID, "sex") is None
-    store.keys.spend_key(ID, "sex", b"key 1")
-    assert store.keys.pad(ID, "sex") is None
-    store.keys.spend_key(ID, "sex", b"key 2")
-    store.keys.set_pad_digest(ID, "sex", b"digest 2")
-    assert store.keys.pad(ID, "sex") == (b"key 2", b"digest 2")
-    store.keys.spend_key(ID, "sex", b"key 3")
-    store.keys.set_pad_digest(ID, "sex", b"digest 3")
-    assert store.keys.pad(ID, "sex") == (b"key 2", b"digest 2")
-    assert store.keys.ciphertext_digest(ID, "sex") == b"digest 2"
+    store.keys.spend_keys(ID, "sex", b"digest 1", b"key 1")
+    with refuses(ConflictError, where="attribute sex"):
+        store.keys.spend_keys(ID, "sex", b"digest 2", b"key 2")
+    assert store.keys.pad(ID, "sex") == (b"key 1", b"digest 1")
+    assert store.keys.ciphertext_digest(ID, "sex") == b"digest 1"
     with refuses(NotFoundError, where="attribute age"):
         store.keys.ciphertext_digest(ID, "age")
 
 
 def test_a_refused_key_leaves_no_trace_of_itself(store: CuratorStore) -> None:
-    store.keys.spend_key(ID, "sex", b"key 1")
+    store.keys.spend_keys(ID, "sex", b"digest", b"key 1")
     with pytest.raises(ConflictError):
-        store.keys.spend_key(ID, "age", b"key 1")
+        store.keys.spend_keys(ID, "age", b"digest", b"key 1")
     assert store.connection.execute("SELECT count(*) FROM pad").fetchone()[0] == 1
 
 
 def test_forgotten_keys_are_gone_from_the_file(store: CuratorStore, path: Path) -> None:
     key = bytes(range(100, 132))
-    store.keys.spend_key(ID, "sex", key)
-    store.keys.set_pad_digest(ID, "sex", b"digest")
-    store.keys.spend_key("f" * 32, "sex", b"another")
+    store.keys.spend_keys(ID, "sex", b"digest", key)
+    store.keys.spend_keys("f" * 32, "sex", b"digest", b"another")
     store.keys.forget_keys(ID)
     store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     assert key not in path.read_bytes()

@@ -91,8 +91,9 @@ def opened(noise: bytes = NOISE) -> Answer:
 
 
 @pytest.fixture
-def upload(tmp_path: Path) -> Upload:
+def upload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Upload:
     """Return what uploads alice's column to a server that answers its stream."""
+    monkeypatch.setattr("veiltab.curator.release.upload.TOGETHER", 399)
 
     async def uploaded(answer: Answer) -> PublicationDigests | None:
         link = link_to(opened(), UploadColumn=lambda *_, **__: answer())
@@ -112,16 +113,14 @@ async def test_a_column_is_sent_once_the_server_has_it_whole(upload: Upload) -> 
 
 @pytest.mark.parametrize("state", [None, ReleaseState.PERTURBING, ReleaseState.READY, ReleaseState.FAILED])
 @pytest.mark.parametrize("most", [399, 400])
-@pytest.mark.parametrize("is_there", [False, True])
-def test_short_columns_whose_files_are_there_are_sent_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, state: ReleaseState | None, *, is_there: bool
+def test_short_columns_are_sent_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, state: ReleaseState | None
 ) -> None:
     monkeypatch.setattr("veiltab.curator.release.upload.TOGETHER", most)
     spec, path, sent = spec_with(), tmp_path / "sex", list[ingest_pb2.UploadColumnsRequest]()
     stated = {column.attribute: bytes(32) for column in spec.columns}
-    is_together = is_there and most == 400
-    if is_there:
-        path.write_bytes(bytes(400))
+    is_together = most == 400
+    path.write_bytes(bytes(400))
 
     async def upload_columns(request: ingest_pb2.UploadColumnsRequest, **_: object) -> ingest_pb2.UploadColumnsResponse:
         sent.append(request)

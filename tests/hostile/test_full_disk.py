@@ -68,7 +68,7 @@ def test_a_disk_that_is_full_before_a_release(tmp_path: Path, party: Who) -> Non
 
 WAITS = {
     CLOUD: "veiltab.server.records.store:ServerStore.complete_columns:1:4",
-    ALICE: "veiltab.curator.records.keys:Keys.spend_key:1:4",
+    ALICE: "veiltab.curator.records.keys:Keys.spend_keys:1:4",
     ROSA: "veiltab.researcher.records.store:ResearcherStore.set_spec:1:4",
 }
 """Where each party rests for four seconds in the middle of its first release."""

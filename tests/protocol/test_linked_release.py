@@ -127,7 +127,7 @@ _RECEIVE = "veiltab.researcher.receiving.receiving:Receiver.receive"
         (ALICE, f"{_TABLES}.choose_tables:1"),
         (BOB, f"{_TABLES}.choose_tables:1:after"),
         (BOB, "veiltab.curator.records.releases:Releases.set_planned:1"),
-        (ALICE, "veiltab.curator.records.keys:Keys.spend_key:3:after"),
+        (ALICE, "veiltab.curator.records.keys:Keys.spend_keys:3:after"),
         (BOB, "veiltab.curator.records.server_tests:ServerTests.set_receipt:2:after"),
         (CLOUD, "veiltab.server.records.store:ServerStore.publish:2:after"),
     ],
