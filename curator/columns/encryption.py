@@ -132,8 +132,9 @@ class ColumnEncryption:
 
     def forget_ciphertext(self) -> None:
         """Delete the ciphertexts, and those of canaries for other holders: the server is tested, or never will be."""
-        for path in (*self._folder.glob("*.ciphertext"), *self._folder.glob("*.canaries")):
-            path.unlink()
+        for path in self._folder.glob("*"):
+            if path.suffix in {".ciphertext", ".canaries"}:
+                path.unlink()
 
     def forget_pads(self) -> None:
         """Delete the one-time pads: no grant is left."""

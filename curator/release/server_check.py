@@ -2,7 +2,7 @@
 
 What the server published is recorded before it learns the canaries' places, so it cannot change a column afterwards.
 The ciphertext that it was sent is compared with what it published at the canaries' places; no key is needed. Either may
-be as long as a column: both lie on disk, what the server sends in a file without a name.
+be as long as a column: both lie on disk, much of what the server sends in a file without a name.
 
 A curator tests its own columns first, and no other can spoil that. Then the owners exchange their lists of changed
 canaries, and each of them tests all columns together, before a key leaves.
@@ -32,7 +32,7 @@ from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.receipts.testing import amount_receipt, joint_receipt, own_receipt
 from veiltab.common.release.table_spec import PLACE_BYTES, Column, TableSpec
 from veiltab.common.storage.files import named_in_errors, written_whole
-from veiltab.common.storage.mapped import mapped_array, mapped_rows
+from veiltab.common.storage.mapped import IN_MEMORY, mapped_array, mapped_rows
 from veiltab.curator.budget.bounded_set import BoundedSet
 from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.progress.release_record import PublicationDigests
@@ -181,8 +181,7 @@ class ServerCheck:
 
         Args:
             spec: of a release whose columns every curator has sent.
-            encryption: has the ciphertext, which is deleted once the result is recorded; if columns have other holders,
-                once they have that of their canaries.
+            encryption: has the ciphertext, and that of the canaries in columns of other holders.
             peers: give the ciphertext of the canaries in their parts of one's columns, once they have heard what the
                 server published.
             stage: says that it tests, if anybody asks.
@@ -207,8 +206,6 @@ class ServerCheck:
                 data = await self._sent_by(server, spec, encryption.folder)
                 await asyncio.to_thread(self._test, spec, data, server.name, encryption)
         holders = {holder for column in spec.columns_of(self._name) for holder in column.holders} - {self._name}
-        if not holders:
-            encryption.forget_ciphertext()
         self._check(spec, server.name, holders, "part")
 
     async def run_together(
@@ -287,12 +284,14 @@ class ServerCheck:
             check_passed(receipt, where)
 
     async def _sent_by(self, server: ServerUnderTest, spec: TableSpec, folder: Path) -> Sent:
-        """Ask for the canaries, and return what comes, mapped from a file without a name."""
+        """Ask for the canaries, and return what comes; if that is much, mapped from a file without a name."""
         if not spec.canaries:
             return b""
-        key = places_key(self._store.keys.canary_key(spec.release_id))
+        pieces = server.canaries(spec, places_key(self._store.keys.canary_key(spec.release_id)))
+        if spec.canaries * canary_width(spec, self._name) <= IN_MEMORY:
+            return b"".join([data async for data in pieces])
         with named_in_errors(folder), tempfile.TemporaryFile(dir=folder) as file:
-            async for data in server.canaries(spec, key):
+            async for data in pieces:
                 file.write(data)
             file.flush()
             return np.memmap(file, np.uint8, mode="r") if file.tell() else b""

@@ -229,9 +229,8 @@ class StepExecutor:
         self.curator.room.give_back(spec.release_id)
 
     async def _finish(self, release: CuratorRelease, peers: Peers, server: ServerLink) -> None:
-        """Erase ciphertexts that are left, and test all columns together on every owner's list of the changed ones."""
+        """Erase the ciphertexts, and test all columns together on every owner's list of changed canaries."""
         spec = release.spec
-        # A crash may have come between the receipt and this.
         self.curator.encryption(release.request.release_id).forget_ciphertext()
         if spec is None or not spec.columns_of(self.name):  # of several tables, each has been tested
             return

@@ -42,9 +42,12 @@ class Zeros:
 
 @pytest.mark.long
 @pytest.mark.parametrize("sampling", [Sampling.SEED, Sampling.SERVER])
-def test_many_canaries_fill_no_memory(store: CuratorStore, tmp_path: Path, sampling: Sampling) -> None:
+def test_many_canaries_fill_no_memory(
+    store: CuratorStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sampling: Sampling
+) -> None:
     """A release of everybody with a delta has about as many as rows."""
     peaks = []
+    monkeypatch.setattr("veiltab.curator.release.server_check.IN_MEMORY", CHUNK)
     for chunks in (4, 8):
         release_id, rows = f"{chunks:032x}", chunks * CHUNK
         store.releases.add(request_with(release_id=release_id), 1)
