@@ -4,7 +4,6 @@ From a request to decrypted rows everything is the product's: planning, sampling
 The audit counts what came out and bounds epsilon from below, exactly and at a stated level.
 """
 
-import hashlib
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -19,6 +18,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import beta
 
+from tests.server.publishing import complete, perturb
 from tests.worlds.columns import encrypt
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal
@@ -26,6 +26,7 @@ from veiltab.common.release.floors import Floors
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.schemes.registry import scheme_of
+from veiltab.common.storage.mapped import mapped_array
 from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.columns.noise_and_canaries import curators_noise
 from veiltab.curator.planning.plan_questions import PlanInput
@@ -33,7 +34,6 @@ from veiltab.curator.planning.plans import planned_release
 from veiltab.curator.records.store import CuratorStore
 from veiltab.researcher.receiving.decryption import EncryptedColumn, PublishedRows, count_rows
 from veiltab.server.records.store import ServerStore
-from veiltab.server.release.perturbation import perturb_release
 
 ALPHA = 1e-3
 """Level of the audit: an honest release is flagged once in a thousand audits at most."""
@@ -108,23 +108,19 @@ def released(folder: Path, spec: TableSpec, table: Mapping[str, Symbols]) -> NDA
         closing(CuratorStore(folder / spec.release_id / "curator.sqlite")) as curator,
         closing(ServerStore(folder / spec.release_id / "server")) as server,
     ):
-        server.open_session(spec)
-        server.ciphertext_folder(spec.release_id).mkdir(parents=True)
         noise = curators_noise(spec, secrets.token_bytes(32))
         encryption = ColumnEncryption(curator, folder / spec.release_id, spec.release_id)
+        raw: list[Symbols] = []
         for column in spec.columns:
-            digest = encrypt(encryption, column.attribute, table[column.attribute], column.size, spec.pad, noise)
-            lease = server.leases.take(f"{spec.release_id}/{column.attribute}")
-            path = server.folder(spec.release_id).column(column.attribute, lease.fence)
-            path.write_bytes(encryption.ciphertext(column.attribute).read_bytes())
-            assert hashlib.sha256(path.read_bytes()).digest() == digest
-            server.complete_columns(spec.release_id, {column.attribute: (digest, lease)})
-        perturb_release(server, spec, server.leases.take(spec.release_id))
+            encrypt(encryption, column.attribute, table[column.attribute], column.size, spec.pad, noise)
+            raw.append(mapped_array(encryption.ciphertext(column.attribute), symbol_dtype(column.size)))
+        complete(server, spec, *raw)
+        perturb(server, spec)
         encrypted = []
         for column in spec.columns:
             pad = curator.keys.pad(spec.release_id, column.attribute)
             assert pad is not None
-            noisy = server.published_folder(spec.release_id) / column.attribute
+            noisy = server.published_folder(server.session(spec.release_id)) / column.attribute
             encrypted.append(EncryptedColumn(column=column, noisy=noisy, keys=(pad[0],)))
         return count_rows(encrypted, PublishedRows(uploaded=rows, canaries=noise.places))
 

@@ -15,11 +15,12 @@ from veiltab.common.release.messages.release_messages import spec_from_proto, sp
 from veiltab.common.release.messages.witness import ledger_from_proto, ledger_to_proto
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.authorisation import Context, caller
+from veiltab.common.rpc.certificates.statement import Statement, published_columns
 from veiltab.common.rpc.chunks import CHUNK, ShortChunks, data_of, file_chunks, streamed
 from veiltab.common.rpc.parties.identity import Identity, Party, utc_now
 from veiltab.common.rpc.parties.signing import signed, signed_to_proto
 from veiltab.common.rpc.waiting.changes import offered_seconds
-from veiltab.server.records.session import OtherKeyError
+from veiltab.server.records.session import OtherKeyError, Session
 from veiltab.server.release.receiving import Announced
 from veiltab.server.release.releases import Releases
 from veiltab.v1 import ingest_pb2, ingest_pb2_grpc, server_release_pb2, server_release_pb2_grpc
@@ -59,13 +60,12 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
         columns = {column.attribute: (column.data, column.digest) for column in request.columns}
         if len(columns) != len(request.columns):
             raise InvalidInputError("an attribute is named twice", where="UploadColumns")
-        spec, curator = spec_from_proto(request.spec), caller(context).name
-        ledger = ledger_from_proto(request.ledger, "ledger")
-        await self._releases.upload_whole(spec, curator, columns, request.noise_digest)
-        await self._releases.look_up(self._releases.witness, curator, ledger)
+        spec, shown = spec_from_proto(request.spec), (caller(context).name, ledger_from_proto(request.ledger, "ledger"))
+        version = self._releases.changes.version(spec.release_id)
+        session = await self._releases.upload_whole(spec, shown, columns, request.noise_digest)
         if not request.wait_milliseconds:
             return ingest_pb2.UploadColumnsResponse()
-        publication = await self._publication(spec.release_id, caller(context), request.wait_milliseconds)
+        publication = await self._publication(session, version, caller(context), request.wait_milliseconds)
         return ingest_pb2.UploadColumnsResponse(publication=publication)
 
     async def UploadColumn(
@@ -82,19 +82,20 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
     async def GetPublication(
         self, request: ingest_pb2.GetPublicationRequest, context: Context
     ) -> ingest_pb2.GetPublicationResponse:
-        return await self._publication(request.release_id, caller(context), request.wait_milliseconds)
+        releases, curator = self._releases, caller(context)
+        version = releases.changes.version(request.release_id)
+        session = await releases.look_up(releases.publication_of, request.release_id, curator.name)
+        return await self._publication(session, version, curator, request.wait_milliseconds)
 
     async def _publication(
-        self, release_id: str, curator: Party, milliseconds: int
+        self, session: Session, version: bytes, curator: Party, milliseconds: int
     ) -> ingest_pb2.GetPublicationResponse:
         releases = self._releases
-        if milliseconds:
-            await releases.wait_for_publication(release_id, curator, offered_seconds(milliseconds))
-        session, digests = await releases.look_up(releases.publication_of, release_id, curator.name)
+        session = await releases.wait_for_publication(session, version, curator, offered_seconds(milliseconds))
         is_by_server = session.spec.sampling.is_by_server
         return ingest_pb2.GetPublicationResponse(
             state=state_to_proto(session.state),
-            digests=digests,
+            digests=session.digests,
             failure=session.failure,
             places_digest=await to_thread(releases.places_digest_of, session) if is_by_server else b"",
             noise_digest=session.noise_digest,
@@ -147,13 +148,18 @@ class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):
     async def GetServerStatement(
         self, request: server_release_pb2.GetServerStatementRequest, context: Context
     ) -> server_release_pb2.GetServerStatementResponse:
-        statement = await self._statement(request.release_id, caller(context).name)
-        return server_release_pb2.GetServerStatementResponse(statement=statement)
+        researcher = caller(context).name
+        session = await self._releases.look_up(self._releases.release_of, request.release_id, researcher)
+        session.check_readable(researcher)
+        return server_release_pb2.GetServerStatementResponse(statement=self._statement(session))
 
-    async def _statement(self, release_id: str, researcher: str) -> SignedStatement:
-        now, party = utc_now(), self._identity.party
-        statement = await self._releases.look_up(
-            self._releases.statement, release_id, researcher, party.uri, int(now.timestamp())
+    def _statement(self, session: Session) -> SignedStatement:
+        now = utc_now()
+        statement = Statement(
+            party=self._identity.party.uri,
+            spec_digest=session.spec.digest().hex(),
+            published=published_columns(session.spec, session.digests),
+            signed_at=int(now.timestamp()),
         )
         return signed_to_proto(signed(self._identity, statement.to_json(), now))
 
@@ -172,7 +178,7 @@ class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):
             salt=session.salt,
             columns=await releases.look_up(releases.short_columns_of, session) if request.with_columns else {},
             progress=releases.progress_of(request.release_id),
-            statement=await self._statement(request.release_id, caller(context).name) if is_stated else None,
+            statement=self._statement(session) if is_stated else None,
         )
 
     async def FetchColumn(

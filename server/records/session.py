@@ -4,6 +4,8 @@ Invariants: the spec is fixed by the first announcement; a column comes from its
 when every column is complete; nothing unperturbed is ever served; a release that ended never moves again.
 """
 
+from collections.abc import Mapping
+
 from veiltab.common.dataclass import dataclass, field, replace
 from veiltab.common.errors import ConflictError, DeniedError, IntegrityError, NotReadyError
 from veiltab.common.release.state import ReleaseState, ended_without_result
@@ -41,6 +43,8 @@ class Session:
         perturbation_seconds: how long the perturbation took; 0 before.
         salt: of the published columns' digests, 32 bytes, for the researcher alone; empty while none are kept. From a
             plain digest a curator, which knows the ciphertext, could test guesses of the few rows that were replaced.
+        digests: attribute -> SHA-256 of the salt and its published column; empty while none is kept.
+        places_key: key of the canaries' places, and the curator that sent it; empty before.
     """
 
     spec: TableSpec
@@ -52,6 +56,9 @@ class Session:
     noise_digest: bytes = b""
     perturbation_seconds: float = 0.0
     salt: bytes = b""
+    digests: Mapping[str, bytes] = field(default_factory=dict)
+    places_key: bytes = b""
+    places_key_from: str = ""
 
     def check_same(self, spec: TableSpec) -> None:
         """Refuse another spec under the same release id."""
@@ -96,15 +103,15 @@ class Session:
         done = complete == set(self.spec.parts)
         return replace(self, complete=complete, state=ReleaseState.PERTURBING if done else self.state)
 
-    def published(self, fence: int = 0) -> "Session":
+    def published(self, fence: int = 0, seconds: float = 0.0, salt: bytes = b"") -> "Session":
         """Return the session as published under a fence; only one that is being perturbed can be."""
         if self.state is not ReleaseState.PERTURBING:
             raise IntegrityError("the release was published before", where=f"release {self.spec.release_id}")
-        return replace(self, state=ReleaseState.READY, publication=fence)
+        return replace(self, state=ReleaseState.READY, publication=fence, perturbation_seconds=seconds, salt=salt)
 
     def ended(self, state: ReleaseState, failure: str) -> "Session":
         """Return the session as expired or failed; one that ended before stays as it is."""
-        return self if self.state.unsuccessful else replace(self, state=state, failure=failure)
+        return self if self.state.unsuccessful else replace(self, state=state, failure=failure, salt=b"")
 
     def check_readable(self, researcher: str) -> None:
         """Refuse to serve what is not published, or to anyone but the researcher it is for.

@@ -21,12 +21,15 @@ class SessionFiles:
         """Return where unperturbed columns lie until they are perturbed; no RPC reads it."""
         return self.folder(release_id).ciphertext
 
+    def published_folder(self, session: Session) -> Path:
+        """Return where the columns of a published release lie."""
+        return self.folder(session.spec.release_id).published(session.publication)
+
     def delete_ciphertext(self, release_id: str) -> None:
         """Delete the unperturbed columns of a release that is published or ended: a state that never changes back."""
         self.folder(release_id).delete_ciphertext()
 
     def delete_unpublished(self, session: Session) -> None:
         """Delete what was perturbed of a release that is published or ended, but for its publication."""
-        folder = self.folder(session.spec.release_id)
-        ready = session.state is ReleaseState.READY
-        folder.delete_outputs_but(folder.published(session.publication) if ready else None)
+        is_ready = session.state is ReleaseState.READY
+        self.folder(session.spec.release_id).delete_outputs_but(self.published_folder(session) if is_ready else None)

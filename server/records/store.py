@@ -6,12 +6,14 @@ Every step of a session is made under a lease, and refused in its own transactio
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
 from veiltab.common.errors import ConflictError, IntegrityError, NotFoundError
-from veiltab.common.release.messages.witness import WITNESS_TABLE, Witnessed, longest_ledger, remember_ledger
+from veiltab.common.release.messages.witness import WITNESS_TABLE, Shown, Witnessed, longest_ledger, remember_ledger
 from veiltab.common.release.release_queries import latest_rows, state_counts
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
@@ -28,16 +30,20 @@ Answer = TypeVar("Answer")
 
 _SCHEMA = f"""
 CREATE TABLE session (
-    id TEXT PRIMARY KEY, spec TEXT NOT NULL, state TEXT NOT NULL, failure TEXT NOT NULL,
+    id TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, spec TEXT NOT NULL, state TEXT NOT NULL, failure TEXT NOT NULL,
     perturbation_seconds REAL NOT NULL DEFAULT 0, created INTEGER NOT NULL, since INTEGER NOT NULL DEFAULT 0,
     publication INTEGER NOT NULL DEFAULT 0, noise BLOB, announced_by TEXT NOT NULL DEFAULT '',
     size INTEGER NOT NULL DEFAULT 0, places_key BLOB, places_key_from TEXT NOT NULL DEFAULT '',
     room INTEGER NOT NULL DEFAULT 0, noise_digest BLOB, salt BLOB);
+CREATE INDEX session_state ON session (state, since);
 CREATE TABLE complete_column (
     release_id TEXT NOT NULL REFERENCES session(id), attribute TEXT NOT NULL, digest BLOB NOT NULL,
     fence INTEGER NOT NULL DEFAULT 0, published BLOB, PRIMARY KEY (release_id, attribute));
 {WITNESS_TABLE}
 """
+
+_SESSIONS = "SELECT session.*, attribute, published FROM session LEFT JOIN complete_column ON release_id = id"
+"""Yields a session once for each part of a column that is whole, or once if none is."""
 
 
 class ServerStore(SessionFiles):
@@ -75,26 +81,20 @@ class ServerStore(SessionFiles):
 
     def session(self, release_id: str) -> Session:
         """Return the session of a release."""
-        row = self.connection.execute("SELECT * FROM session WHERE id = ?", [release_id]).fetchone()
-        if row is None:
+        rows = self.connection.execute(f"{_SESSIONS} WHERE id = ?", [release_id]).fetchall()
+        if not rows:
             raise NotFoundError("no such release here", where=f"release {release_id[:32]}")
-        if ReleaseState(row["state"]) in {ReleaseState.PERTURBING, ReleaseState.READY}:
-            return _session(row, frozenset(TableSpec.from_json(row["spec"]).parts))
-        complete = self.connection.execute("SELECT attribute FROM complete_column WHERE release_id = ?", [release_id])
-        return _session(row, frozenset(row["attribute"] for row in complete))
+        return _session(rows)
 
     def sessions(self) -> tuple[Session, ...]:
         """Return all sessions."""
-        rows = self.connection.execute("SELECT * FROM session ORDER BY created, id").fetchall()
-        complete: dict[str, set[str]] = {row["id"]: set() for row in rows}
-        for row in self.connection.execute("SELECT release_id, attribute FROM complete_column").fetchall():
-            complete.setdefault(row["release_id"], set()).add(row["attribute"])
-        return tuple(_session(row, frozenset(complete[row["id"]])) for row in rows)
+        rows = self.connection.execute(f"{_SESSIONS} ORDER BY number")
+        return tuple(_session(list(own)) for _, own in groupby(rows, itemgetter("id")))
 
     def perturbing(self) -> tuple[Session, ...]:
         """Return the sessions that are to be perturbed."""
         rows = self.connection.execute(
-            "SELECT id FROM session WHERE state = ? ORDER BY created, id", [ReleaseState.PERTURBING.value]
+            "SELECT id FROM session WHERE state = ? ORDER BY number", [ReleaseState.PERTURBING.value]
         ).fetchall()
         return tuple(self.session(row["id"]) for row in rows)
 
@@ -121,42 +121,37 @@ class ServerStore(SessionFiles):
             UnavailableError: with this release the curator would exceed its quota, or the disk would be full.
         """
         now, secret = int(time.time()), secrets.token_bytes(SECRET_LENGTH)
+        opened = Session(spec=spec, announced_by=announced_by, noise_digest=noise_digest(secret))
         with transaction(self.connection) as db:
             added = db.execute(
                 "INSERT INTO session (id, spec, state, failure, created, since, noise, noise_digest, announced_by,"
-                " size, room) VALUES (?, ?, ?, '', ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                " size, room, number) VALUES (?, ?, ?, '', ?, ?, ?, ?, ?, ?, ?,"
+                " (SELECT COALESCE(MAX(number), 0) + 1 FROM session)) ON CONFLICT DO NOTHING",
                 [
                     *(spec.release_id, spec.to_json(), ReleaseState.UPLOADING.value, now, now),
-                    *(secret, noise_digest(secret)),
+                    *(secret, opened.noise_digest),
                     announced_by,
                     spec.ciphertext_bytes,
                     room_of(spec),
                 ],
             ).rowcount
-            if added and quota is not None:
-                quota.check(*self._open_of(announced_by))
             if added:
-                self._check_room(spec)
+                self._check_room(spec, announced_by, quota)
+                return opened
             session = self.session(spec.release_id)
             session.check_same(spec)
         return session
 
-    def _open_of(self, curator: str) -> tuple[int, int]:
-        """Return how many releases that a curator announced are open, and the length of their columns in bytes."""
-        row = self.connection.execute(
-            "SELECT COUNT(*) AS open, COALESCE(SUM(size), 0) AS bytes FROM session"
-            " WHERE announced_by = ? AND state IN (?, ?)",
-            [curator, ReleaseState.UPLOADING.value, ReleaseState.PERTURBING.value],
-        ).fetchone()
-        return int(row["open"]), int(row["bytes"])
-
-    def _check_room(self, spec: TableSpec) -> None:
-        """Refuse a release for which the disk has too little room beside the others that are open."""
+    def _check_room(self, spec: TableSpec, curator: str, quota: Quota | None) -> None:
+        """Refuse a release beyond its curator's quota, or with too little room on the disk beside the open ones."""
         rows = self.connection.execute(
-            "SELECT id, room FROM session WHERE id <> ? AND state IN (?, ?)",
-            [spec.release_id, ReleaseState.UPLOADING.value, ReleaseState.PERTURBING.value],
+            "SELECT id, room, size, announced_by FROM session WHERE state IN (?, ?)",
+            [ReleaseState.UPLOADING.value, ReleaseState.PERTURBING.value],
         ).fetchall()
-        size = room_of(spec)
+        if quota is not None:
+            sizes = [row["size"] for row in rows if row["announced_by"] == curator]
+            quota.check(len(sizes), sum(sizes))
+        size, rows = room_of(spec), [row for row in rows if row["id"] != spec.release_id]
         if not self._room.holds(size, promised=sum(row["room"] for row in rows)):
             # What the others have written is no longer free.
             to_come = sum(max(row["room"] - self.folder(row["id"]).size, 0) for row in rows)
@@ -169,16 +164,19 @@ class ServerStore(SessionFiles):
         another's certificate.
         """
         longest = longest_ledger(self.connection, curator)
-        opened = self.connection.execute("SELECT COUNT(*) AS opened FROM session").fetchone()["opened"]
-        if longest[0] < ledger[0] <= opened:
+        has_so_many = "SELECT id FROM session WHERE number = ?"
+        if longest[0] < ledger[0] and self.connection.execute(has_so_many, [ledger[0]]).fetchone():
             remember_ledger(self.connection, curator, ledger)
         return longest
 
-    def complete_columns(self, release_id: str, columns: Mapping[str, tuple[bytes, Lease]]) -> Session:
+    def complete_columns(
+        self, release_id: str, columns: Mapping[str, tuple[bytes, Lease]], shown: Shown | None = None
+    ) -> Session:
         """Record that columns are whole; the session is perturbing once all are.
 
         Args:
             columns: attribute -> digest of its column, and the lease under which that was received.
+            shown: the ledger that came with them, for `witness`.
 
         Raises:
             LostLeaseError: another process took over one of them; none is recorded.
@@ -194,6 +192,8 @@ class ServerStore(SessionFiles):
                 [(release_id, attribute, digest, lease.fence) for attribute, (digest, lease) in columns.items()],
             )
             self._save(session)
+            if shown is not None:
+                self.witness(*shown)
         return session
 
     def complete_files(self, release_id: str) -> Mapping[str, Path]:
@@ -203,10 +203,6 @@ class ServerStore(SessionFiles):
         )
         folder = self.folder(release_id)
         return {row["attribute"]: folder.column(row["attribute"], row["fence"]) for row in rows}
-
-    def published_folder(self, release_id: str) -> Path:
-        """Return where the columns of a published release lie."""
-        return self.folder(release_id).published(self.session(release_id).publication)
 
     def noise_secret(self, spec: TableSpec) -> bytes:
         """Return the secret of the one noise of a release whose columns are complete.
@@ -245,48 +241,35 @@ class ServerStore(SessionFiles):
         """
         with transaction(self.connection) as db:
             self._check(lease, release_id)
-            self._save(self.session(release_id).published(lease.fence))
-            db.execute(
-                "UPDATE session SET perturbation_seconds = ?, salt = ? WHERE id = ?", [seconds, salt, release_id]
-            )
+            self._save(self.session(release_id).published(lease.fence, seconds, salt))
             db.executemany(
                 "UPDATE complete_column SET published = ? WHERE release_id = ? AND attribute = ?",
                 [(digest, release_id, attribute) for attribute, digest in digests.items()],
             )
 
-    def published_digests(self, release_id: str) -> Mapping[str, bytes]:
-        """Return attribute -> SHA-256 of the salt and its published column."""
-        rows = self.connection.execute(
-            "SELECT attribute, published FROM complete_column WHERE release_id = ? AND published IS NOT NULL",
-            [release_id],
-        )
-        return {row["attribute"]: bytes(row["published"]) for row in rows}
-
-    def record_places_key(self, release_id: str, curator: str, key: bytes) -> TableSpec:
+    def record_places_key(self, release_id: str, curator: str, key: bytes) -> Session:
         """Record the key of the places of a published release's canaries; only the first one counts, for good.
 
         Args:
             key: 32 bytes.
-
-        Returns:
-            The release's spec.
 
         Raises:
             OtherKeyError: another key was recorded before.
             NotFoundError, DeniedError, FailedReleaseError, NotReadyError: the curator may not test this release, or not
                 now.
         """
-        with transaction(self.connection) as db:
-            session = self.session(release_id)
-            session.check_testable(curator)
-            db.execute(
+        session = self.session(release_id)
+        session.check_testable(curator)
+        if not session.places_key:
+            self.connection.execute(
                 "UPDATE session SET places_key = ?, places_key_from = ? WHERE id = ? AND places_key IS NULL",
                 [key, curator, release_id],
             )
-            first = db.execute("SELECT places_key, places_key_from FROM session WHERE id = ?", [release_id]).fetchone()
-        if bytes(first["places_key"]) != key:
-            raise OtherKeyError(bytes(first["places_key"]), first["places_key_from"], release_id)
-        return session.spec
+            session = self.session(release_id)
+            session.check_testable(curator)
+        if session.places_key != key:
+            raise OtherKeyError(session.places_key, session.places_key_from, release_id)
+        return session
 
     def end(self, session: Session, state: ReleaseState, failure: str, lease: Lease) -> Session:
         """Record that a release expired or failed, unless it has gone on since the session was read.
@@ -319,11 +302,11 @@ class ServerStore(SessionFiles):
         self.connection.execute(
             "UPDATE session SET since = CASE WHEN state = ? THEN since ELSE ? END,"
             " state = ?, failure = ?, publication = ?, noise = CASE WHEN ? THEN NULL ELSE noise END,"
-            " salt = CASE WHEN ? THEN NULL ELSE salt END WHERE id = ?",
+            " perturbation_seconds = ?, salt = ? WHERE id = ?",
             [
                 *(session.state.value, int(time.time())),
                 *(session.state.value, session.failure, session.publication, session.state.finished),
-                *(session.state.unsuccessful, session.spec.release_id),
+                *(session.perturbation_seconds, session.salt, session.spec.release_id),
             ],
         )
 
@@ -334,11 +317,18 @@ def room_of(spec: TableSpec) -> int:
     return spec.ciphertext_bytes + published + spec.place_bytes
 
 
-def _session(row: Any, complete: frozenset[str]) -> Session:  # noqa: ANN401 - a row of either database
+def _session(rows: Sequence[Any]) -> Session:
+    """Return the session of some rows of `_SESSIONS`."""
+    row = rows[0]
+    state = ReleaseState(row["state"])
+    is_ready = state is ReleaseState.READY
     return Session(
         spec=TableSpec.from_json(row["spec"]),
-        state=ReleaseState(row["state"]),
-        complete=complete,
+        state=state,
+        complete=frozenset(row["attribute"] for row in rows if row["attribute"]),
+        digests={row["attribute"]: bytes(row["published"]) for row in rows if is_ready and row["published"]},
+        places_key=bytes(row["places_key"] or b""),
+        places_key_from=row["places_key_from"],
         failure=row["failure"],
         announced_by=row["announced_by"],
         publication=row["publication"],

@@ -126,8 +126,8 @@ class Canaries:
             return await asyncio.to_thread(self._stream, release_id, curator, key)
 
     def _stream(self, release_id: str, curator: str, key: bytes) -> CanaryStream:
-        spec = self._store.record_places_key(release_id, curator, key)
-        folder = self._store.published_folder(release_id)
+        session = self._store.record_places_key(release_id, curator, key)
+        spec, folder = session.spec, self._store.published_folder(session)
         try:
             rows = self._rows.get(release_id)
             if rows is None:

@@ -27,6 +27,7 @@ from veiltab.common.observe.steps import step
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.storage.files import named_in_errors, sync_folder, written_whole
 from veiltab.common.storage.mapped import mapped_array
+from veiltab.server.records.session import Session
 from veiltab.server.records.store import ServerStore
 from veiltab.server.sharing.leases import Lease, LostLeaseError
 
@@ -34,7 +35,7 @@ PLACES = ".places"
 """File of the sampled places beside the published columns; no attribute has such a name."""
 
 
-def perturb_release(store: ServerStore, spec: TableSpec, lease: Lease, stage: Stage | None = None) -> None:
+def perturb_release(store: ServerStore, session: Session, lease: Lease, stage: Stage | None = None) -> None:
     """Perturb, publish and delete the ciphertext of a release whose columns are all complete.
 
     Args:
@@ -47,22 +48,21 @@ def perturb_release(store: ServerStore, spec: TableSpec, lease: Lease, stage: St
     Source: Lin, Wang, Rane, Section III-A and Lemma 3.1: PRAM on ciphertext is PRAM on the data.
     """
     try:
-        with named_in_errors(store.folder(spec.release_id).path):
-            _perturb(store, spec, lease, stage or Stage())
+        with named_in_errors(store.folder(session.spec.release_id).path):
+            _perturb(store, session, lease, stage or Stage())
     except (LostLeaseError, FileNotFoundError):
         # A successor deletes the files of others, and the ciphertext at the end.
         try:
             store.check_current(lease)
         except LostLeaseError:
             # A second perturbation of the same rows must not be kept beside the published one.
-            store.folder(spec.release_id).delete_outputs_through(lease.fence)
+            store.folder(session.spec.release_id).delete_outputs_through(lease.fence)
             raise
         raise
 
 
-def _perturb(store: ServerStore, spec: TableSpec, lease: Lease, stage: Stage) -> None:
-    began = time.monotonic()
-    store.session(spec.release_id).published()
+def _perturb(store: ServerStore, session: Session, lease: Lease, stage: Stage) -> None:
+    began, spec = time.monotonic(), session.published().spec
     folder = store.folder(spec.release_id)
     # The output of an earlier run was never served: the release is not marked published.
     folder.delete_outputs_through(lease.fence)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from veiltab.common.errors import DeniedError, NotFoundError
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.certificates.statement import Statement, published_columns
 from veiltab.common.rpc.chunks import CHUNK
 from veiltab.common.storage.files import file_digest
 from veiltab.server.records.session import Session, check_owner
@@ -19,11 +18,11 @@ class Publications:
     def __init__(self, store: ServerStore) -> None:
         self._store = store
 
-    def publication_of(self, release_id: str, curator: str) -> tuple[Session, Mapping[str, bytes]]:
-        """Return a release with columns of a curator's, and SHA-256 of each published column, if it is published."""
+    def publication_of(self, release_id: str, curator: str) -> Session:
+        """Return a release with columns of a curator's."""
         session = self._store.session(release_id)
         check_owner(session.spec, curator)
-        return session, self._store.published_digests(release_id) if session.state is ReleaseState.READY else {}
+        return session
 
     def release_of(self, release_id: str, researcher: str) -> Session:
         """Return a release of a researcher's."""
@@ -32,41 +31,25 @@ class Publications:
             raise DeniedError("this release is for another researcher", where=f"release {release_id}")
         return session
 
-    def statement(self, release_id: str, researcher: str, party: str, now: int) -> Statement:
-        """Return what the server states about a published release of a researcher's.
-
-        Args:
-            party: URI of this server.
-            now: Unix seconds.
-        """
-        session = self._store.session(release_id)
-        session.check_readable(researcher)
-        return Statement(
-            party=party,
-            spec_digest=session.spec.digest().hex(),
-            published=published_columns(session.spec, self._store.published_digests(release_id)),
-            signed_at=now,
-        )
-
     def places_digest_of(self, session: Session) -> bytes:
         """Return SHA-256 of the salt and the places that were sampled for a published release; else empty."""
         if session.state is not ReleaseState.READY or not session.spec.sampling.is_by_server:
             return b""
-        return file_digest(self._published(session) / PLACES, session.salt)
+        return file_digest(self._store.published_folder(session) / PLACES, session.salt)
 
     def published_column(self, release_id: str, attribute: str, researcher: str) -> tuple[Path, int]:
         """Return the file and length of a perturbed column that a researcher may have."""
         session = self._store.session(release_id)
         session.check_readable(researcher)
         column = session.spec.column(attribute)
-        return self._published(session) / attribute, column.byte_length(session.spec.published_rows)
+        return self._store.published_folder(session) / attribute, column.byte_length(session.spec.published_rows)
 
     def short_columns_of(self, session: Session) -> Mapping[str, bytes]:
         """Return attribute -> perturbed column of a published release; nothing if together they exceed a chunk."""
         columns, rows = session.spec.columns, session.spec.published_rows
         if session.state is not ReleaseState.READY or sum(one.byte_length(rows) for one in columns) > CHUNK:
             return {}
-        folder = self._published(session)
+        folder = self._store.published_folder(session)
         try:
             return {one.attribute: (folder / one.attribute).read_bytes() for one in columns}
         except FileNotFoundError:
@@ -80,7 +63,4 @@ class Publications:
         session.check_readable(researcher)
         if not session.spec.sampling.is_by_server:
             raise NotFoundError("the server did not sample this release", where=f"release {release_id}")
-        return self._published(session) / PLACES
-
-    def _published(self, session: Session) -> Path:
-        return self._store.folder(session.spec.release_id).published(session.publication)
+        return self._store.published_folder(session) / PLACES

@@ -12,6 +12,7 @@ from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import IntegrityError, InvalidInputError, TransferError, UnavailableError
 from veiltab.common.observe.steps import step
+from veiltab.common.release.messages.witness import Shown
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.files import named_in_errors, sync_folder, written_whole
 from veiltab.server.records.session import Session
@@ -22,6 +23,8 @@ from veiltab.server.release.upload import ColumnUpload
 from veiltab.server.sharing.leases import Lease, LostLeaseError
 
 Chunks = AsyncIterator[tuple[int, bytes]]
+Whole = Mapping[str, tuple[bytes, bytes]]
+"""Columns and the SHA-256 of each, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +75,14 @@ class Receiver:
             async with self._under({part: lease}, release_id):
                 return await self._receive(part, announced, session, chunks, lease)
 
-    async def take_whole(self, session: Session, curator: str, columns: Mapping[str, tuple[bytes, bytes]]) -> None:
-        """Take whole columns of a curator's; what is recorded of them becomes durable together.
+    async def take_whole(self, session: Session, shown: Shown, columns: Whole) -> Session:
+        """Take whole columns of a curator's; return the session with them, all of which became durable together.
 
         Args:
-            columns: attribute -> the curator's part of the column and its SHA-256.
+            shown: the curator, and the ledger that came with them.
+            columns: the curator's parts of the columns, by attribute.
         """
-        release_id = session.spec.release_id
+        release_id, curator = session.spec.release_id, shown[0]
         parts = {session.column_of(name, curator).part_of(curator): whole for name, whole in columns.items()}
         async with AsyncExitStack() as turns:
             leases = {}
@@ -89,20 +93,21 @@ class Receiver:
             session = await self._store.look_up(self._store.session, release_id)
             missing = {name: leases[name] for name in await self._incomplete(session, parts)}
             if not missing:
-                return
+                return session
             session.check_open()
             async with self._under(missing, release_id):
-                session = await asyncio.to_thread(self._take, session, parts, missing)
+                session = await asyncio.to_thread(self._take, session, parts, missing, shown)
         self._completed(session)
+        return session
 
-    async def _incomplete(self, session: Session, parts: Mapping[str, tuple[bytes, bytes]]) -> list[str]:
+    async def _incomplete(self, session: Session, parts: Whole) -> list[str]:
         """Return which parts of columns are not whole here, by name; refuse other bytes of those that are."""
         for part, (_, digest) in parts.items():
             if part in session.complete:
                 await self._store.look_up(self._store.check_column_digest, session.spec.release_id, part, digest)
         return sorted(parts.keys() - session.complete)
 
-    def _take(self, session: Session, parts: Mapping[str, tuple[bytes, bytes]], leases: Mapping[str, Lease]) -> Session:
+    def _take(self, session: Session, parts: Whole, leases: Mapping[str, Lease], shown: Shown) -> Session:
         """Write whole parts of columns under their leases; return the session with them."""
         spec, whole = session.spec, dict[str, tuple[bytes, Lease]]()
         for part, lease in leases.items():
@@ -120,7 +125,7 @@ class Receiver:
                     file.write(data)
             whole[part] = digest, lease
         sync_folder(self._store.ciphertext_folder(spec.release_id))
-        return self._store.complete_columns(spec.release_id, whole)
+        return self._store.complete_columns(spec.release_id, whole, shown)
 
     @asynccontextmanager
     async def _turn(self, release_id: str, part: str) -> AsyncIterator[Lease]:

@@ -7,25 +7,25 @@ work.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from veiltab.common.errors import UnavailableError, VeiltabError
 from veiltab.common.observe.progress import Stages
 from veiltab.common.process.cores import cores
-from veiltab.common.release.messages.witness import Witnessed
+from veiltab.common.release.messages.witness import Shown, Witnessed
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Party
 from veiltab.common.rpc.statuses import every, refusal_of
 from veiltab.common.rpc.waiting.changes import Changes
 from veiltab.common.study.file import Study
-from veiltab.server.records.session import Session, check_owner
+from veiltab.server.records.session import Session
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.canaries import Canaries
 from veiltab.server.release.perturbation import perturb_release
 from veiltab.server.release.publications import Publications
-from veiltab.server.release.receiving import Announced, Chunks, Receiver
+from veiltab.server.release.receiving import Announced, Chunks, Receiver, Whole
 from veiltab.server.release.retention import end, sweep
 from veiltab.server.release.spec_check import check_spec
 from veiltab.server.sharing.leases import BusyError, Lease
@@ -107,13 +107,12 @@ class Releases(Publications):
         """Take the chunks of one column; return the bytes held and whether it is complete."""
         return await self._receiver.take(announced, chunks)
 
-    async def upload_whole(
-        self, spec: TableSpec, curator: str, columns: Mapping[str, tuple[bytes, bytes]], noise_digest: bytes
-    ) -> None:
-        """Take whole columns of a release of a curator's, which was announced.
+    async def upload_whole(self, spec: TableSpec, shown: Shown, columns: Whole, noise_digest: bytes) -> Session:
+        """Take whole columns of a release of a curator's, which was announced; return it with them.
 
         Args:
-            columns: attribute -> the column and its SHA-256.
+            shown: the curator, and the ledger that came with them.
+            columns: the curator's parts of the columns, by attribute.
             noise_digest: of the noise that the release has, as the curator knows it.
         """
         session = await self._store.look_up(self._store.session, spec.release_id)
@@ -121,7 +120,7 @@ class Releases(Publications):
         session.check_same_noise(noise_digest)
         if session.state.unsuccessful:
             session.check_open()
-        await self._receiver.take_whole(session, curator, columns)
+        return await self._receiver.take_whole(session, shown, columns)
 
     def _completed(self, session: Session) -> None:
         if session.state is ReleaseState.PERTURBING:
@@ -154,7 +153,7 @@ class Releases(Publications):
             return  # another process was faster
         try:
             with self._stages.stage(release_id) as stage:
-                await asyncio.to_thread(perturb_release, self._store, session.spec, lease, stage)
+                await asyncio.to_thread(perturb_release, self._store, session, lease, stage)
         except UnavailableError:
             raise
         except VeiltabError as error:
@@ -170,16 +169,20 @@ class Releases(Publications):
         """Return how far this process is with a release, for people; empty if it takes no while here."""
         return self._stages.texts.get(release_id, "")
 
-    async def wait_for_publication(self, release_id: str, curator: Party, seconds: float) -> None:
-        """Wait at most some seconds until this process has published a release or ended its work on it."""
-        version = self.changes.version(release_id)
-        session = await self._store.look_up(self._store.session, release_id)
-        check_owner(session.spec, curator.name)
-        if not session.state.finished:
+    async def wait_for_publication(self, session: Session, version: bytes, curator: Party, seconds: float) -> Session:
+        """Return a release; wait at most some seconds until this process has published it or ended its work on it.
+
+        Args:
+            session: the release, as it stood once its changes had this version.
+        """
+        release_id = session.spec.release_id
+        if seconds and not session.state.finished:
             seconds = min(seconds, _LONGEST_WAIT_FOR_OTHERS) if self._store.connection.shared else seconds
             await self.changes.until(
                 lambda: self.changes.version(release_id) != version, [release_id], curator, seconds
             )
+            session = await self._store.look_up(self._store.session, release_id)
+        return session
 
     async def canaries_of(self, release_id: str, curator: str, key: bytes) -> "CanaryStream":
         """Return the published symbols of the canaries in a curator's columns; see Canaries.of."""

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.coalitions.attacks import CELLS, Array, Held, table
+from tests.server.publishing import complete, perturb
 from tests.worlds.columns import encrypt
 from veiltab.common.core import pads
 from veiltab.common.core.canaries import is_data
@@ -29,7 +30,6 @@ from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.columns.noise_and_canaries import curators_noise
 from veiltab.curator.records.store import CuratorStore
 from veiltab.server.records.store import ServerStore
-from veiltab.server.release.perturbation import perturb_release
 
 COLUMNS = (Column(attribute="sex", owner="alice", size=2), Column(attribute="smoker", owner="bob", size=2))
 CANARIES = 500
@@ -155,25 +155,20 @@ def _released(
     published: dict[str, Symbols] = {}
     keys: dict[str, bytes] = {}
     with closing(CuratorStore(folder / "curator.sqlite")) as curator, closing(ServerStore(folder / "server")) as server:
-        server.open_session(spec)
-        server.ciphertext_folder(spec.release_id).mkdir(parents=True)
         encryption = ColumnEncryption(curator, folder, spec.release_id)
         for column in spec.columns:
             name = column.attribute
             own = curators_noise(spec, seed)  # each curator derives it
             symbols: Symbols = np.empty(spec.sample, symbol_dtype(column.size))
             symbols[:] = cells[name]
-            digest = encrypt(encryption, name, symbols, column.size, spec.pad, own)
-            lease = server.leases.take(f"{spec.release_id}/{name}")
-            path = server.folder(spec.release_id).column(name, lease.fence)
-            path.write_bytes(encryption.ciphertext(name).read_bytes())
-            server.complete_columns(spec.release_id, {name: (digest, lease)})
-            raw[name] = np.frombuffer(path.read_bytes(), np.uint8)
+            encrypt(encryption, name, symbols, column.size, spec.pad, own)
+            raw[name] = np.fromfile(encryption.ciphertext(name), np.uint8)
             pad = curator.keys.pad(spec.release_id, name)
             assert pad is not None
             keys[name] = pad[0]
-        perturb_release(server, spec, server.leases.take(spec.release_id))
-        places = server.published_folder(spec.release_id)
+        complete(server, spec, *raw.values())
+        perturb(server, spec)
+        places = server.published_folder(server.session(spec.release_id))
         for column in spec.columns:
             data = (places / column.attribute).read_bytes()
             published[column.attribute] = np.frombuffer(data, np.uint8)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -29,9 +30,8 @@ KEY = bytes(range(32))
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[ServerStore]:
-    store = ServerStore(tmp_path)
-    yield store
-    store.close()
+    with closing(ServerStore(tmp_path)) as store:
+        yield store
 
 
 @pytest.mark.parametrize("cheat", [None, *Cheat])

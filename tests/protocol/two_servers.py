@@ -196,7 +196,7 @@ class TwoServers:
         """Return the columns that the database says are published."""
         with self.store() as store:
             assert store.session(release_id).state is ReleaseState.READY
-            folder = store.published_folder(release_id)
+            folder = store.published_folder(store.session(release_id))
             return {path.name: path.read_bytes() for path in folder.iterdir()}
 
     def __enter__(self) -> Self:

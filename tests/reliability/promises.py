@@ -125,4 +125,4 @@ def _files(server: ServerStore, release_id: str) -> dict[str, bytes]:
     """Return the published columns of a release."""
     if server.session(release_id).state is not ReleaseState.READY:
         return {}
-    return {path.name: path.read_bytes() for path in server.published_folder(release_id).iterdir()}
+    return {path.name: path.read_bytes() for path in server.published_folder(server.session(release_id)).iterdir()}

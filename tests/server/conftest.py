@@ -1,6 +1,7 @@
 """The two databases of the server's state, on both of which its tests run, and releases that it takes."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,5 @@ def database(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def store(tmp_path: Path, database: str) -> Iterator[ServerStore]:
     """An empty store."""
-    store = ServerStore(tmp_path, database)
-    yield store
-    store.close()
+    with closing(ServerStore(tmp_path, database)) as store:
+        yield store

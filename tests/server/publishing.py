@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -43,13 +42,13 @@ def perturb(store: ServerStore, spec: TableSpec) -> None:
     """Perturb a release as the process whose turn it is."""
     lease = store.leases.take(spec.release_id)
     try:
-        perturb_release(store, spec, lease)
+        perturb_release(store, store.session(spec.release_id), lease)
     finally:
         store.leases.give_back(lease)
 
 
 STEPS: tuple[tuple[Any, str], ...] = (
-    (shutil, "rmtree"),
+    (Path, "rmdir"),
     (os, "fsync"),
     (Path, "mkdir"),
     (Path, "rename"),

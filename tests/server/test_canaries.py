@@ -86,7 +86,7 @@ def expected(folder: Path, attributes: tuple[str, ...], rows: list[int]) -> byte
 def test_each_curator_gets_its_own_published_symbols_at_the_places(store: ServerStore) -> None:
     spec = release(store)
     places = CanaryPlaces.of(KEY, rows=500, canaries=100).all().tolist()
-    folder = store.published_folder(ID)
+    folder = store.published_folder(store.session(ID))
     assert fetched(store, "alice") == expected(folder, ("sex", "age"), places)
     assert fetched(store, "bob") == expected(folder, ("salary",), places)
     ciphertext = dict(zip((c.attribute for c in spec.columns), uploaded(spec), strict=True))
@@ -95,7 +95,7 @@ def test_each_curator_gets_its_own_published_symbols_at_the_places(store: Server
 
 def test_where_the_server_samples_the_sampled_canaries_come_with_their_numbers(store: ServerStore) -> None:
     release(store, sampling=Sampling.SERVER)
-    folder = store.published_folder(ID)
+    folder = store.published_folder(store.session(ID))
     sampled = np.fromfile(folder / PLACES, "<i8").tolist()
     places = CanaryPlaces.of(KEY, rows=1100, canaries=100).all().tolist()
     numbers = [number for number, place in enumerate(places) if place in sampled]
@@ -186,20 +186,20 @@ def test_nothing_is_answered_before_the_publication_nor_after_its_time(study: St
     releases = Releases(study, store, retention_days=1)
     spec: TableSpec = spec_ahead(columns=COLUMNS, canaries=100)
     complete(store, spec, *uploaded(spec))
-    assert releases.publication_of(ID, "bob") == (store.session(ID), {})
+    assert releases.publication_of(ID, "bob") == store.session(ID)
     perturb(store, spec)
-    session, digests = releases.publication_of(ID, "bob")
-    folder = store.published_folder(ID)
+    session = releases.publication_of(ID, "bob")
+    folder = store.published_folder(store.session(ID))
     assert session.state is ReleaseState.READY
     assert releases.places_digest_of(session) == b""
-    assert digests == {c.attribute: file_digest(folder / c.attribute, session.salt) for c in COLUMNS}
+    assert session.digests == {c.attribute: file_digest(folder / c.attribute, session.salt) for c in COLUMNS}
     assert len(fetched(store, "alice")) == 300
     releases._sweep(spec.deadline + 86_401)
     with pytest.raises(FailedReleaseError, match="no longer kept"):
         fetched(store, "alice")
-    session, digests = releases.publication_of(ID, "bob")
+    session = releases.publication_of(ID, "bob")
     assert (session.state, session.failure) == (ReleaseState.EXPIRED, "the release is no longer kept")
-    assert (digests, session.salt) == ({}, b"")
+    assert (session.digests, session.salt) == ({}, b"")
 
 
 def test_the_digest_of_the_sampled_places_is_stated_with_the_publication(study: Study, store: ServerStore) -> None:
@@ -208,17 +208,17 @@ def test_the_digest_of_the_sampled_places_is_stated_with_the_publication(study: 
     complete(store, spec, *uploaded(spec))
     assert releases.places_digest_of(store.session(ID)) == b""
     perturb(store, spec)
-    folder = store.published_folder(ID)
+    folder = store.published_folder(store.session(ID))
     stated = sha256(store.session(ID).salt + (folder / PLACES).read_bytes()).digest()
     assert releases.places_digest_of(store.session(ID)) == stated
 
 
 def test_columns_that_go_while_they_are_asked_for_are_not_found(store: ServerStore) -> None:
     release(store)
-    (store.published_folder(ID) / "sex").unlink()
+    (store.published_folder(store.session(ID)) / "sex").unlink()
     with refuses(NotFoundError, where="release 00000000000000000000000000000001"):
         fetched(store, "alice")
-    (store.published_folder(ID) / "salary").write_bytes(bytes(499))
+    (store.published_folder(store.session(ID)) / "salary").write_bytes(bytes(499))
     with refuses(IntegrityError, where="attribute salary"):
         fetched(store, "bob")
 

@@ -1,6 +1,7 @@
 import hashlib
 import os
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -32,20 +33,18 @@ COLUMNS = (Column(attribute="sex", owner="alice", size=2), Column(attribute="age
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[ServerStore]:
-    store = ServerStore(tmp_path)
-    yield store
-    store.close()
+    with closing(ServerStore(tmp_path)) as store:
+        yield store
 
 
 @pytest.fixture
 def any_store(tmp_path: Path, database: str) -> Iterator[ServerStore]:
-    store = ServerStore(tmp_path, database)
-    yield store
-    store.close()
+    with closing(ServerStore(tmp_path, database)) as store:
+        yield store
 
 
 def published(store: ServerStore, spec: TableSpec) -> list[Symbols]:
-    folder = store.published_folder(spec.release_id)
+    folder = store.published_folder(store.session(spec.release_id))
     assert {path.name for path in folder.iterdir()} == {column.attribute for column in spec.columns}
     return [read(folder / column.attribute, column.size) for column in spec.columns]
 
@@ -133,7 +132,7 @@ def test_every_release_has_a_sample_of_its_own(store: ServerStore) -> None:
         spec, columns = sampled_by_the_server(f"{number:032x}")
         complete(store, spec, *columns)
         perturb(store, spec)
-        places = np.fromfile(store.published_folder(spec.release_id) / PLACES, "<i8")
+        places = np.fromfile(store.published_folder(store.session(spec.release_id)) / PLACES, "<i8")
         assert (len(places), len(set(places.tolist())), int(places.min()) >= 0) == (400, 400, True)
         assert int(places.max()) < 1000
         assert np.all(np.diff(places) > 0)
@@ -147,7 +146,7 @@ def test_known_answers_of_noise_and_places(store: ServerStore, monkeypatch: pyte
     spec, columns = sampled_by_the_server()
     complete(store, spec, *columns)
     perturb(store, spec)
-    folder = store.published_folder(ID)
+    folder = store.published_folder(store.session(ID))
     assert np.fromfile(folder / PLACES, "<i8")[:8].tolist() == [1, 2, 4, 5, 6, 8, 9, 11]
     assert read(folder / "age", 300)[:8].tolist() == [185, 116, 207, 134, 27, 100, 284, 271]
     digests = [hashlib.sha256((folder / name).read_bytes()).hexdigest()[:16] for name in (PLACES, "sex", "age")]
@@ -162,7 +161,7 @@ def test_canaries_are_rows_like_others(store: ServerStore, sampling: Sampling) -
     symbols = np.arange(rows)
     complete(store, spec, (symbols % 2).astype(np.uint8), (symbols % 300).astype("<u2"))
     perturb(store, spec)
-    folder = store.published_folder(ID)
+    folder = store.published_folder(store.session(ID))
     assert len(read(folder / "age", 300)) == len(read(folder / "sex", 2)) == (400 if rows == 1200 else 600)
     if sampling is Sampling.SERVER:
         places = np.fromfile(folder / PLACES, "<i8")
@@ -174,7 +173,7 @@ def test_the_digests_of_what_is_published_are_recorded_with_it(any_store: Server
     store = any_store
     spec, columns = small()
     complete(store, spec, *columns)
-    assert store.published_digests(ID) == {}
+    assert store.session(ID).digests == {}
     noise = derive(store.noise_secret(spec), "noise")
     perturb(store, spec)
     salt = store.session(ID).salt
@@ -183,7 +182,7 @@ def test_the_digests_of_what_is_published_are_recorded_with_it(any_store: Server
     ciphertext = {hashlib.sha256(salt + column.tobytes()).digest() for column in columns}
     served = dict(zip(("sex", "age"), published(store, spec), strict=True))
     expected = {attribute: hashlib.sha256(salt + column.tobytes()).digest() for attribute, column in served.items()}
-    assert store.published_digests(ID) == expected
+    assert store.session(ID).digests == expected
     assert ciphertext.isdisjoint(expected.values())
 
 
@@ -205,7 +204,7 @@ def test_a_release_that_ended_is_not_perturbed(store: ServerStore) -> None:
     store.end(store.session(ID), ReleaseState.FAILED, "why", store.leases.take(ID))
     with pytest.raises(IntegrityError):
         perturb(store, spec)
-    assert not store.published_folder(ID).exists()
+    assert not store.published_folder(store.session(ID)).exists()
 
 
 class Crash(BaseException):
@@ -252,7 +251,7 @@ def test_a_crash_at_any_step_ends_in_one_publication(
         assert served_before in ([], served)
         assert served != [column.tobytes() for column in columns]
         left = {path.name for path in (tmp_path / "releases" / spec.release_id).iterdir()}
-        assert left == {store.published_folder(spec.release_id).name}
+        assert left == {store.published_folder(store.session(spec.release_id)).name}
         assert store.session(spec.release_id).perturbation_seconds > 0
         if not step:
             break
@@ -365,7 +364,7 @@ def test_a_column_of_another_length_is_refused(store: ServerStore) -> None:
         with refuses(IntegrityError, where="attribute age"):
             check(store, spec, "age")
     assert store.session(ID).state is ReleaseState.PERTURBING
-    assert not store.published_folder(ID).exists()
+    assert not store.published_folder(store.session(ID)).exists()
 
 
 def check(store: ServerStore, spec: TableSpec, attribute: str) -> None:

@@ -16,6 +16,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import Study
+from veiltab.server.records.session import Session
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.perturbation import perturb_release
 from veiltab.server.release.releases import Releases
@@ -40,10 +41,10 @@ def complete(releases: Releases, monkeypatch: pytest.MonkeyPatch) -> None:
 def perturbations(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     counted: Counter[str] = Counter()
 
-    def recorded(store: ServerStore, spec: TableSpec, lease: Lease, stage: Stage) -> None:
-        counted[spec.release_id] += 1
+    def recorded(store: ServerStore, session: Session, lease: Lease, stage: Stage) -> None:
+        counted[session.spec.release_id] += 1
         time.sleep(0.05)
-        perturb_release(store, spec, lease, stage)
+        perturb_release(store, session, lease, stage)
 
     monkeypatch.setattr("veiltab.server.release.releases.perturb_release", recorded)
     return counted
@@ -84,7 +85,7 @@ async def test_nothing_is_served_before_it_is_published_nor_to_another(releases:
         releases.published_column(ID, "sex", "rosa")
     await whole_release(releases, spec)
     path, length = releases.published_column(ID, "sex", "rosa")
-    assert (path.stat().st_size, length, path.parent) == (400, 400, store.published_folder(ID))
+    assert (path.stat().st_size, length, path.parent) == (400, 400, store.published_folder(store.session(ID)))
     with refuses(InvalidInputError, where="attribute"):
         releases.published_column(ID, "age", "rosa")
     for ask in (releases.release_of, lambda release, who: releases.published_column(release, "sex", who)):
@@ -103,7 +104,7 @@ async def test_columns_that_fit_a_chunk_together_come_with_the_answer(
     assert releases.short_columns_of(session) == {}
     await whole_release(releases, spec)
     session = store.session(ID)
-    folder = store.published_folder(ID)
+    folder = store.published_folder(store.session(ID))
     monkeypatch.setattr("veiltab.server.release.publications.CHUNK", 800)
     assert releases.short_columns_of(session) == {name: (folder / name).read_bytes() for name in DATA}
     monkeypatch.setattr("veiltab.server.release.publications.CHUNK", 799)
@@ -119,21 +120,22 @@ def test_who_waits_for_a_publication_hears_of_it_when_it_is_there(
     releases: Releases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("veiltab.common.rpc.waiting.changes.LONGEST_WAIT", 3600.0)
-    alice, carol = (Party(study="survey", role=Role.CURATOR, name=name) for name in ("alice", "carol"))
+    alice = Party(study="survey", role=Role.CURATOR, name="alice")
+
+    async def wait(seconds: float = 3600.0) -> Session:
+        version = releases.changes.version(ID)
+        return await releases.wait_for_publication(releases.publication_of(ID, "alice"), version, alice, seconds)
 
     async def work() -> None:
         spec = spec_ahead()
         await send(releases, spec, "sex")
-        with pytest.raises(DeniedError):
-            await releases.wait_for_publication(ID, carol, 3600.0)
-        waiting = asyncio.create_task(releases.wait_for_publication(ID, alice, 3600.0))
+        waiting = asyncio.create_task(wait())
         # Whatever takes no time ends at once, and this does not.
-        await releases.wait_for_publication(ID, alice, 0.001)
+        await wait(0.001)
         assert not waiting.done()
         await send(releases, spec, "salary")
-        await waiting
-        assert releases.publication_of(ID, "alice")[0].state is ReleaseState.READY
-        await releases.wait_for_publication(ID, alice, 3600.0)
+        assert await waiting == await wait() == releases.publication_of(ID, "alice")
+        assert (await waiting).state is ReleaseState.READY
 
     run(asyncio.wait_for(work(), 20))
 
@@ -167,7 +169,7 @@ def test_a_new_process_deletes_the_ciphertext_of_what_is_published(
     assert store.ciphertext_folder(ID).exists()
     run(started(Releases(study, store)))
     assert not store.ciphertext_folder(ID).exists()
-    assert (store.published_folder(ID) / "sex").stat().st_size == 400
+    assert (store.published_folder(store.session(ID)) / "sex").stat().st_size == 400
 
 
 def test_a_full_disk_leaves_the_ciphertext_for_a_new_process(
@@ -193,7 +195,7 @@ def test_a_column_that_was_damaged_since_fails_the_release(releases: Releases, s
     assert store.session(ID).state is ReleaseState.FAILED
     assert "symbols lie outside" in store.session(ID).failure
     assert not store.ciphertext_folder(ID).exists()
-    assert not store.published_folder(ID).exists()
+    assert not store.published_folder(store.session(ID)).exists()
 
 
 def test_what_is_not_complete_at_its_deadline_expires(releases: Releases, store: ServerStore) -> None:
@@ -214,7 +216,7 @@ def test_what_is_published_is_kept_for_its_time(releases: Releases, store: Serve
     releases._sweep(spec.deadline + 86_400)
     assert releases.published_column(ID, "sex", "rosa")[0].exists()
     releases._sweep(spec.deadline + 86_401)
-    assert not store.published_folder(ID).exists()
+    assert not store.published_folder(store.session(ID)).exists()
     with pytest.raises(FailedReleaseError, match="no longer kept"):
         releases.published_column(ID, "sex", "rosa")
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +40,7 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.release.messages.release_messages import spec_to_proto
+from veiltab.common.release.messages.witness import NONE_SEEN
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.rpc.statuses import every
@@ -48,16 +49,17 @@ from veiltab.common.storage.files import file_digest
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.server.party.service import IngestServicer
 from veiltab.server.records.store import ServerStore
+from veiltab.server.release.receiving import Whole
 from veiltab.server.release.releases import Releases
 from veiltab.v1 import ingest_pb2
 
+LEDGER = (1, bytes(32))
 
-async def send_whole(
-    releases: Releases, spec: TableSpec, curator: str, columns: Mapping[str, tuple[bytes, bytes]]
-) -> None:
+
+async def send_whole(releases: Releases, spec: TableSpec, curator: str, columns: Whole) -> None:
     """Announce a release and send whole columns together."""
     session, _ = releases.open_release(spec, curator)
-    await releases.upload_whole(spec, curator, columns, session.noise_digest)
+    await releases.upload_whole(spec, (curator, LEDGER), columns, session.noise_digest)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +90,7 @@ async def test_whole_columns_are_taken_of_a_release_that_was_announced(releases:
         for _ in range(2):  # the same again changes nothing
             await send_whole(releases, spec, curator, whole(attribute))
     await settled(releases)
-    assert set(releases.publication_of(ID, "alice")[1]) == set(DATA)
+    assert set(releases.publication_of(ID, "alice").digests) == set(DATA)
     await send_whole(releases, spec, "bob", whole("salary"))
     with refuses(ConflictError, where="attribute salary"):
         await send_whole(releases, spec, "bob", whole("salary", bytes(400)))
@@ -144,7 +146,7 @@ def outlives(folder: Path, study: Study, spec: TableSpec, at: int, seed: int) ->
             if (await send(releases, spec, attribute))[1]:
                 held.add(attribute)
         await settled(releases)
-        stated.update(releases.publication_of(ID, "alice")[1])
+        stated.update(releases.publication_of(ID, "alice").digests)
 
     store = ServerStore(folder / "first")
     with pytest.MonkeyPatch.context() as watching, suppress(PowerFailure, VeiltabError):
@@ -161,10 +163,10 @@ def outlives(folder: Path, study: Study, spec: TableSpec, at: int, seed: int) ->
         noises.add(again.open_release(spec, "alice")[0].noise_digest)
         assert len(noises) == 1, "curators send columns for the noise that was stated first"
         run(resumed(again, work))
-        session, digests = again.publication_of(ID, "alice")
-        assert before in ({}, digests)
+        session = again.publication_of(ID, "alice")
+        assert before in ({}, session.digests)
         columns = {name: again.published_column(ID, name, "rosa")[0] for name in DATA}
-        assert digests == {name: file_digest(path, session.salt) for name, path in columns.items()}
+        assert session.digests == {name: file_digest(path, session.salt) for name, path in columns.items()}
         again._sweep(int(time.time()))
         assert not store.ciphertext_folder(ID).exists()
     return True
@@ -226,7 +228,7 @@ async def test_a_column_of_another_spec_or_curator_is_refused(releases: Releases
     with refuses(ConflictError, where="release 00000000000000000000000000000001"):
         await releases.upload(replace(good, noise_digest=bytes(32)), pieces(DATA["sex"]))
     with refuses(ConflictError, where="release 00000000000000000000000000000001"):
-        await releases.upload_whole(spec, "alice", whole("sex"), bytes(32))
+        await releases.upload_whole(spec, ("alice", LEDGER), whole("sex"), bytes(32))
     assert not releases._store.ciphertext_folder(ID).exists()
 
 
@@ -263,6 +265,21 @@ def test_an_upload_whose_file_is_gone_is_refused_while_nothing_explains_it(
     assert run(send(releases, spec_ahead(), "sex")) == (400, True)
 
 
+@pytest.mark.parametrize("database", [""], ids=["sqlite"])
+async def test_no_statement_goes_through_all_releases_that_ever_were(releases: Releases, store: ServerStore) -> None:
+    asked, database = list[str](), cast("Database", store.connection)
+    database.set_trace_callback(asked.append)
+    for attribute, curator in OWNERS.items():
+        await send_whole(releases, spec_ahead(), curator, whole(attribute))
+    await settled(releases)
+    for curator in OWNERS.values():
+        await releases.canaries_of(ID, curator, bytes(32))
+    database.set_trace_callback(None)
+    plans = [database.execute(f"EXPLAIN QUERY PLAN {text}") for text in asked if text.count(" ") > 1]
+    assert not [step["detail"] for plan in plans for step in plan if step["detail"].startswith("SCAN")]
+    assert {releases.witness(curator, NONE_SEEN) for curator in OWNERS.values()} == {LEDGER}
+
+
 def test_a_ledger_is_remembered_if_it_has_no_more_entries_than_releases(study_bytes: bytes, store: ServerStore) -> None:
     study = study_from_bytes(study_bytes, "study.toml")
     releases = Releases(study, store)
@@ -295,5 +312,5 @@ async def test_the_parts_of_a_column_come_from_its_holders_and_are_added_up(stor
     await send_whole(releases, spec, "bob", whole("salary", parts["bob"]))
     await settled(releases)
     # Who has nobody sends the last symbol, 2, which adds nothing.
-    assert (store.published_folder(ID) / "salary").read_bytes() == bytes([0, 1, 1, 2] * 100)
-    assert set(store.published_digests(ID)) == {"salary"}
+    assert (store.published_folder(store.session(ID)) / "salary").read_bytes() == bytes([0, 1, 1, 2] * 100)
+    assert set(store.session(ID).digests) == {"salary"}

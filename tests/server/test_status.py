@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -59,16 +59,14 @@ class Parts:
 
 @pytest.fixture
 def parts(tmp_path: Path, study: Study) -> Iterator[Parts]:
-    parts = Parts(tmp_path, study)
-    yield parts
-    parts.close()
+    with closing(Parts(tmp_path, study)) as parts:
+        yield parts
 
 
 @pytest.fixture
 def polling(tmp_path: Path) -> Iterator[Parts]:
-    parts = Parts(tmp_path, poll())
-    yield parts
-    parts.close()
+    with closing(Parts(tmp_path, poll())) as parts:
+        yield parts
 
 
 @pytest.fixture

@@ -130,10 +130,10 @@ def test_the_first_key_of_the_canaries_places_is_the_only_one(
         store.record_places_key(ID, "bob", OTHER)
     store.publish(ID, bytes(32), DIGESTS, 1.0, lease)
     # Nothing was recorded by those who were refused.
-    assert store.record_places_key(ID, "alice", KEY) == spec
+    assert store.record_places_key(ID, "alice", KEY).spec == spec
     again = ServerStore(tmp_path, database)
     for other in (store, again):
-        assert other.record_places_key(ID, "bob", KEY) == spec
+        assert other.record_places_key(ID, "bob", KEY).spec == spec
         for curator in ("alice", "bob"):
             with pytest.raises(ConflictError, match="curator alice sent another key"):
                 other.record_places_key(ID, curator, OTHER)
@@ -206,7 +206,8 @@ def test_folders_are_deleted_one_by_one(store: ServerStore, lease: Lease) -> Non
     store.open_session(spec_ahead())
     complete(store, lease)
     store.publish(ID, bytes(32), DIGESTS, 1.0, lease)
-    folders = (store.ciphertext_folder(ID), store.published_folder(ID), store.folder(ID).published(lease.fence + 1))
+    session, other = store.session(ID), store.folder(ID).published(lease.fence + 1)
+    folders = (store.ciphertext_folder(ID), store.published_folder(session), other)
     for folder in folders:
         folder.mkdir(parents=True)
         (folder / "sex").write_bytes(b"x")
@@ -216,7 +217,7 @@ def test_folders_are_deleted_one_by_one(store: ServerStore, lease: Lease) -> Non
 
     store.delete_ciphertext(ID)
     assert left() == [False, True, True]
-    store.delete_unpublished(store.session(ID))
+    store.delete_unpublished(session)
     assert left() == [False, True, False]
     store.delete_unpublished(store.end(store.session(ID), ReleaseState.EXPIRED, "", lease))
     assert left() == [False, False, False]

@@ -28,7 +28,7 @@ from veiltab.server.sharing.leases import BusyError, Lease, LostLeaseError
 
 
 def published(store: ServerStore, release_id: str = ID) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in store.published_folder(release_id).iterdir()}
+    return {path.name: path.read_bytes() for path in store.published_folder(store.session(release_id)).iterdir()}
 
 
 def on_disk(store: ServerStore, release_id: str = ID) -> set[str]:
@@ -50,14 +50,15 @@ def test_a_process_that_is_paused_at_any_step_publishes_nothing_after_another_to
         release_id = f"{pause_at:032x}"
         spec = spec_ahead(release_id=release_id)
         complete(paused, spec)
-        outcome, served = taken_over_at(pause_at, paused, other, spec, monkeypatch)
+        outcome, served = taken_over_at(pause_at, paused, other, release_id, monkeypatch)
         assert other.session(release_id).state is ReleaseState.READY
         assert published(other, release_id) == published(paused, release_id)
         assert served in ({}, published(other, release_id))
+        kept = {other.published_folder(other.session(release_id)).name}
         if outcome == "refused":
-            assert on_disk(other, release_id) == {other.published_folder(release_id).name}, "deleted at once"
+            assert on_disk(other, release_id) == kept, "deleted at once"
         sweep(other, 0, 0)
-        assert on_disk(other, release_id) == {other.published_folder(release_id).name}
+        assert on_disk(other, release_id) == kept
         if outcome == "was not paused":
             break
         outcomes.append(outcome)
@@ -68,7 +69,7 @@ def test_a_process_that_is_paused_at_any_step_publishes_nothing_after_another_to
 
 
 def taken_over_at(
-    pause_at: int, paused: ServerStore, other: ServerStore, spec: TableSpec, monkeypatch: pytest.MonkeyPatch
+    pause_at: int, paused: ServerStore, other: ServerStore, release_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[str, dict[str, bytes]]:
     """Perturb a release in one process; before a step of it, the other takes over and does all of it."""
     served: dict[str, bytes] = {}
@@ -78,16 +79,16 @@ def taken_over_at(
         nonlocal calls
         calls += 1
         if calls == pause_at:
-            lease = taken_over(other, spec.release_id)
-            if other.session(spec.release_id).state is ReleaseState.PERTURBING:
-                perturb_release(other, spec, lease)
-            served.update(published(other, spec.release_id))
+            lease = taken_over(other, release_id)
+            if other.session(release_id).state is ReleaseState.PERTURBING:
+                perturb_release(other, other.session(release_id), lease)
+            served.update(published(other, release_id))
 
-    lease = paused.leases.take(spec.release_id)
+    lease = paused.leases.take(release_id)
     with monkeypatch.context() as watched:
         tell(watched, (*STEPS, (ServerStore, "session"), (ServerStore, "complete_files")), event, after=False)
         try:
-            perturb_release(paused, spec, lease)
+            perturb_release(paused, paused.session(release_id), lease)
         except LostLeaseError:
             return "refused", served
         except IntegrityError:

@@ -14,6 +14,8 @@ NONE_SEEN = (0, b"")
 HEAD_BYTES = 32
 
 Witnessed = tuple[int, bytes]
+Shown = tuple[str, Witnessed]
+"""A curator, and a ledger that it showed."""
 
 
 def longest_ledger(connection: Connection, curator: str) -> Witnessed:
