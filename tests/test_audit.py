@@ -18,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from tests.server.publishing import complete, perturb
+from tests.server.publishing import complete, perturb, published_by
 from tests.worlds.columns import encrypt
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal
@@ -120,7 +120,7 @@ def released(folder: Path, spec: TableSpec, table: Mapping[str, Symbols]) -> NDA
         for column in spec.columns:
             pad = curator.keys.pad(spec.release_id, column.attribute)
             assert pad is not None
-            noisy = server.published_folder(server.session(spec.release_id)) / column.attribute
+            noisy = published_by(server, spec.release_id)[column.attribute]
             encrypted.append(EncryptedColumn(column=column, noisy=noisy, keys=(pad[0],)))
         return count_rows(encrypted, PublishedRows(uploaded=rows, canaries=noise.places))
 

@@ -103,11 +103,11 @@ async def streamed(pieces: Iterator[Chunk], total: int, offset: int) -> AsyncIte
         await asyncio.sleep(0)
 
 
-def chunk_messages(data: bytes, offset: int = 0) -> Iterator[Chunk]:
+def chunk_messages(data: bytes | memoryview, offset: int = 0) -> Iterator[Chunk]:
     """Yield the chunks of some bytes from byte `offset` on; raise InvalidInputError if it lies beyond them."""
     check_offset(offset, len(data))
     for start in range(offset, len(data), CHUNK):
-        yield chunk_of(start, data[start : start + CHUNK])
+        yield chunk_of(start, bytes(data[start : start + CHUNK]))
 
 
 def file_chunks(path: Path, offset: int = 0, *, has_digests: bool = True) -> Iterator[Chunk]:

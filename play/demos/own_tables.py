@@ -146,3 +146,11 @@ def study_text(tables: OwnTables, endpoints: dict[str, str], budget: str, delta:
             ],
         }
     )
+
+
+def first_rows(path: Path) -> list[str]:
+    """Return the first rows of a table, as text."""
+    source = open_table(path)
+    names = list(read_header(source))
+    batch = next(NamedColumns(source, (), names).batches())
+    return [",".join(batch.coded[name][row].as_py() or "" for name in names) for row in range(min(3, batch.rows))]

@@ -15,9 +15,7 @@ from veiltab.common.dataclass import dataclass, field
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Role
-from veiltab.curator.formats.columns.named_columns import NamedColumns, read_header
-from veiltab.curator.formats.opening import open_table
-from veiltab.play.demos.own_tables import own_tables, study_text
+from veiltab.play.demos.own_tables import first_rows, own_tables, study_text
 from veiltab.play.local.asking import client_of, progress
 from veiltab.play.local.folder import new_folder
 from veiltab.play.local.processes import APPROVAL, LocalStudy, free_endpoints
@@ -29,6 +27,7 @@ from veiltab.researcher.client.release import Release
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.uncertainty import total_variance
 from veiltab.researcher.status.release_status import Status
+from veiltab.server.release.perturbation import published_parts
 
 RESEARCHER = "rosa"
 PARTIAL_RESEARCHER = "rita"
@@ -228,10 +227,11 @@ def _what_each_saw(local: LocalStudy, outcome: Outcome) -> dict[str, str]:
     views = {}
     for curator in local.study.curators:
         names = [column.attribute for column in spec.columns_of(curator.name)]
-        head = _first_rows(local.tables[curator.name])
+        head = first_rows(local.tables[curator.name])
         views[f"curator {curator.name}"] = f"its own table ({', '.join(names)}), such as {' | '.join(head)}"
     published = local.state_folder(Role.SERVER, local.study.server.name) / "releases" / spec.release_id / "published"
-    columns = [np.fromfile(published / c.attribute, symbol_dtype(c.size), count=8).tolist() for c in spec.columns]
+    parts = published_parts(published, spec)
+    columns = [parts[c.attribute].view(symbol_dtype(c.size))[:8].tolist() for c in spec.columns]
     ciphertext = "; ".join(f"{c.attribute} {symbols}" for c, symbols in zip(spec.columns, columns, strict=True))
     views[f"server {local.study.server.name}"] = f"{spec.published_rows} rows of padded symbols: {ciphertext} ..."
     with client_of(local, outcome.researcher) as client:
@@ -240,13 +240,6 @@ def _what_each_saw(local: LocalStudy, outcome: Outcome) -> dict[str, str]:
     share = float(spec.mechanism.retention)
     views[f"researcher {outcome.researcher}"] = f"noisy rows, {share:.0%} of them true and nobody knows which: {noisy}"
     return views
-
-
-def _first_rows(path: Path) -> list[str]:
-    source = open_table(path)
-    names = list(read_header(source))
-    batch = next(NamedColumns(source, (), names).batches())
-    return [",".join(batch.coded[name][row].as_py() or "" for name in names) for row in range(min(3, batch.rows))]
 
 
 def _write_report(local: LocalStudy, outcome: Outcome, out: Path) -> Path:

@@ -21,7 +21,7 @@ class SessionFiles:
         """Return where unperturbed columns lie until they are perturbed; no RPC reads it."""
         return self.folder(release_id).ciphertext
 
-    def published_folder(self, session: Session) -> Path:
+    def published_file(self, session: Session) -> Path:
         """Return where the columns of a published release lie."""
         return self.folder(session.spec.release_id).published(session.publication)
 
@@ -32,4 +32,4 @@ class SessionFiles:
     def delete_unpublished(self, session: Session) -> None:
         """Delete what was perturbed of a release that is published or ended, but for its publication."""
         is_ready = session.state is ReleaseState.READY
-        self.folder(session.spec.release_id).delete_outputs_but(self.published_folder(session) if is_ready else None)
+        self.folder(session.spec.release_id).delete_outputs_but(self.published_file(session) if is_ready else None)

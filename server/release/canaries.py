@@ -7,7 +7,7 @@ which rows of data the noise replaced.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,27 +17,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.canaries import CanaryPlaces, CanaryRows
-from veiltab.common.core.domain import Symbols
+from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.randomness import check_key
 from veiltab.common.dataclass import dataclass
-from veiltab.common.errors import NotFoundError
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.chunks import CHUNK, check_offset, chunk_of
-from veiltab.common.storage.mapped import mapped_array, mapped_rows
+from veiltab.common.storage.mapped import mapped_rows
 from veiltab.server.records.store import ServerStore
-from veiltab.server.release.perturbation import PLACES, mapped_column
+from veiltab.server.release.perturbation import PLACES, published_parts
 from veiltab.v1.release_pb2 import Chunk
 
 
-def canary_rows(spec: TableSpec, key: bytes, published: Path) -> CanaryRows:
+def canary_rows(spec: TableSpec, key: bytes, parts: Mapping[str, NDArray[np.uint8]], folder: Path) -> CanaryRows:
     """Find the canaries in the published columns of a release.
 
     Args:
-        published: folder of the published columns, which has the places that the server sampled.
+        parts: with the places that the server sampled, if it samples.
+        folder: of the release, for what is long.
     """
     places = CanaryPlaces.of(key, rows=spec.uploaded_rows, canaries=spec.canaries)
-    sample = mapped_array(published / PLACES, "<i8") if spec.sampling.is_by_server else None
-    return CanaryRows.of(places, sample, partial(mapped_rows, folder=published))
+    sample = parts[PLACES].view("<i8") if spec.sampling.is_by_server else None
+    return CanaryRows.of(places, sample, partial(mapped_rows, folder=folder))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,15 +127,9 @@ class Canaries:
 
     def _stream(self, release_id: str, curator: str, key: bytes) -> CanaryStream:
         session = self._store.record_places_key(release_id, curator, key)
-        spec, folder = session.spec, self._store.published_folder(session)
-        try:
-            rows = self._rows.get(release_id)
-            if rows is None:
-                rows = self._rows[release_id] = canary_rows(spec, key, folder)
-            columns = [
-                mapped_column(folder / column.attribute, column, spec.published_rows)
-                for column in spec.columns_of(curator)
-            ]
-        except FileNotFoundError:
-            raise NotFoundError("the published columns are not here", where=f"release {release_id}") from None
+        spec, path = session.spec, self._store.published_file(session)
+        parts, rows = published_parts(path, spec), self._rows.get(release_id)
+        if rows is None:
+            rows = self._rows[release_id] = canary_rows(spec, key, parts, path.parent)
+        columns = [parts[one.attribute].view(symbol_dtype(one.size)) for one in spec.columns_of(curator)]
         return CanaryStream(rows, columns)

@@ -1,15 +1,17 @@
 """What a server has published, as its researcher and the curators read it."""
 
+import hashlib
 from collections.abc import Mapping
-from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from veiltab.common.errors import DeniedError, NotFoundError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.chunks import CHUNK
-from veiltab.common.storage.files import file_digest
 from veiltab.server.records.session import Session, check_owner
 from veiltab.server.records.store import ServerStore
-from veiltab.server.release.perturbation import PLACES
+from veiltab.server.release.perturbation import PLACES, published_parts
 
 
 class Publications:
@@ -35,32 +37,31 @@ class Publications:
         """Return SHA-256 of the salt and the places that were sampled for a published release; else empty."""
         if session.state is not ReleaseState.READY or not session.spec.sampling.is_by_server:
             return b""
-        return file_digest(self._store.published_folder(session) / PLACES, session.salt)
+        digest = hashlib.sha256(session.salt)
+        digest.update(self._parts(session)[PLACES].data)
+        return digest.digest()
 
-    def published_column(self, release_id: str, attribute: str, researcher: str) -> tuple[Path, int]:
-        """Return the file and length of a perturbed column that a researcher may have."""
+    def published_column(self, release_id: str, attribute: str, researcher: str) -> memoryview:
+        """Return the bytes of a perturbed column that a researcher may have."""
         session = self._store.session(release_id)
         session.check_readable(researcher)
-        column = session.spec.column(attribute)
-        return self._store.published_folder(session) / attribute, column.byte_length(session.spec.published_rows)
+        return self._parts(session)[session.spec.column(attribute).attribute].data
 
     def short_columns_of(self, session: Session) -> Mapping[str, bytes]:
         """Return attribute -> perturbed column of a published release; nothing if together they exceed a chunk."""
         columns, rows = session.spec.columns, session.spec.published_rows
         if session.state is not ReleaseState.READY or sum(one.byte_length(rows) for one in columns) > CHUNK:
             return {}
-        folder = self._store.published_folder(session)
-        try:
-            return {one.attribute: (folder / one.attribute).read_bytes() for one in columns}
-        except FileNotFoundError:
-            raise NotFoundError(
-                "the published columns are not here", where=f"release {session.spec.release_id}"
-            ) from None
+        parts = self._parts(session)
+        return {one.attribute: parts[one.attribute].tobytes() for one in columns}
 
-    def sampled_places(self, release_id: str, researcher: str) -> Path:
-        """Return the file of the places that the server sampled, for the researcher whose release it is."""
+    def sampled_places(self, release_id: str, researcher: str) -> memoryview:
+        """Return the bytes of the places that the server sampled, for the researcher whose release it is."""
         session = self._store.session(release_id)
         session.check_readable(researcher)
         if not session.spec.sampling.is_by_server:
             raise NotFoundError("the server did not sample this release", where=f"release {release_id}")
-        return self._store.published_folder(session) / PLACES
+        return self._parts(session)[PLACES].data
+
+    def _parts(self, session: Session) -> Mapping[str, NDArray[np.uint8]]:
+        return published_parts(self._store.published_file(session), session.spec)

@@ -57,12 +57,8 @@ class ReleaseFolder:
         return own
 
     def published(self, fence: int) -> Path:
-        """Return where perturbed columns lie that are published once the database says so."""
+        """Return the file of the perturbed columns, which are published once the database says so."""
         return self.path / _named("published", fence)
-
-    def working(self, fence: int) -> Path:
-        """Return where perturbed columns lie while they are written."""
-        return self.path / _named("perturbing", fence)
 
     @property
     def size(self) -> int:
@@ -71,31 +67,24 @@ class ReleaseFolder:
 
     def delete_ciphertext(self) -> None:
         """Delete the unperturbed columns."""
-        _delete(self.ciphertext)
+        # The standard library's way takes several times as long.
+        with suppress(OSError):
+            for path in list(self.ciphertext.iterdir()):
+                with suppress(OSError):
+                    path.unlink()
+            self.ciphertext.rmdir()
 
     def delete_outputs_through(self, fence: int) -> None:
         """Delete the perturbed columns of this fence and earlier ones."""
-        for version, path in self._outputs():
+        for version, path in list(_versions(self.path, "published")):
             if version <= fence:
-                _delete(path)
+                path.unlink(missing_ok=True)
 
     def delete_outputs_but(self, output: Path | None) -> None:
-        """Delete all perturbed columns except one folder of them."""
-        for _, path in self._outputs():
+        """Delete all perturbed columns except those of one file."""
+        for _, path in list(_versions(self.path, "published")):
             if path != output:
-                _delete(path)
-
-    def _outputs(self) -> list[tuple[int, Path]]:
-        return list(_versions(self.path, "published", "perturbing"))
-
-
-def _delete(folder: Path) -> None:
-    """Delete a folder of files, as far as that goes; the standard library's way takes several times as long."""
-    with suppress(OSError):
-        for path in list(folder.iterdir()):
-            with suppress(OSError):
-                path.unlink()
-        folder.rmdir()
+                path.unlink(missing_ok=True)
 
 
 def _length(path: Path) -> int:
@@ -109,7 +98,7 @@ def _named(name: str, fence: int) -> str:
     return f"{name}.{fence}" if fence else name
 
 
-def _versions(folder: Path, *names: str) -> Iterator[tuple[int, Path]]:
+def _versions(folder: Path, name: str) -> Iterator[tuple[int, Path]]:
     """Yield each fence under which something was written, and its path."""
     try:
         paths = list(folder.iterdir())
@@ -117,5 +106,5 @@ def _versions(folder: Path, *names: str) -> Iterator[tuple[int, Path]]:
         return
     for path in paths:
         stem, _, number = path.name.partition(".")
-        if stem in names and (not number or number.isdecimal()):
+        if stem == name and (not number or number.isdecimal()):
             yield int(number or 0), path

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.coalitions.attacks import CELLS, Array, Held, table
-from tests.server.publishing import complete, perturb
+from tests.server.publishing import complete, perturb, published_by
 from tests.worlds.columns import encrypt
 from veiltab.common.core import pads
 from veiltab.common.core.canaries import is_data
@@ -168,8 +168,6 @@ def _released(
             keys[name] = pad[0]
         complete(server, spec, *raw.values())
         perturb(server, spec)
-        places = server.published_folder(server.session(spec.release_id))
-        for column in spec.columns:
-            data = (places / column.attribute).read_bytes()
-            published[column.attribute] = np.frombuffer(data, np.uint8)
+        for name, data in published_by(server, spec.release_id).items():
+            published[name] = np.frombuffer(data, np.uint8)
     return raw, published, keys

@@ -70,7 +70,7 @@ async def served(two: TwoServers, number: int, release_id: str) -> dict[str, byt
 
 def nothing_but_the_publication(two: TwoServers, release_id: str) -> bool:
     with two.store() as store:
-        return [store.published_folder(store.session(release_id))] == list(two.folder(release_id).iterdir())
+        return [store.published_file(store.session(release_id))] == list(two.folder(release_id).iterdir())
 
 
 PERTURBING = [

@@ -19,6 +19,7 @@ import psutil
 
 from tests.protocol.world import CLOUD, ROSA, World, made_world
 from tests.server.cluster import Cluster
+from tests.server.publishing import published_by
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.parties.identity import Party, Role, load_identity
@@ -196,8 +197,7 @@ class TwoServers:
         """Return the columns that the database says are published."""
         with self.store() as store:
             assert store.session(release_id).state is ReleaseState.READY
-            folder = store.published_folder(store.session(release_id))
-            return {path.name: path.read_bytes() for path in folder.iterdir()}
+            return published_by(store, release_id)
 
     def __enter__(self) -> Self:
         return self

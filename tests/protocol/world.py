@@ -26,6 +26,7 @@ from tests.protocol.village import (
     study_file,
     write_tables,
 )
+from tests.server.publishing import published_by
 from veiltab.common.command import cli
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.study.file import study_from_bytes
@@ -223,8 +224,8 @@ class World:
 
     def published(self, release_id: str) -> dict[str, bytes]:
         """Return the perturbed columns that the server holds."""
-        folder = self.releases_folder() / release_id / "published"
-        return {path.name: path.read_bytes() for path in folder.iterdir()}
+        with self.server_store() as store:
+            return published_by(store, release_id)
 
     def log(self, party: Who) -> str:
         """Return everything a party logged."""
@@ -241,7 +242,7 @@ class World:
         return sorted(
             str(path)
             for path in names
-            if path.suffix in {".tmp", ".ciphertext", ".canaries"} or path.name in {"perturbing", "ciphertext"}
+            if path.suffix in {".tmp", ".ciphertext", ".canaries"} or path.name == "ciphertext"
         )
 
     def mentions(self, text: str) -> list[str]:

@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from tests.protocol.world import CLOUD, World
+from tests.server.publishing import published_by
 from veiltab.common.errors import UnavailableError, VeiltabError
 from veiltab.common.release.state import ReleaseState
 from veiltab.server.records.store import ServerStore
@@ -125,4 +126,4 @@ def _files(server: ServerStore, release_id: str) -> dict[str, bytes]:
     """Return the published columns of a release."""
     if server.session(release_id).state is not ReleaseState.READY:
         return {}
-    return {path.name: path.read_bytes() for path in server.published_folder(server.session(release_id)).iterdir()}
+    return published_by(server, release_id)

@@ -16,7 +16,7 @@ from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release import perturbation
-from veiltab.server.release.perturbation import perturb_release
+from veiltab.server.release.perturbation import perturb_release, published_parts
 
 AHEAD = int(time.time()) + 30 * 86_400
 """A deadline that the server accepts, the same in every spec of a run: it lies ahead, and not too far."""
@@ -47,11 +47,16 @@ def perturb(store: ServerStore, spec: TableSpec) -> None:
         store.leases.give_back(lease)
 
 
+def published_by(store: ServerStore, release_id: str) -> dict[str, bytes]:
+    """Return the published columns of a release, and the places if the server samples, by name."""
+    session = store.session(release_id)
+    parts = published_parts(store.published_file(session), session.spec)
+    return {name: part.tobytes() for name, part in parts.items()}
+
+
 STEPS: tuple[tuple[Any, str], ...] = (
     (Path, "rmdir"),
     (os, "fsync"),
-    (Path, "mkdir"),
-    (Path, "rename"),
     (perturbation, "perturb_chunk"),
     (perturbation, "sync_folder"),
     (ServerStore, "publish"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import refuses
-from tests.server.publishing import spec_ahead
+from tests.server.publishing import published_by, spec_ahead
 from tests.server.sent_columns import DATA, ID, Make, releases_fixture, run, send, settled, started  # noqa: F401 - fixtures
 from veiltab.common.errors import DeniedError, FailedReleaseError, InvalidInputError, NotFoundError, NotReadyError
 from veiltab.common.observe.progress import Stage
@@ -84,8 +84,7 @@ async def test_nothing_is_served_before_it_is_published_nor_to_another(releases:
     with refuses(NotReadyError, where="release 00000000000000000000000000000001"):
         releases.published_column(ID, "sex", "rosa")
     await whole_release(releases, spec)
-    path, length = releases.published_column(ID, "sex", "rosa")
-    assert (path.stat().st_size, length, path.parent) == (400, 400, store.published_folder(store.session(ID)))
+    assert releases.published_column(ID, "sex", "rosa") == published_by(store, ID)["sex"]
     with refuses(InvalidInputError, where="attribute"):
         releases.published_column(ID, "age", "rosa")
     for ask in (releases.release_of, lambda release, who: releases.published_column(release, "sex", who)):
@@ -104,13 +103,12 @@ async def test_columns_that_fit_a_chunk_together_come_with_the_answer(
     assert releases.short_columns_of(session) == {}
     await whole_release(releases, spec)
     session = store.session(ID)
-    folder = store.published_folder(store.session(ID))
     monkeypatch.setattr("veiltab.server.release.publications.CHUNK", 800)
-    assert releases.short_columns_of(session) == {name: (folder / name).read_bytes() for name in DATA}
+    assert releases.short_columns_of(session) == published_by(store, ID)
     monkeypatch.setattr("veiltab.server.release.publications.CHUNK", 799)
     assert releases.short_columns_of(session) == {}
     monkeypatch.undo()
-    (folder / "salary").unlink()
+    store.published_file(session).unlink()
     with refuses(NotFoundError, where="release 00000000000000000000000000000001"):
         releases.short_columns_of(session)
 
@@ -169,7 +167,7 @@ def test_a_new_process_deletes_the_ciphertext_of_what_is_published(
     assert store.ciphertext_folder(ID).exists()
     run(started(Releases(study, store)))
     assert not store.ciphertext_folder(ID).exists()
-    assert (store.published_folder(store.session(ID)) / "sex").stat().st_size == 400
+    assert len(published_by(store, ID)["sex"]) == 400
 
 
 def test_a_full_disk_leaves_the_ciphertext_for_a_new_process(
@@ -195,7 +193,7 @@ def test_a_column_that_was_damaged_since_fails_the_release(releases: Releases, s
     assert store.session(ID).state is ReleaseState.FAILED
     assert "symbols lie outside" in store.session(ID).failure
     assert not store.ciphertext_folder(ID).exists()
-    assert not store.published_folder(store.session(ID)).exists()
+    assert not store.published_file(store.session(ID)).exists()
 
 
 def test_what_is_not_complete_at_its_deadline_expires(releases: Releases, store: ServerStore) -> None:
@@ -214,9 +212,9 @@ def test_what_is_published_is_kept_for_its_time(releases: Releases, store: Serve
     spec = spec_ahead()
     run(whole_release(releases, spec))
     releases._sweep(spec.deadline + 86_400)
-    assert releases.published_column(ID, "sex", "rosa")[0].exists()
+    assert len(releases.published_column(ID, "sex", "rosa")) == 400
     releases._sweep(spec.deadline + 86_401)
-    assert not store.published_folder(store.session(ID)).exists()
+    assert not store.published_file(store.session(ID)).exists()
     with pytest.raises(FailedReleaseError, match="no longer kept"):
         releases.published_column(ID, "sex", "rosa")
 

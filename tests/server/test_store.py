@@ -202,18 +202,18 @@ def test_a_text_that_no_database_keeps_is_no_release(store: ServerStore) -> None
         store.session("a\0b")
 
 
-def test_folders_are_deleted_one_by_one(store: ServerStore, lease: Lease) -> None:
+def test_files_are_deleted_one_by_one(store: ServerStore, lease: Lease) -> None:
     store.open_session(spec_ahead())
     complete(store, lease)
     store.publish(ID, bytes(32), DIGESTS, 1.0, lease)
     session, other = store.session(ID), store.folder(ID).published(lease.fence + 1)
-    folders = (store.ciphertext_folder(ID), store.published_folder(session), other)
-    for folder in folders:
-        folder.mkdir(parents=True)
-        (folder / "sex").write_bytes(b"x")
+    ciphertext = store.ciphertext_folder(ID)
+    ciphertext.mkdir(parents=True)
+    for path in (ciphertext / "sex", store.published_file(session), other):
+        path.write_bytes(b"x")
 
     def left() -> list[bool]:
-        return [folder.exists() for folder in folders]
+        return [path.exists() for path in (ciphertext, store.published_file(session), other)]
 
     store.delete_ciphertext(ID)
     assert left() == [False, True, True]

@@ -11,7 +11,7 @@ import pytest
 
 from tests.server.cluster import Cluster
 from tests.server.held_leases import DATA, ID, Make, Two, complete, run_out, taken_over, two_fixture, url_fixture  # noqa: F401 - fixtures
-from tests.server.publishing import STEPS, spec_ahead, tell
+from tests.server.publishing import STEPS, published_by, spec_ahead, tell
 from tests.server.sent_columns import OWNERS, announced
 from veiltab.common.errors import IntegrityError, UnavailableError
 from veiltab.common.release.state import ReleaseState
@@ -28,7 +28,7 @@ from veiltab.server.sharing.leases import BusyError, Lease, LostLeaseError
 
 
 def published(store: ServerStore, release_id: str = ID) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in store.published_folder(store.session(release_id)).iterdir()}
+    return published_by(store, release_id)
 
 
 def on_disk(store: ServerStore, release_id: str = ID) -> set[str]:
@@ -54,7 +54,7 @@ def test_a_process_that_is_paused_at_any_step_publishes_nothing_after_another_to
         assert other.session(release_id).state is ReleaseState.READY
         assert published(other, release_id) == published(paused, release_id)
         assert served in ({}, published(other, release_id))
-        kept = {other.published_folder(other.session(release_id)).name}
+        kept = {other.published_file(other.session(release_id)).name}
         if outcome == "refused":
             assert on_disk(other, release_id) == kept, "deleted at once"
         sweep(other, 0, 0)

@@ -15,7 +15,7 @@ from veiltab.curator.planning.checks import agreed_columns
 from veiltab.curator.planning.plan_questions import plan_question
 from veiltab.curator.planning.plans import planned_release
 from veiltab.curator.progress.progress import DENIED
-from veiltab.server.release.perturbation import PLACES
+from veiltab.server.release.perturbation import PLACES, published_parts
 
 if TYPE_CHECKING:
     from tests.simulation.deployment import Deployment
@@ -87,8 +87,8 @@ def _check_result(run: "Deployment", spec: TableSpec, researcher: str, granted: 
     store = run.hosts[researcher].researcher.store
     columns = [spec.column(name) for name in granted]
     canaries = run.watch.canaries[spec.release_id]
-    folder = run.hosts[SERVER].disk / "releases" / spec.release_id / "published"
-    places = np.fromfile(folder / PLACES, "<i8") if spec.sampling.is_by_server else np.arange(spec.uploaded_rows)
+    parts = published_parts(run.hosts[SERVER].disk / "releases" / spec.release_id / "published", spec)
+    places = parts[PLACES].view("<i8") if spec.sampling.is_by_server else np.arange(spec.uploaded_rows)
     data = ~np.isin(places, canaries)
     rows = [run.watch.rows[spec.release_id, column.attribute] for column in columns]
     assert len(canaries) == spec.canaries
