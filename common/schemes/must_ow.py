@@ -25,7 +25,6 @@ class MustOW(TwoStage):
     title: ClassVar[str] = "MUST.OW (two stages)"
 
     def _check_sizes(self) -> None:
-        self._check_stage()
         if self.stage > self.population:
             raise InvalidInputError(
                 f"the first stage draws without replacement: 1 to n = {self.population} rows, not {self.stage}",

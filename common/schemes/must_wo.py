@@ -21,7 +21,6 @@ class MustWO(TwoStage):
     title: ClassVar[str] = "MUST.WO (two stages)"
 
     def _check_sizes(self) -> None:
-        self._check_stage()
         if self.sample > self.stage:
             raise InvalidInputError(
                 f"the second stage draws without replacement: 1 to b = {self.stage} rows, not {self.sample}",

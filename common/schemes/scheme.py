@@ -22,6 +22,8 @@ from veiltab.common.errors import InvalidInputError
 _STEP_DOWN = 1 - Fraction(1, 10**6)
 _MOST_STEPS = 1000
 _DIGITS = 10**40
+_MOST = 2**62
+"""Largest size: arrays of 64-bit numbers hold its sums."""
 
 
 class Relation(Enum):
@@ -77,8 +79,8 @@ class Scheme(ABC):
             raise TypeError(f"scheme {cls.__name__} lacks {', '.join(missing)}")
 
     def __post_init__(self) -> None:
-        if self.population < 1 or self.sample < 1:
-            raise InvalidInputError("population and sample must be at least 1", where=f"scheme {self.name}")
+        if not all(1 <= size <= _MOST for size in self.sizes().values()):
+            raise InvalidInputError(f"its sizes must be at least 1, and at most {_MOST}", where=f"scheme {self.name}")
         self._check_sizes()
 
     @abstractmethod

@@ -13,7 +13,6 @@ from veiltab.common.core.derivation import derive
 from veiltab.common.core.numbers.rounding import exp_above, ln_above
 from veiltab.common.core.sampling import Gathering, Grouping, Rows, held_in_memory, in_memory, uniform_pieces
 from veiltab.common.dataclass import dataclass
-from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes.scheme import Relation, Scheme, SizeLaw
 
 _LARGEST = 600
@@ -33,10 +32,6 @@ class TwoStage(Scheme, ABC):
     is_simple_random: ClassVar[bool] = False
 
     stage: int
-
-    def _check_stage(self) -> None:
-        if self.stage < 1:
-            raise InvalidInputError("the first stage must take at least 1 row", where=f"scheme {self.name}")
 
     def _first_rows(self, tokens: NDArray[np.uint8], key: bytes, grouping: Grouping) -> Iterator[Rows]:
         """Yield the b rows of stage one piece by piece: with replacement, unless a scheme overrides it."""
