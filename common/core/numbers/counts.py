@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import exp, factorial, isfinite, lgamma, log, log1p, sqrt
 
 from veiltab.common.dataclass import dataclass
@@ -50,58 +50,53 @@ class _Law(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Binomial(_Law):
-    """Bin(n, p).
-
-    Args:
-        trials: n.
-        p: the probability of each, exactly.
-    """
+    """Bin(n, p): n trials, each with the probability p = hits / unit, a reduced fraction."""
 
     trials: int
-    p: Fraction
+    hits: int
+    unit: int
+
+    @classmethod
+    def of(cls, trials: int, p: Fraction) -> "Binomial":
+        """Return the law of so many trials with this probability."""
+        return cls(trials, *p.as_integer_ratio())
 
     @property
     def least(self) -> int:
         """The least count that can be."""
-        return self.trials if self.p == 1 else 0
+        return self.trials if self.hits == self.unit else 0
 
     @property
     def most(self) -> int:
         """The greatest count that can be."""
-        return self.trials if self.p.numerator else 0
+        return self.trials if self.hits else 0
 
     @property
     def moments(self) -> tuple[int, int, int]:
         """Those of n p and n p (1 - p)."""
-        return binomial_moments(self.trials, *self.p.as_integer_ratio())
+        return self.trials * self.hits, self.trials * self.hits * (self.unit - self.hits), self.unit
 
     def ln(self, count: int) -> Decimal:
         """Return ln P(X = count)."""
         with localcontext(prec=_PRECISION):
-            logarithm = _ln_choose(self.trials, count)
+            logarithm, (other, own) = _ln_choose(self.trials, count), _shares(self)
             if self.trials - count:
-                logarithm += (self.trials - count) * _decimal(1 - self.p).ln()
-            return logarithm + count * _decimal(self.p).ln() if count else logarithm
+                logarithm += (self.trials - count) * other.ln()
+            return logarithm + count * own.ln() if count else logarithm
 
     def ln_float(self, count: int) -> float:
         """Return ln P(X = count) as a float."""
         if self.trials > _MOST_OF_FLOAT:
             return float(self.ln(count))
-        hits, trials = self.p.as_integer_ratio()
-        rest, p = self.trials - count, hits / trials
+        hits, unit = self.hits, self.unit
+        rest, p = self.trials - count, hits / unit
         logarithm = _ln_choose_float(self.trials, count) + (count * log(p) if count else 0.0)
         # 1 - p has digits of its own where p is near 1.
-        return logarithm + (rest * (log1p(-p) if p < 0.5 else log((trials - hits) / trials)) if rest else 0.0)
+        return logarithm + (rest * (log1p(-p) if p < 0.5 else log((unit - hits) / unit)) if rest else 0.0)
 
     def ratio(self, count: int) -> tuple[int, int]:
         """Return P(X = count - 1) / P(X = count), numerator and denominator."""
-        hits, trials = self.p.as_integer_ratio()
-        return count * (trials - hits), (self.trials - count + 1) * hits
-
-
-def binomial_moments(trials: int, hits: int, unit: int) -> tuple[int, int, int]:
-    """Return the moments of Bin(n, hits / unit)."""
-    return trials * hits, trials * hits * (unit - hits), unit
+        return count * (self.unit - self.hits), (self.trials - count + 1) * self.hits
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,10 +259,10 @@ def _bound(law: CountLaw, bound: Decimal, outwards: int) -> int:
     edge, middle = law.least, min(law.most, mean // unit + 1)
     if outwards > 0:
         edge, middle = law.most, max(law.least, mean // unit)
-    if bound == 0 or not is_tail_within(law, edge, bound, outwards):
+    if bound == 0:
         return edge
-    guess = _about(law, bound, outwards)
-    return _first_beyond(lambda count: is_tail_within(law, count, bound, outwards), edge, middle, guess)
+    guess, is_within = _about(law, bound, outwards), partial(is_tail_within, law, bound=bound, outwards=outwards)
+    return _first_beyond(is_within, edge + outwards, middle, guess)
 
 
 def _about(law: CountLaw, bound: Decimal, outwards: int) -> int:
@@ -316,7 +311,7 @@ def accepted_sum(laws: Sequence[Binomial], below: Decimal, above: Decimal) -> tu
         above: most probability of a sum above the most.
     """
     trials = sum(law.trials for law in laws)
-    mirrored = [Binomial(law.trials, 1 - law.p) for law in laws]
+    mirrored = [Binomial(law.trials, law.unit - law.hits, law.unit) for law in laws]
     return _fewest_sum(laws, below), trials - _fewest_sum(mirrored, above)
 
 
@@ -325,7 +320,7 @@ def _fewest_sum(laws: Sequence[Binomial], below: Decimal) -> int:
     if variance == 0:
         return sum(law.least for law in laws)
     with localcontext(prec=_PRECISION):
-        first = (-2 * below.ln() / _decimal(variance)).sqrt() / 4
+        first = (-2 * below.ln() / (Decimal(variance.numerator) / variance.denominator)).sqrt() / 4
         tilts = (first * Decimal(2) ** (Decimal(step) / 10) for step in range(_TILTS))
         return max(0, *(int(_refused(laws, tilt, below).to_integral_value(ROUND_FLOOR)) + 1 for tilt in tilts))
 
@@ -333,12 +328,14 @@ def _fewest_sum(laws: Sequence[Binomial], below: Decimal) -> int:
 def _refused(laws: Sequence[Binomial], tilt: Decimal, below: Decimal) -> Decimal:
     """Return the greatest x with t x + ln E[e^(-t S)] <= ln below."""
     factor = (-tilt).exp()
-    logarithms = (law.trials * (_decimal(1 - law.p) + _decimal(law.p) * factor).ln() for law in laws)
+    shares = zip((law.trials for law in laws), map(_shares, laws), strict=True)
+    logarithms = (trials * (other + own * factor).ln() for trials, (other, own) in shares)
     return (below.ln() - sum(logarithms, Decimal(0))) / tilt
 
 
-def _decimal(number: Fraction) -> Decimal:
-    return Decimal(number.numerator) / Decimal(number.denominator)
+def _shares(law: Binomial) -> tuple[Decimal, Decimal]:
+    """Return 1 - p and p."""
+    return Decimal(law.unit - law.hits) / law.unit, Decimal(law.hits) / law.unit
 
 
 def _ln_choose_float(n: int, k: int) -> float:

@@ -133,7 +133,7 @@ def sampled_canaries(spec: TableSpec) -> tuple[int, int]:
     if not spec.sampling.is_by_server:
         return spec.canaries, spec.canaries
     share = Fraction(spec.published_rows, spec.uploaded_rows)
-    return accepted(Binomial(spec.canaries, share), SAMPLED_LEVEL / 2, SAMPLED_LEVEL / 2)
+    return accepted(Binomial.of(spec.canaries, share), SAMPLED_LEVEL / 2, SAMPLED_LEVEL / 2)
 
 
 def server_test(spec: TableSpec) -> ServerTest:
@@ -154,18 +154,18 @@ def _shows(server: GammaDiagonal, sizes: Sequence[int], canaries: int, share: Fr
     """Whether so many canaries show that only a share of the noise was added, of all columns or of any one."""
     replacement, some = 1 - server.retention, 1 - Fraction(1, prod(sizes))
     level = Family.AMOUNT.share * JOINT_LEVEL / 2
-    fewest, _ = accepted(Binomial(canaries, replacement * some), level, Decimal(0))
+    fewest, _ = accepted(Binomial.of(canaries, replacement * some), level, Decimal(0))
 
     def is_seen(size: int) -> bool:
         own, rest = 1 - Fraction(1, size), 1 - Fraction(size, prod(sizes))
         changes = share * some + (1 - share) * rest
-        law = Binomial(canaries, replacement * changes)
+        law = Binomial.of(canaries, replacement * changes)
         return is_tail_within(law, fewest, 1 - POWER, 1) or (
             changes > 0 and _column_shows(law, len(sizes), own / some, share * own / changes)
         )
 
     # Without any other column, it is all of them that are left out.
-    return is_tail_within(Binomial(canaries, replacement * some * share), fewest, 1 - POWER, 1) and all(
+    return is_tail_within(Binomial.of(canaries, replacement * some * share), fewest, 1 - POWER, 1) and all(
         is_seen(size) for size in set(sizes) if size > 1
     )
 
@@ -182,8 +182,8 @@ def _column_shows(changed: Binomial, columns: int, honest: Fraction, share: Frac
     least, _ = accepted(changed, _ONE_SIDE, Decimal(0))
 
     def is_seen(number: int) -> bool:
-        fewest, _ = accepted(Binomial(number, honest), level, Decimal(0))
-        return is_tail_within(Binomial(number, share), fewest, _ONE_SIDE, 1)
+        fewest, _ = accepted(Binomial.of(number, honest), level, Decimal(0))
+        return is_tail_within(Binomial.of(number, share), fewest, _ONE_SIDE, 1)
 
     # The power rises in teeth of a few changes each.
     return all(is_seen(number) for number in range(least, least + _TOOTH))

@@ -16,6 +16,8 @@ class Family(Enum):
     RUNS = "runs"
     REPEATS = "repeats"
 
+    __hash__ = object.__hash__  # an enum's own hashes the name, each time anew
+
     @property
     def share(self) -> Decimal:
         """The family's share of the false alarm; the tests of a family have equal parts of it."""

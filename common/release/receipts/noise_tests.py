@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
-from itertools import combinations, groupby
+from itertools import combinations, groupby, repeat
 from math import gcd, inf, prod
 from operator import itemgetter
 
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.canaries import CanaryPlaces, Listing, Places
-from veiltab.common.core.numbers.counts import Binomial, CountLaw, Runs, binomial_moments, runs_moments
+from veiltab.common.core.numbers.counts import Binomial, CountLaw, Runs, runs_moments
 from veiltab.common.core.symbols import row_slices
 from veiltab.common.dataclass import dataclass, field
 from veiltab.common.release.receipts.canary_changes import CanaryChanges
@@ -67,7 +67,8 @@ def law_of(family: Family, numbers: tuple[int, ...]) -> CountLaw:
     if family is Family.RUNS:
         return Runs(*numbers)
     trials, hits, unit = numbers
-    return Binomial(trials, Fraction(hits, unit))
+    common = gcd(hits, unit)
+    return Binomial(trials, hits // common, unit // common)
 
 
 def surprises(family: Family, tests: Counted) -> dict[str, float]:
@@ -75,10 +76,13 @@ def surprises(family: Family, tests: Counted) -> dict[str, float]:
 
     Whole numbers up to the division, which is rounded once: every party has the same.
     """
-    moments = runs_moments if family is Family.RUNS else binomial_moments
     found, least = dict[str, float](), 0 if family.is_one_sided else -inf
     for name, (count, numbers) in tests.items():
-        mean, variance, unit = moments(*numbers)
+        if family is Family.RUNS:
+            mean, variance, unit = runs_moments(*numbers)
+        else:
+            trials, hits, unit = numbers
+            mean, variance = trials * hits, trials * hits * (unit - hits)
         distance = max(count * unit - mean, least)
         found[name] = distance**2 / variance if variance else distance and inf
     return found
@@ -214,7 +218,7 @@ def members(sizes: tuple[int, ...]) -> dict[Family, int]:
 
 
 def _sizes(changes: CanaryChanges) -> tuple[int, ...]:
-    return tuple(column.size for column in changes.columns)
+    return tuple([column.size for column in changes.columns])
 
 
 def _published(changes: CanaryChanges) -> list[Numbers]:
@@ -252,7 +256,7 @@ def _of_arcs(changes: CanaryChanges) -> Counted:
     counted: Counted = {}
     columns = zip(changes.columns, changes.offsets, changes.symbols, _published(changes), strict=True)
     for column, offsets, values, published in columns:
-        size, rows = column.size, np.flatnonzero(offsets)
+        size, rows = column.size, offsets.nonzero()[0]
         for what, symbols in (("offsets", offsets), ("sent", values), ("published", published)):
             if size > 2 or what != "offsets":
                 names = (f"{what} of {column.attribute}, times {s} plus {phase}" for s, phase in _arcs(size))
@@ -301,13 +305,13 @@ def _of_values(changes: CanaryChanges) -> Counted:
     sizes, published = _sizes(changes), _published(changes)
     columns = list(zip((one.attribute for one in changes.columns), sizes, changes.offsets, published, strict=True))
     for (name, size, offsets, _), values in zip(columns, changes.symbols, strict=True):
-        rows = np.flatnonzero(offsets)
+        rows = offsets.nonzero()[0]
         moves = offsets[rows]
         if size > 2:
             counted[f"offsets of {name}"] = _seen(moves, size, size - 1)
         counted[f"offsets of {name} by sent symbol"] = _seen(values[rows] * size + moves, size**2, size * (size - 1))
     for (one, first, *ours), (other, second, *theirs) in combinations(columns, 2):
-        rows, most = np.flatnonzero(ours[0] * theirs[0]), first * second
+        rows, most = (ours[0] * theirs[0]).nonzero()[0], first * second
         moves, symbols = (own[rows] * second + of[rows] for own, of in zip(ours, theirs, strict=True))
         counted[f"offsets of {one}, {other}"] = _seen(moves, most, (first - 1) * (second - 1))
         counted[f"published {one}, {other}"] = _seen(symbols, most, most)
@@ -340,7 +344,7 @@ def _seen(values: Numbers, most: int, cells: int) -> tuple[int, tuple[int, int, 
 
 def _of_places(changes: CanaryChanges, orders: CanaryOrders, some: Fraction) -> Counted:
     counts, (names, _) = orders.classes(np.asarray(orders.places[changes.numbers])), _classes()
-    laws = ((among, *some.as_integer_ratio()) for among in orders.all_classes)
+    laws = zip(orders.all_classes, *map(repeat, some.as_integer_ratio()), strict=False)
     return dict(zip(names, zip(counts, laws, strict=True), strict=True))
 
 

@@ -8,8 +8,8 @@ would turn into the sum of the curators' rows.
 
 import re
 from decimal import Decimal
-from fractions import Fraction
 from functools import cached_property
+from math import gcd
 
 from veiltab.common.core.numbers.counts import Binomial, CountLaw, Runs
 from veiltab.common.core.texts.canonical import KeptRecord
@@ -66,10 +66,10 @@ class CountReceipt:
         if (self.share is None) == (self.marks is None):
             raise ValueError("a count is binomial or of runs")
         if self.share is not None:
-            share = Fraction(self.share)
-            if not 0 <= share <= 1 or self.trials < 0 or share_text(share) != self.share:
+            hits, unit = map(int, self.share.split("/"))
+            if hits > unit or gcd(hits, unit) != 1 or self.trials < 0 or f"{hits}/{unit}" != self.share:
                 raise ValueError("a share is a reduced fraction from 0 to 1")
-            return Binomial(self.trials, share)
+            return Binomial(self.trials, hits, unit)
         if not 0 <= (self.marks or 0) <= self.trials:
             raise ValueError("there are at most as many marks as places")
         return Runs(self.trials, self.marks or 0)
@@ -162,8 +162,3 @@ class Receipt(KeptRecord):
             f"of {self.canaries:,} canaries {self.changed:,} changed in {self.where}, {round(self.expected):,} +-"
             f" {round(self.sd):,} expected; the tests accept their number, columns, values and places"
         )
-
-
-def share_text(share: Fraction) -> str:
-    """Return a share as a receipt has it: "numerator/denominator"."""
-    return f"{share.numerator}/{share.denominator}"

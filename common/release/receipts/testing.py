@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import combinations
 from math import prod
 
+from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.numbers.counts import Binomial, CountLaw, accepted, is_accepted, likely_distance
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
 from veiltab.common.release.receipts.canary_changes import CanaryChanges, joined, lists_digest
@@ -24,7 +25,7 @@ from veiltab.common.release.receipts.noise_tests import (
     noise_tests,
     surprises,
 )
-from veiltab.common.release.receipts.receipt import CountReceipt, Receipt, share_text
+from veiltab.common.release.receipts.receipt import CountReceipt, Receipt
 from veiltab.common.release.table_spec import Column, TableSpec
 
 _WHOLE = frozenset({Family.AMOUNT, Family.COLUMN, Family.PAIR})
@@ -105,7 +106,8 @@ def tested_columns(spec: TableSpec, tester: str) -> tuple[Column, ...]:
 
 def change_probability(spec: TableSpec, columns: Sequence[Column]) -> Fraction:
     """Return p = r_s (1 - 1/K), exactly; K the cells of the columns."""
-    return _replacement(spec) * (1 - Fraction(1, prod(column.size for column in columns)))
+    cells = prod([column.size for column in columns])
+    return Fraction(spec.server_replacement * (cells - 1), UNIT * cells)
 
 
 def level_of(spec: TableSpec, tester: str) -> Decimal:
@@ -118,7 +120,7 @@ def is_right(receipt: Receipt, spec: TableSpec) -> bool:
     columns = tested_columns(spec, receipt.tester)
     if not columns or not 0 <= receipt.changed <= receipt.canaries <= spec.canaries:
         return False
-    if not _has_all(receipt, columns) or any(one.trials > receipt.canaries for one in receipt.counts):
+    if not _has_all(receipt, columns) or max([one.trials for one in receipt.counts]) > receipt.canaries:
         # Bounds take as long to compute as the numbers are large.
         return False
     return _has_right_bounds(receipt, spec)
@@ -133,7 +135,7 @@ def _has_right_bounds(receipt: Receipt, spec: TableSpec) -> bool:
         bounds = [accepted(law, *levels(one.test, sizes, level)) for law, one in zip(laws, receipt.counts, strict=True)]
     except (ValueError, ArithmeticError):
         return False
-    amount = Binomial(receipt.canaries, change_probability(spec, columns))
+    amount = Binomial.of(receipt.canaries, change_probability(spec, columns))
     return (
         bounds == [(one.low, one.high) for one in receipt.counts]
         and laws[0] == amount
@@ -159,12 +161,12 @@ def _has_all(receipt: Receipt, columns: Sequence[Column]) -> bool:
 
 def _receipt(spec: TableSpec, tester: str, canaries: int, tests: Mapping[Family, Counted], digest: str) -> Receipt:
     columns, counts = tested_columns(spec, tester), list[CountReceipt]()
-    sizes, level = tuple(column.size for column in columns), level_of(spec, tester)
+    sizes, level = tuple([column.size for column in columns]), level_of(spec, tester)
     for family, some in tests.items():
         sides = levels(family, sizes, level)
         picks = some if family in _WHOLE else [_loudest(family, some, canaries, sides)]
         counts += [_count_receipt(family, name, some, sides) for name in picks]
-    expected, sd = _expected(Binomial(canaries, change_probability(spec, columns)))
+    expected, sd = _expected(Binomial.of(canaries, change_probability(spec, columns)))
     return Receipt(
         tester=tester,
         canaries=canaries,
@@ -192,7 +194,7 @@ def _count_receipt(family: Family, name: str, tests: Counted, sides: tuple[Decim
     count, numbers = tests[name]
     law = law_of(family, numbers)
     low, high = accepted(law, *sides)
-    share, marks = (share_text(law.p), None) if isinstance(law, Binomial) else (None, numbers[1])
+    share, marks = (f"{law.hits}/{law.unit}", None) if isinstance(law, Binomial) else (None, numbers[1])
     return CountReceipt(
         test=family, of=name, trials=numbers[0], count=count, low=low, high=high, share=share, marks=marks
     )
@@ -207,4 +209,4 @@ def _expected(law: CountLaw) -> tuple[Decimal, Decimal]:
 
 
 def _replacement(spec: TableSpec) -> Fraction:
-    return 1 - spec.server_mechanism.retention
+    return Fraction(spec.server_replacement, UNIT)

@@ -79,7 +79,7 @@ class Exact:
         )
 
 
-BINOMIALS = [(Binomial(n, p), binomial_law(n, p)) for n in (0, 1, 2, 30) for p in SHARES]
+BINOMIALS = [(Binomial.of(n, p), binomial_law(n, p)) for n in (0, 1, 2, 30) for p in SHARES]
 RUNS = [(Runs(c, k), runs_law(c, k)) for c in range(13) for k in range(c + 1)]
 ALL: tuple[tuple[Binomial | Runs, Exact], ...] = (*BINOMIALS, *RUNS)
 
@@ -132,7 +132,7 @@ def test_no_count_within_a_likely_distance_is_as_unlikely_as_the_bound() -> None
 def test_of_many_trials_it_accepts_what_the_exact_law_has_it_accept(n: int, p: Fraction) -> None:
     exact = binomial_law(n, p)
     for level in LEVELS:
-        assert accepted(Binomial(n, p), level, level / 2) == exact.accepted(level, level / 2)
+        assert accepted(Binomial.of(n, p), level, level / 2) == exact.accepted(level, level / 2)
 
 
 def hypergeometric(c: int, k: int) -> Exact:
@@ -150,7 +150,7 @@ def test_of_many_places_it_accepts_what_the_exact_law_has_it_accept(c: int, k: i
 
 def slow_lower_tail(law: Binomial, count: int) -> mpmath.mpf:
     """P(X <= count), from the count downwards until twenty digits no longer change."""
-    n, p = law.trials, mpmath.mpf(law.p.numerator) / law.p.denominator
+    n, p = law.trials, mpmath.mpf(law.hits) / law.unit
     logarithm = mpmath.loggamma(n + 1) - mpmath.loggamma(count + 1) - mpmath.loggamma(n - count + 1)
     term = mpmath.exp(logarithm + count * mpmath.log(p) + (n - count) * mpmath.log1p(-p))
     total = term
@@ -163,21 +163,21 @@ def slow_lower_tail(law: Binomial, count: int) -> mpmath.mpf:
 
 
 LARGE = [
-    Binomial(10_021, Fraction(321, 10_000) * Fraction(23, 24)),
-    Binomial(10**7, Fraction(1, 3)),
-    Binomial(50_124_311, Fraction(58, 10**7) * Fraction(15, 16)),
-    pytest.param(Binomial(2**32, Fraction(1, 2)), marks=pytest.mark.long),
-    Binomial(2**32, TINY),
-    Binomial(2**32, 1 - TINY),
-    Binomial(10**22, TINY),
-    Binomial(10**9, 1 - Fraction(1, 10**8)),
+    Binomial.of(10_021, Fraction(321, 10_000) * Fraction(23, 24)),
+    Binomial.of(10**7, Fraction(1, 3)),
+    Binomial.of(50_124_311, Fraction(58, 10**7) * Fraction(15, 16)),
+    pytest.param(Binomial.of(2**32, Fraction(1, 2)), marks=pytest.mark.long),
+    Binomial.of(2**32, TINY),
+    Binomial.of(2**32, 1 - TINY),
+    Binomial.of(10**22, TINY),
+    Binomial.of(10**9, 1 - Fraction(1, 10**8)),
 ]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("law", LARGE, ids=str)
 def test_of_very_many_trials_neither_end_is_one_off(law: Binomial) -> None:
-    mirrored = Binomial(law.trials, 1 - law.p)
+    mirrored = Binomial(law.trials, law.unit - law.hits, law.unit)
     for level in (Decimal("6e-13"), Decimal("1.25e-10")):
         fewest, most = accepted(law, level, level)
         assert accepted(mirrored, level, level) == (law.trials - most, law.trials - fewest)
@@ -190,7 +190,7 @@ def test_of_very_many_trials_neither_end_is_one_off(law: Binomial) -> None:
 NEAR = [Decimal(f"1e-{digits}") for digits in (2, 3, 4, 6, 9, 12, 16)]
 SMALLEST = Decimal("1e-40")
 SHARES_OF = {40: Fraction(1, 3), 100: Fraction(1, 50), 90: 1 - TINY}
-SOME: list[tuple[Binomial | Runs, Exact]] = [(Binomial(n, p), binomial_law(n, p)) for n, p in SHARES_OF.items()]
+SOME: list[tuple[Binomial | Runs, Exact]] = [(Binomial.of(n, p), binomial_law(n, p)) for n, p in SHARES_OF.items()]
 SOME += [(Runs(c, k), hypergeometric(c, k)) for c, k in ((12, 5), (60, 30))]
 
 
@@ -218,7 +218,7 @@ def test_a_float_decides_nothing_otherwise_of_large_counts(
     case: tuple[int, Fraction, float], change: Decimal, sign: int
 ) -> None:
     n, p, deviations = case
-    law = Binomial(n, p)
+    law = Binomial.of(n, p)
     count = min(max(floor(law.mean + Fraction(deviations) * Fraction(float(law.variance) ** 0.5)), law.least), law.most)
     tail = at_most(law, count)
     assert is_tail_within(law, count, tail * (1 + sign * change), -1) == (sign > 0)
@@ -229,20 +229,20 @@ def convolved(laws: list[Binomial]) -> Exact:
     for law in laws:
         after: Law = {}
         for already, share in total.items():
-            for j, more in binomial_law(law.trials, law.p).law.items():
+            for j, more in binomial_law(law.trials, Fraction(law.hits, law.unit)).law.items():
                 after[already + j] = after.get(already + j, Fraction(0)) + share * more
         total = after
     return Exact(total)
 
 
 SUMS = [
-    [Binomial(30, Fraction(1, 3))],
-    [Binomial(n, Fraction(1, n)) for n in range(5, 25)],
-    [Binomial(40, Fraction(1, 10)), Binomial(5, Fraction(99, 100)), Binomial(0, Fraction(1, 2))],
-    [Binomial(25, Fraction(14, 23)), Binomial(25, Fraction(21, 23)), Binomial(25, Fraction(1, 2))],
-    [Binomial(1, TINY)],
-    [Binomial(3, Fraction(1)), Binomial(20, Fraction(1, 2)), Binomial(4, Fraction(0))],
-    [Binomial(8, Fraction(1)), Binomial(4, Fraction(0))],
+    [Binomial.of(30, Fraction(1, 3))],
+    [Binomial.of(n, Fraction(1, n)) for n in range(5, 25)],
+    [Binomial.of(40, Fraction(1, 10)), Binomial.of(5, Fraction(99, 100)), Binomial.of(0, Fraction(1, 2))],
+    [Binomial.of(25, Fraction(14, 23)), Binomial.of(25, Fraction(21, 23)), Binomial.of(25, Fraction(1, 2))],
+    [Binomial.of(1, TINY)],
+    [Binomial.of(3, Fraction(1)), Binomial.of(20, Fraction(1, 2)), Binomial.of(4, Fraction(0))],
+    [Binomial.of(8, Fraction(1)), Binomial.of(4, Fraction(0))],
 ]
 
 

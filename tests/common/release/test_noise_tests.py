@@ -47,8 +47,8 @@ def offset_vectors(sizes: Sequence[int]) -> list[tuple[int, ...]]:
 def probability(law: CountLaw, count: int) -> Fraction:
     """As the formula says."""
     match law:
-        case Binomial(n, p):
-            return comb(n, count) * p**count * (1 - p) ** (n - count)
+        case Binomial(n, hits, unit):
+            return comb(n, count) * Fraction(hits**count * (unit - hits) ** (n - count), unit**n)
         case Runs(c, k):
             return Fraction(comb(k - 1, count - 1) * comb(c - k + 1, count), comb(c, k)) if k else Fraction(count == 0)
         case _:

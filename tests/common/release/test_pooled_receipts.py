@@ -59,13 +59,13 @@ def test_a_column_left_out_of_a_quarter_of_the_tables_is_named() -> None:
 
 
 def test_the_bounds_of_a_sum_hold_and_are_not_wide() -> None:
-    laws = [Binomial(40, Fraction(1, 10)), Binomial(60, Fraction(1, 3)), Binomial(5, Fraction(9, 10))]
+    shares = {40: Fraction(1, 10), 60: Fraction(1, 3), 5: Fraction(9, 10)}
     exact = np.array([Fraction(1)])
-    for law in laws:
-        terms = [comb(law.trials, j) * law.p**j * (1 - law.p) ** (law.trials - j) for j in range(law.trials + 1)]
+    for n, p in shares.items():
+        terms = [comb(n, j) * p**j * (1 - p) ** (n - j) for j in range(n + 1)]
         exact = np.convolve(exact, np.array(terms))
     level = Decimal("1e-4")
-    low, high = accepted_sum(laws, level, level)
+    low, high = accepted_sum([Binomial.of(n, p) for n, p in shares.items()], level, level)
     assert 0 < sum(exact[:low]) <= Fraction(level)
     assert 0 < sum(exact[high + 1 :]) <= Fraction(level)
     # The exact law would refuse at most a few more.

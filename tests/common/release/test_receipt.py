@@ -101,6 +101,13 @@ def with_first(receipt: Receipt, **changes: object) -> Receipt:
     return replace(receipt, counts=(replace(first, **changes), *others))  # type: ignore[arg-type]
 
 
+def spelt_otherwise(receipt: Receipt, factor: int, zeros: str) -> Receipt:
+    amount, other, *rest = receipt.counts
+    hits, unit = map(int, str(other.share).split("/"))
+    other = replace(other, share=f"{zeros}{factor * hits}/{factor * unit}")
+    return replace(receipt, counts=(amount, other, *rest))
+
+
 FORGERIES: dict[str, Callable[[Receipt], Receipt]] = {
     **{f"without {family.value}": lambda receipt, family=family: without(receipt, family) for family in Family},  # type: ignore[misc]
     "no counts": lambda receipt: replace(receipt, counts=()),
@@ -115,6 +122,8 @@ FORGERIES: dict[str, Callable[[Receipt], Receipt]] = {
     "another law": lambda receipt: with_first(receipt, share="1/2"),
     "no fraction": lambda receipt: with_first(receipt, share="1/0"),
     "a share above 1": lambda receipt: with_first(receipt, share="3/2"),
+    "a share that is not reduced": lambda receipt: spelt_otherwise(receipt, 2, ""),
+    "a share with a digit more": lambda receipt: spelt_otherwise(receipt, 1, "0"),
     "two laws": lambda receipt: with_first(receipt, marks=3),
     "no law": lambda receipt: with_first(receipt, share=None),
     "another number of changes": lambda receipt: replace(receipt, changed=receipt.changed + 1),
