@@ -41,7 +41,7 @@ def cards() -> Iterator[str]:
         {"sampling": Sampling.SERVER},
         {"scheme": "wr"},
     ):
-        yield from (f"{name}: {limit}" for name, limit in release_card(release_of(spec_with(**changes))).rows_in_full())
+        yield from (f"{name}: {limit}" for name, limit in release_card(release_of(spec_with(**changes))).rows_in_full)
 
 
 def notices(folder: Path) -> Iterator[str]:

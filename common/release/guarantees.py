@@ -60,6 +60,7 @@ def epsilon_card(spec: TableSpec) -> EpsilonCard:
     return _with_test(card, test)
 
 
+@lru_cache(maxsize=256)
 def _with_test(card: EpsilonCard, test: ServerTest) -> EpsilonCard:
     """Return a card that says of its first reader how well the server is tested."""
     reader, *others = card.bounds

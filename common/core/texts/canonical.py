@@ -130,6 +130,8 @@ def _reader(kind: Any) -> Callable[[Plain], Plain]:  # noqa: ANN401 - a type
         return partial(_checked, kind)
     if issubclass(kind, Decimal | Enum):
         return cast("Callable[[Plain], Plain]", kind)
+    if issubclass(kind, KeptRecord):
+        return lambda plain: read_canonical(kind, canonical_json(plain))
     if is_dataclass(kind):
         return partial(_record, kind)
     raise TypeError(f"a {kind.__name__} has no canonical text")

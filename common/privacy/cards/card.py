@@ -2,7 +2,7 @@
 
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from veiltab.common.core.numbers.rounding import bound_text, upward
 from veiltab.common.core.texts.record_fields import same_fields
@@ -119,7 +119,7 @@ def _guarantee(epsilon: Decimal, delta: Decimal) -> str:
     return f"(epsilon, delta) = ({upward(epsilon)}, {bound_text(delta, 3)})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class EpsilonCard:
     """The guarantees of a release by coalition."""
 
@@ -134,8 +134,9 @@ class EpsilonCard:
         """Return (coalition, what it faces) in words, one row a coalition."""
         return tuple((each.name, each.faces) for each in self.bounds)
 
+    @cached_property
     def rows_in_full(self) -> tuple[tuple[str, str], ...]:
-        """Return (coalition, what it faces) with every digit, as a certificate states it."""
+        """(coalition, what it faces) with every digit, as a certificate states it."""
         return tuple((each.name, each.in_full) for each in self.bounds)
 
 

@@ -141,7 +141,7 @@ class ReleaseCertificate:
 
 def card_rows(release: ReleaseSpec) -> tuple[CardRow, ...]:
     """Return the card of a release with every digit."""
-    return tuple(CardRow(coalition=who, faces=faces) for who, faces in release_card(release).rows_in_full())
+    return tuple(CardRow(coalition=who, faces=faces) for who, faces in release_card(release).rows_in_full)
 
 
 def plain_pem(pem: bytes, where: str = "authority") -> str:

@@ -77,6 +77,8 @@ def test_a_record_whose_text_is_kept_is_read_back_itself_and_many_are_not() -> N
     records = [Part(name=str(number), weight=Decimal("0.10")) for number in range(513)]
     texts = [record.text for record in records]
     assert all(read_canonical(Part, text) is record for text, record in zip(texts[1:], records[1:], strict=True))
+    whole = Whole(number=1, flag=True, colour=Colour.RED, parts=(records[-1],))
+    assert read_canonical(Whole, canonical_text(whole)).parts[0] is records[-1]
     back = read_canonical(Part, texts[0])
     assert back == records[0]
     assert back is not records[0]
