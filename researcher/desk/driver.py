@@ -242,7 +242,7 @@ class ResearcherDriver:
         self.store.set_spec(spec)
         if release.is_certified:
             self._certificates.keep_statements(self.study, spec.release_id, published, answers)
-        self._keep_room(release, spec)
+        self._keep_room(release, spec, are_sent=bool(published.columns))
         try:
             with self._stages.stage(spec.release_id) as stage:
                 fetch = Fetch(
@@ -257,11 +257,11 @@ class ResearcherDriver:
         finally:
             self.store.files.reservations.give_back(spec.release_id)
 
-    def _keep_room(self, release: ResearcherRelease, spec: TableSpec) -> None:
+    def _keep_room(self, release: ResearcherRelease, spec: TableSpec, *, are_sent: bool) -> None:
         """Let a release wait for whose columns the disk has too little room; nothing of it is fetched till then."""
         statuses = self._polling.of(spec.release_id)
         try:
-            self.store.files.reservations.keep(spec.release_id, self.store.files.bytes_to_come(spec))
+            self.store.files.reservations.keep(spec.release_id, self.store.files.bytes_to_come(spec, are_sent=are_sent))
         except UnavailableError as error:
             statuses[self._own] = (release.state, str(error))
             raise

@@ -72,7 +72,7 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
         counts = b""
         if request.with_counts and release.state is ReleaseState.READY and not release.request.tables:
             counts = self._short_counts(release, context)
-        tables = store.tables(release_id)
+        tables = store.tables(release_id) if release.request.tables else ()
         planned = release.planned if release.spec is not None or release.state is ReleaseState.READY else None
         return researcher_pb2.GetResultResponse(
             summary=_summary(release),

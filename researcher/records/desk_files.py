@@ -68,9 +68,10 @@ class DeskFiles:
         """Return where the counts of the noisy rows lie."""
         return self.folder / "releases" / release_id / _HISTOGRAM
 
-    def bytes_to_come(self, spec: TableSpec) -> int:
-        """Return the bytes that a release has still to write here at most: columns, pads, places and counts."""
-        missing = [c for c in spec.columns if not self.noisy_column(spec.release_id, c.attribute).exists()]
+    def bytes_to_come(self, spec: TableSpec, *, are_sent: bool = False) -> int:
+        """Return the bytes that a release has still to write here at most; columns that the server sent are not."""
+        columns = () if are_sent else spec.columns
+        missing = [c for c in columns if not self.noisy_column(spec.release_id, c.attribute).exists()]
         return (
             sum(column.byte_length(spec.published_rows) for column in missing)
             + (spec.ciphertext_bytes if spec.pad is Pad.OTP else 0)

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from functools import lru_cache
 
 from veiltab.common.core.texts.canonical import read_canonical
 from veiltab.common.dataclass import dataclass
@@ -72,8 +73,9 @@ _AS_THEY_ARE = ("study_digest", "label", "failure", "created", "since", "part_of
 """Columns of a release that are fields of its record."""
 
 
+@lru_cache(maxsize=64)
 def release_of(row: sqlite3.Row) -> ResearcherRelease:
-    """Return what a row of the database records."""
+    """Return what a row of the database records; a desk reads the same one at many steps of a release."""
     text, is_table = row["spec"], bool(row["part_of"])
     planned = None if text is None or is_table else ReleaseSpec.from_json(text)
     alone = None if planned is None else planned.only_table

@@ -33,7 +33,7 @@ CREATE TABLE release (
     part_of TEXT NOT NULL DEFAULT '', number INTEGER NOT NULL DEFAULT 0,
     is_chosen INTEGER NOT NULL DEFAULT 0, left_out TEXT NOT NULL DEFAULT '{}');
 CREATE UNIQUE INDEX release_label ON release (label) WHERE label <> '';
-CREATE INDEX release_part_of ON release (part_of, number) WHERE part_of <> '';
+CREATE INDEX release_part_of ON release (part_of, state);
 CREATE VIEW asked_release AS SELECT * FROM release WHERE part_of = '';
 CREATE TABLE access (
     number INTEGER PRIMARY KEY AUTOINCREMENT, analyst TEXT NOT NULL, subject TEXT NOT NULL,
@@ -212,19 +212,16 @@ class ResearcherStore:
             seconds: step -> its duration.
             byte_counts: link -> bytes over it.
         """
-        with transaction(self.connection) as db:
-            db.execute(
-                "UPDATE release SET granted = ?, seconds = json_patch(seconds, ?), bytes = json_patch(bytes, ?)"
-                " WHERE id = ?",
-                [json.dumps(attributes), json.dumps(seconds), json.dumps(byte_counts), release_id],
-            )
-            self._finish(release_id, ReleaseState.READY)
+        with transaction(self.connection):
+            self.set_measure(release_id, seconds, byte_counts)
+            self._finish(release_id, ReleaseState.READY, granted=attributes)
 
-    def _finish(self, release_id: str, state: ReleaseState, failure: str = "") -> None:
+    def _finish(self, release_id: str, state: ReleaseState, failure: str = "", granted: tuple[str, ...] = ()) -> None:
         now = int(time.time())
         rest = ReleaseState.EXPIRED if state is ReleaseState.READY else state
         self.connection.execute(
-            "UPDATE release SET state = ?, failure = ?, since = ? WHERE id = ?", [state.value, failure, now, release_id]
+            "UPDATE release SET state = ?, failure = ?, since = ?, granted = ? WHERE id = ?",
+            [state.value, failure, now, json.dumps(granted), release_id],
         )
         self.connection.execute(
             f"UPDATE release SET state = ?, failure = ?, since = ? WHERE part_of = ? AND {IS_UNFINISHED}",  # noqa: S608 - the program's own words
@@ -275,10 +272,10 @@ def _row_to_continue(db: Connection, request: ReleaseRequest, label: str, study_
     columns = "SELECT id, asked, request, study_digest FROM release"
     row = db.execute(f"{columns} WHERE id = ?", [request.release_id]).fetchone()
     if row is None and label:
-        row = db.execute(f"{columns} WHERE label = ?", [label]).fetchone()
+        row = db.execute(f"{columns} WHERE label = ? AND label <> ''", [label]).fetchone()
     elif row is None:
         row = db.execute(
-            f"{columns} WHERE label = '' AND asked = ? AND study_digest IN ('', ?)"
+            f"{columns} WHERE part_of = '' AND label = '' AND asked = ? AND study_digest IN ('', ?)"
             f" AND {IS_UNFINISHED} ORDER BY created DESC",
             [request.text_without_id(), study_digest],
         ).fetchone()

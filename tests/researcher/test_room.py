@@ -35,6 +35,7 @@ def test_what_is_to_come_is_what_is_not_there(store: ResearcherStore) -> None:
     rows = spec.uploaded_rows
     assert store.files.bytes_to_come(spec) == 2 * rows + 8 * spec.cells
     assert store.files.bytes_to_come(spec_with(sample=400, pad=Pad.OTP)) == 4 * rows + 8 * spec.cells
+    assert store.files.bytes_to_come(spec, are_sent=True) == 8 * spec.cells
     store.files.noisy_column(ID, "sex").parent.mkdir(parents=True)
     store.files.noisy_column(ID, "sex").write_bytes(bytes(rows))
     assert store.files.bytes_to_come(spec) == rows + 8 * spec.cells

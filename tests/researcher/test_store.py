@@ -157,6 +157,21 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+def test_however_many_releases_are_over_no_statement_goes_through_them(store: ResearcherStore) -> None:
+    statements = list[str]()
+    store.connection.set_trace_callback(statements.append)
+    for label in ("wages", ""):
+        store.start(request_with(release_id=OTHER if label else ID), label, 100)
+    assert store.unfinished() == (ID, OTHER)
+    assert store.tables(ID) == ()
+    store.record_counts(store.release("wages").request.release_id, ("sex",), {}, {})
+    store.finish(ID, ReleaseState.FAILED)
+    store.connection.set_trace_callback(None)
+    plans = [row["detail"] for one in statements for row in store.connection.execute(f"EXPLAIN QUERY PLAN {one}")]
+    assert [plan for plan in plans if "SCAN" in plan] == []
+    assert len(plans) > len(statements) / 2
+
+
 def test_of_a_release_that_is_over_its_counts_are_all_that_is_kept(store: ResearcherStore) -> None:
     folder = with_files(store, ID, OTHER)
     store.files.delete_columns(ID)
