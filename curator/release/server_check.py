@@ -115,7 +115,7 @@ def changed_canaries(
     """Return which canaries the server changed in a curator's columns, and how; the list of them if it fits a message.
 
     Raises:
-        IntegrityError: the ciphertext that was sent is not here any more.
+        IntegrityError: the ciphertext that was sent is not here any more, or damaged.
     """
     columns = spec.columns_of(curator)
     collector = ChangesCollector(columns, most=most_changes(columns))
@@ -127,6 +127,9 @@ def changed_canaries(
             add_holders([whole[places], *(some[numbers] for some in parts)], column.size)
             for column, (whole, *parts) in zip(columns, sent, strict=True)
         ]
+        for column, ciphertext in zip(columns, own, strict=True):
+            if ciphertext.max(initial=0) >= column.size:
+                raise IntegrityError("the ciphertext is damaged", where=f"attribute {column.attribute}")
         collector.compare(part.start, symbols, own)
     return collector
 

@@ -219,8 +219,8 @@ def spokes_of(domain: Domain, study: Study) -> tuple[str, ...]:
 def present_sentence(hub: str, spokes: Sequence[str], population: int, people: float) -> str:
     """Say what n is, and how many of the rows an estimate is about."""
     return (
-        f"n = {population:,} rows of {hub}; about {people:,.0f} of them are in the table of {joined(spokes)}, and this"
-        " is about these."
+        f"n = {population:,} rows of {hub}; about {min(people, population):,.0f} of them are in the table of"
+        f" {joined(spokes)}, and this is about these."
     )
 
 

@@ -18,7 +18,7 @@ from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
-from veiltab.researcher.estimates.people_present import PresentEstimate, among_present, spokes_of
+from veiltab.researcher.estimates.people_present import PresentEstimate, among_present, present_sentence, spokes_of
 from veiltab.researcher.estimates.pooling import pooled
 from veiltab.researcher.linkage_errors.corrected import corrected
 from veiltab.researcher.linkage_errors.linkage_error import LinkageErrors, LinkError
@@ -166,6 +166,7 @@ def test_everything_says_what_n_is_and_how_many_are_present() -> None:
     (released,) = releases(0.5, 1)
     found = among_present(released, STUDY)
     (said,) = found.remarks
+    assert "about 10 of them" in present_sentence("alice", ("bob",), 10, 13.3), "an unbiased number may be above n"
     about = f"about {found.design.people:,.0f} of them are in the table of bob, and this is about these."
     assert said.startswith(f"n = 50,000 rows of alice; {about}")
     assert said in str(found)

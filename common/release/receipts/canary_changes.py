@@ -130,8 +130,7 @@ class ChangesCollector:
         self.count += len(rows)
         if self.count > self._most:
             return
-        pairs = zip(self._columns, ciphertexts, strict=True)
-        symbols = [column[rows].astype(np.int64) % kind.size for kind, column in pairs]
+        symbols = [column[rows].astype(np.int64) for column in ciphertexts]
         offsets = [
             (column[rows].astype(np.int64) - own) % kind.size
             for kind, column, own in zip(self._columns, published, symbols, strict=True)
