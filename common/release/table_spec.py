@@ -12,7 +12,7 @@ from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal, TwoSidedNoise
 from veiltab.common.core.numbers.rounding import parse_epsilon
 from veiltab.common.core.texts.canonical import KeptRecord, canonical_digest, read_canonical
-from veiltab.common.dataclass import dataclass, fields
+from veiltab.common.dataclass import dataclass
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.release.modes import Pad, Sampling, check_modes
@@ -133,7 +133,7 @@ class Spec(KeptRecord):
     @property
     def alike(self) -> dict[str, Any]:
         """The fields of this class, by name."""
-        return {field.name: getattr(self, field.name) for field in fields(Spec)}
+        return {name: getattr(self, name) for name in Spec.__dataclass_fields__}
 
     def to_json(self) -> str:
         """Return the canonical text, which is stored and covered by the digest."""

@@ -69,7 +69,7 @@ class DeskFiles:
         return self.folder / "releases" / release_id / _HISTOGRAM
 
     def bytes_to_come(self, spec: TableSpec, *, are_sent: bool = False) -> int:
-        """Return the bytes that a release has still to write here at most; columns that the server sent are not."""
+        """Return the bytes that a release has still to write here at most; columns are not if they are sent."""
         columns = () if are_sent else spec.columns
         missing = [c for c in columns if not self.noisy_column(spec.release_id, c.attribute).exists()]
         return (

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from math import exp, factorial, isfinite, lgamma, log, log1p, sqrt
 
 from veiltab.common.dataclass import dataclass
@@ -48,7 +48,7 @@ class _Law(ABC):
         return Fraction(variance, unit**2)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Binomial(_Law):
     """Bin(n, p): n trials, each with the probability p = hits / unit, a reduced fraction."""
 
@@ -61,17 +61,17 @@ class Binomial(_Law):
         """Return the law of so many trials with this probability."""
         return cls(trials, *p.as_integer_ratio())
 
-    @property
+    @cached_property
     def least(self) -> int:
         """The least count that can be."""
         return self.trials if self.hits == self.unit else 0
 
-    @property
+    @cached_property
     def most(self) -> int:
         """The greatest count that can be."""
         return self.trials if self.hits else 0
 
-    @property
+    @cached_property
     def moments(self) -> tuple[int, int, int]:
         """Those of n p and n p (1 - p)."""
         return self.trials * self.hits, self.trials * self.hits * (self.unit - self.hits), self.unit
@@ -99,7 +99,7 @@ class Binomial(_Law):
         return count * (self.unit - self.hits), (self.trials - count + 1) * self.hits
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Runs(_Law):
     """The number of runs that k marks among c places make, if every set of k places is equally likely.
 
@@ -115,17 +115,17 @@ class Runs(_Law):
     places: int
     marks: int
 
-    @property
+    @cached_property
     def least(self) -> int:
         """The least count that can be."""
         return min(1, self.marks)
 
-    @property
+    @cached_property
     def most(self) -> int:
         """The greatest count that can be."""
         return min(self.marks, self.places - self.marks + 1)
 
-    @property
+    @cached_property
     def moments(self) -> tuple[int, int, int]:
         """Those of k (c - k + 1) / c and k (k - 1) (c - k) (c - k + 1) / (c^2 (c - 1))."""
         return runs_moments(self.places, self.marks)

@@ -259,8 +259,8 @@ def _of_arcs(changes: CanaryChanges) -> Counted:
         size, rows = column.size, offsets.nonzero()[0]
         for what, symbols in (("offsets", offsets), ("sent", values), ("published", published)):
             if size > 2 or what != "offsets":
-                names = (f"{what} of {column.attribute}, times {s} plus {phase}" for s, phase in _arcs(size))
-                laws = ((len(rows), *share) for share in _arc_shares(size, is_offset=what == "offsets"))
+                names = [f"{what} of {column.attribute}, times {s} plus {phase}" for s, phase in _arcs(size)]
+                laws = [(len(rows), *share) for share in _arc_shares(size, is_offset=what == "offsets")]
                 counts = _arc_counts(symbols[rows], size)
                 counted.update(zip(names, zip(counts, laws, strict=True), strict=True))
     return counted
