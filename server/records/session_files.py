@@ -17,10 +17,6 @@ class SessionFiles:
         """Return where the columns of a release lie."""
         return ReleaseFolder(self._folder / "releases" / release_id)
 
-    def ciphertext_folder(self, release_id: str) -> Path:
-        """Return where unperturbed columns lie until they are perturbed; no RPC reads it."""
-        return self.folder(release_id).ciphertext
-
     def published_file(self, session: Session) -> Path:
         """Return where the columns of a published release lie."""
         return self.folder(session.spec.release_id).published(session.publication)

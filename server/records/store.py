@@ -38,7 +38,8 @@ CREATE TABLE session (
 CREATE INDEX session_state ON session (state, since);
 CREATE TABLE complete_column (
     release_id TEXT NOT NULL REFERENCES session(id), attribute TEXT NOT NULL, digest BLOB NOT NULL,
-    fence INTEGER NOT NULL DEFAULT 0, published BLOB, PRIMARY KEY (release_id, attribute));
+    file TEXT NOT NULL, fence INTEGER NOT NULL, start INTEGER NOT NULL, published BLOB,
+    PRIMARY KEY (release_id, attribute));
 {WITNESS_TABLE}
 """
 
@@ -170,12 +171,13 @@ class ServerStore(SessionFiles):
         return longest
 
     def complete_columns(
-        self, release_id: str, columns: Mapping[str, tuple[bytes, Lease]], shown: Shown | None = None
+        self, release_id: str, columns: Mapping[str, tuple[bytes, Lease]], file: str = "", shown: Shown | None = None
     ) -> Session:
         """Record that columns are whole; the session is perturbing once all are.
 
         Args:
             columns: attribute -> digest of its column, and the lease under which that was received.
+            file: under the first one's fence, in which they lie one after the other; else the first one's own.
             shown: the ledger that came with them, for `witness`.
 
         Raises:
@@ -184,25 +186,25 @@ class ServerStore(SessionFiles):
         with transaction(self.connection) as db:
             for _, lease in columns.values():
                 self._check(lease, release_id)
-            session = self.session(release_id)
-            for attribute in columns:
+            session, start, rows = self.session(release_id), 0, list[tuple[str | bytes | int, ...]]()
+            (first, (_, lease)), *_ = columns.items()
+            for attribute, (digest, _) in columns.items():
                 session = session.with_complete(attribute)
-            db.executemany(
-                "INSERT INTO complete_column (release_id, attribute, digest, fence) VALUES (?, ?, ?, ?)",
-                [(release_id, attribute, digest, lease.fence) for attribute, (digest, lease) in columns.items()],
-            )
+                rows.append((release_id, attribute, digest, file or first, lease.fence, start))
+                start += session.spec.column_of_part(attribute).byte_length(session.spec.uploaded_rows)
+            db.executemany("INSERT INTO complete_column VALUES (?, ?, ?, ?, ?, ?, NULL)", rows)
             self._save(session)
             if shown is not None:
                 self.witness(*shown)
         return session
 
-    def complete_files(self, release_id: str) -> Mapping[str, Path]:
-        """Return the file of each column that is whole."""
+    def complete_files(self, release_id: str) -> Mapping[str, tuple[Path, int]]:
+        """Return the file of each column that is whole, and the byte of it at which the column begins."""
         rows = self.connection.execute(
-            "SELECT attribute, fence FROM complete_column WHERE release_id = ?", [release_id]
+            "SELECT attribute, file, fence, start FROM complete_column WHERE release_id = ?", [release_id]
         )
         folder = self.folder(release_id)
-        return {row["attribute"]: folder.column(row["attribute"], row["fence"]) for row in rows}
+        return {row["attribute"]: (folder.column(row["file"], row["fence"]), row["start"]) for row in rows}
 
     def noise_secret(self, spec: TableSpec) -> bytes:
         """Return the secret of the one noise of a release whose columns are complete.

@@ -82,7 +82,7 @@ def _write_columns(store: ServerStore, spec: TableSpec, path: Path, stage: Stage
     """Write the perturbed columns; return a salt, and attribute -> SHA-256 of it and what was written."""
     files_held = store.complete_files(spec.release_id)
     sources = [
-        [mapped_column(files_held[part], column, spec.uploaded_rows) for part in column.parts]
+        [mapped_column(*files_held[part], column, spec.uploaded_rows) for part in column.parts]
         for column in spec.columns
     ]
     sizes = [column.size for column in spec.columns]
@@ -150,18 +150,18 @@ def published_parts(path: Path, spec: TableSpec) -> Mapping[str, NDArray[np.uint
     return {name: whole[part] for name, part in layout.items()}
 
 
-def mapped_column(path: Path, column: Column, rows: int) -> Symbols:
-    """Return the symbols of a column's file, memory-mapped; refuse a file of another length.
+def mapped_column(path: Path, start: int, column: Column, rows: int) -> Symbols:
+    """Return the symbols of a column that begins at some byte of a file, memory-mapped.
 
     Raises:
         FileNotFoundError: there is no such file.
-        IntegrityError: it has another number of rows.
+        IntegrityError: it has fewer rows.
     """
-    if path.stat().st_size != column.byte_length(rows):
-        raise IntegrityError(
-            "a complete column has another length than its release", where=f"attribute {column.attribute}"
-        )
-    return mapped_array(path, symbol_dtype(column.size))
+    end = start + column.byte_length(rows)
+    if path.stat().st_size < end:
+        raise IntegrityError("a complete column is shorter than its release", where=f"attribute {column.attribute}")
+    symbols: Symbols = mapped_array(path, np.uint8)[start:end].view(symbol_dtype(column.size))
+    return symbols
 
 
 def check_column(symbols: Symbols, column: Column) -> None:

@@ -14,6 +14,7 @@ from veiltab.common.errors import IntegrityError, InvalidInputError, TransferErr
 from veiltab.common.observe.steps import step
 from veiltab.common.release.messages.witness import Shown
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import PART
 from veiltab.common.storage.files import named_in_errors, sync_folder, written_whole
 from veiltab.server.records.session import Session
 from veiltab.server.records.store import ServerStore
@@ -109,10 +110,10 @@ class Receiver:
 
     def _take(self, session: Session, parts: Whole, leases: Mapping[str, Lease], shown: Shown) -> Session:
         """Write whole parts of columns under their leases; return the session with them."""
-        spec, whole = session.spec, dict[str, tuple[bytes, Lease]]()
+        spec, first = session.spec, min(leases)
         for part, lease in leases.items():
             data, digest = parts[part]
-            column, path = spec.column_of_part(part), self._store.folder(spec.release_id).column(part, lease.fence)
+            column = spec.column_of_part(part)
             with step("take column", release_id=spec.release_id, attribute=part, size=len(data)):
                 if len(data) != (length := column.byte_length(spec.uploaded_rows)):
                     problem = f"the column has {length} bytes, and {len(data)} came"
@@ -121,11 +122,11 @@ class Receiver:
                     problem = "the column does not have its digest"
                     raise TransferError(problem, where=f"attribute {part}", remedy="Send it again.")
                 self._check(np.frombuffer(data, np.uint8).view(symbol_dtype(column.size)), session, part, lease)
-                with written_whole(path, is_folder_synced=False) as file:
-                    file.write(data)
-            whole[part] = digest, lease
-        sync_folder(self._store.ciphertext_folder(spec.release_id))
-        return self._store.complete_columns(spec.release_id, whole, shown)
+        # One file waits for the disk once; another name keeps it apart from what came of the first part in chunks.
+        name, whole = f"{PART}{first}", {part: (parts[part][1], leases[part]) for part in sorted(leases)}
+        with written_whole(self._store.folder(spec.release_id).column(name, leases[first].fence)) as file:
+            file.writelines(parts[part][0] for part in whole)
+        return self._store.complete_columns(spec.release_id, whole, name, shown)
 
     @asynccontextmanager
     async def _turn(self, release_id: str, part: str) -> AsyncIterator[Lease]:
@@ -145,7 +146,8 @@ class Receiver:
         except LostLeaseError:
             # No other process reads files of these fences.
             for part, lease in leases.items():
-                self._store.folder(release_id).column(part, lease.fence).unlink(missing_ok=True)
+                for name in (part, f"{PART}{part}"):
+                    self._store.folder(release_id).column(name, lease.fence).unlink(missing_ok=True)
             raise
 
     async def _session(self, announced: Announced) -> tuple[Session, str]:
@@ -193,7 +195,7 @@ class Receiver:
         if not upload.finish(digest):
             return session
         sync_folder(upload.path.parent)
-        symbols = mapped_column(upload.path, session.spec.column_of_part(part), session.spec.uploaded_rows)
+        symbols = mapped_column(upload.path, 0, session.spec.column_of_part(part), session.spec.uploaded_rows)
         self._check(symbols, session, part, lease)
         return self._store.complete_columns(session.spec.release_id, {part: (digest, lease)})
 

@@ -98,10 +98,11 @@ class Releases(Publications):
         check_spec(spec, curator, self._study)
         session = self._store.open_session(spec, curator, self._quota)
         folder = self._store.folder(spec.release_id)
-        columns = spec.columns_of(curator)
+        received = {column.attribute: column.byte_length(spec.uploaded_rows) for column in spec.columns_of(curator)}
         if session.state is ReleaseState.UPLOADING:
-            return session, {c.attribute: folder.received(c.part_of(curator)) for c in columns}
-        return session, {c.attribute: c.byte_length(spec.uploaded_rows) for c in columns}
+            parts = {column.attribute: column.part_of(curator) for column in spec.columns_of(curator)}
+            received |= {name: folder.received(part) for name, part in parts.items() if part not in session.complete}
+        return session, received
 
     async def upload(self, announced: Announced, chunks: Chunks) -> tuple[int, bool]:
         """Take the chunks of one column; return the bytes held and whether it is complete."""

@@ -11,7 +11,6 @@ no-server-noise    a server publishes the ciphertext as it came
 
 import importlib
 import json
-import shutil
 import sys
 from functools import partial
 from pathlib import Path
@@ -49,9 +48,11 @@ def keep_ciphertext(folder: Path) -> None:
 
     def kept(self: Any, release_id: str) -> None:  # noqa: ANN401 - a store
         (folder / release_id).mkdir(exist_ok=True)
-        for attribute, path in self.complete_files(release_id).items():
+        spec = self.session(release_id).spec
+        for part, (path, start) in self.complete_files(release_id).items():
             if path.exists():
-                shutil.copyfile(path, folder / release_id / attribute)
+                length = spec.column_of_part(part).byte_length(spec.uploaded_rows)
+                (folder / release_id / part).write_bytes(path.read_bytes()[start : start + length])
         delete(self, release_id)
 
     store.delete_ciphertext = kept

@@ -1,5 +1,6 @@
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 
@@ -17,9 +18,8 @@ CANARY = b"a report nobody should find later"
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
-    journal = Journal(tmp_path)
-    yield journal
-    journal.close()
+    with closing(Journal(tmp_path)) as journal:
+        yield journal
 
 
 def decision(node: int, state: State = State.WAITING, request: bytes = CANARY) -> ReportDecision:

@@ -1,4 +1,5 @@
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -19,9 +20,8 @@ ID, OTHER, THIRD = "0" * 31 + "1", "0" * 31 + "2", "0" * 31 + "3"
 
 @pytest.fixture
 def store(tmp_path: Path, study: Study) -> Iterator[ResearcherStore]:
-    store = ResearcherStore(tmp_path, study)
-    yield store
-    store.close()
+    with closing(ResearcherStore(tmp_path, study)) as store:
+        yield store
 
 
 def test_a_request_is_recorded(store: ResearcherStore) -> None:

@@ -29,7 +29,7 @@ def spec_ahead(**changes: Any) -> TableSpec:  # noqa: ANN401 - any field of a sp
 def complete(store: ServerStore, spec: TableSpec, *columns: Symbols) -> None:
     """Put the ciphertext of a release in its place, as finished uploads do."""
     store.open_session(spec)
-    store.ciphertext_folder(spec.release_id).mkdir(parents=True, exist_ok=True)
+    store.folder(spec.release_id).ciphertext.mkdir(parents=True, exist_ok=True)
     for column, symbols in zip(spec.columns, columns, strict=True):
         assert symbols.dtype == symbol_dtype(column.size)
         lease = store.leases.take(f"{spec.release_id}/{column.attribute}")

@@ -31,9 +31,11 @@ def releases_fixture(study: Study, store: ServerStore) -> Releases:
     return Releases(study, store, retention_days=1)
 
 
-async def pieces(data: bytes, offset: int = 0, length: int = 64) -> AsyncIterator[tuple[int, bytes]]:
+async def pieces(
+    data: bytes, offset: int = 0, length: int = 64, event: Callable[[], Any] | None = None
+) -> AsyncIterator[tuple[int, bytes]]:
     for start in range(offset, len(data), length):
-        await asyncio.sleep(0)
+        await (asyncio.sleep(0) if event is None or start != 200 else event())
         yield start, data[start : start + length]
 
 

@@ -66,17 +66,10 @@ def fetched(store: ServerStore, curator: str, key: bytes = KEY, release_id: str 
     return data
 
 
-def symbols_in(data: bytes, attribute: str) -> list[int]:
-    """Read a published column without the product's code."""
-    width = 2 if attribute == "age" else 1
-    return [int.from_bytes(data[start : start + width], "little") for start in range(0, len(data), width)]
-
-
 def expected(parts: Mapping[str, bytes], attributes: tuple[str, ...], rows: list[int]) -> bytes:
     """Return the symbols of some columns in some rows, as they travel."""
-    columns = {attribute: symbols_in(parts[attribute], attribute) for attribute in attributes}
-    widths = {attribute: 2 if attribute == "age" else 1 for attribute in attributes}
-    return b"".join(columns[name][row].to_bytes(widths[name], "little") for name in attributes for row in rows)
+    kinds = {attribute: "<u2" if attribute == "age" else "u1" for attribute in attributes}
+    return b"".join(np.frombuffer(parts[name], kind)[rows].tobytes() for name, kind in kinds.items())
 
 
 # What is answered

@@ -47,14 +47,6 @@ def published(store: ServerStore, spec: TableSpec) -> list[NDArray[Any]]:
     return [np.frombuffer(parts[column.attribute], symbol_dtype(column.size)) for column in spec.columns]
 
 
-def perturbed(store: ServerStore, release_id: str = ID) -> TableSpec:
-    """Return the spec of a small release that is published."""
-    spec, columns = small(release_id)
-    complete(store, spec, *columns)
-    perturb(store, spec)
-    return spec
-
-
 def small(release_id: str = ID) -> tuple[TableSpec, list[Symbols]]:
     spec: TableSpec = spec_ahead(release_id=release_id, columns=COLUMNS, population=1000, sample=400)
     return spec, [(np.arange(400) % 2).astype(np.uint8), (np.arange(400) % 300).astype("<u2")]
@@ -168,8 +160,7 @@ def test_canaries_are_rows_like_others(store: ServerStore, sampling: Sampling) -
 
 
 def test_the_digests_of_what_is_published_are_recorded_with_it(any_store: ServerStore) -> None:
-    store = any_store
-    spec, columns = small()
+    store, (spec, columns) = any_store, small()
     complete(store, spec, *columns)
     assert store.session(ID).digests == {}
     noise = derive(store.noise_secret(spec), "noise")
@@ -188,8 +179,9 @@ def test_the_digests_of_what_is_published_are_recorded_with_it(any_store: Server
 
 
 def test_a_second_run_is_refused_and_leaves_the_publication_alone(any_store: ServerStore) -> None:
-    store = any_store
-    spec = perturbed(store)
+    store, (spec, columns) = any_store, small()
+    complete(store, spec, *columns)
+    perturb(store, spec)
     before = [column.tobytes() for column in published(store, spec)]
     with refuses(IntegrityError, where="release 00000000000000000000000000000001"):
         perturb(store, spec)
@@ -239,7 +231,7 @@ def test_a_crash_at_any_step_ends_in_one_publication(
         # A new process takes up what is perturbing, and deletes the ciphertext of what is published.
         served_before: list[bytes] = []
         if store.session(spec.release_id).state is ReleaseState.PERTURBING:
-            assert store.ciphertext_folder(spec.release_id).exists()
+            assert store.folder(spec.release_id).ciphertext.exists()
             perturb(store, spec)
         else:
             served_before = [column.tobytes() for column in published(store, spec)]
@@ -348,8 +340,8 @@ def test_secrets_of_releases_differ(store: ServerStore) -> None:
 def test_a_column_of_another_length_is_refused(store: ServerStore) -> None:
     spec, columns = small()
     complete(store, spec, *columns)
-    path = store.ciphertext_folder(ID) / "age"
-    for length in (799, 801, 0):
+    path = store.folder(ID).ciphertext / "age"
+    for length in (799, 0):
         path.write_bytes(bytes(length))
         with refuses(IntegrityError, where="attribute age"):
             perturb(store, spec)
@@ -361,7 +353,7 @@ def test_a_column_of_another_length_is_refused(store: ServerStore) -> None:
 
 def check(store: ServerStore, spec: TableSpec, attribute: str) -> None:
     column = spec.column(attribute)
-    check_column(mapped_column(store.ciphertext_folder(ID) / attribute, column, spec.uploaded_rows), column)
+    check_column(mapped_column(store.folder(ID).ciphertext / attribute, 0, column, spec.uploaded_rows), column)
 
 
 @pytest.mark.parametrize(("attribute", "symbol"), [("sex", 2), ("sex", 255), ("age", 300), ("age", 65_535)])
@@ -377,7 +369,7 @@ def test_a_symbol_outside_its_alphabet_is_found_wherever_it_is(
     check(store, spec, "age")
     index = 0 if attribute == "sex" else 1
     columns[index][place] = symbol
-    (store.ciphertext_folder(ID) / attribute).write_bytes(columns[index].tobytes())
+    (store.folder(ID).ciphertext / attribute).write_bytes(columns[index].tobytes())
     with pytest.raises(IntegrityError, match=r"1 of .* symbols lie outside"):
         check(store, spec, attribute)
     with pytest.raises(IntegrityError, match=r"1 of .* symbols lie outside"):

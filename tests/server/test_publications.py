@@ -63,7 +63,7 @@ def test_fifty_submissions_at_once_are_perturbed_once(
     assert run(work()) == [(400, True)] * 50
     assert perturbations == {ID: 1}
     assert store.session(ID).state is ReleaseState.READY
-    assert not store.ciphertext_folder(ID).exists()
+    assert not store.folder(ID).ciphertext.exists()
 
 
 @pytest.mark.parametrize("database", [""], ids=["sqlite"])
@@ -143,7 +143,7 @@ def test_a_new_process_takes_up_a_perturbation(study: Study, store: ServerStore)
     assert store.session(ID).state is ReleaseState.PERTURBING
     run(started(Releases(study, store)))
     assert store.session(ID).state is ReleaseState.READY
-    assert not store.ciphertext_folder(ID).exists()
+    assert not store.folder(ID).ciphertext.exists()
 
 
 async def test_what_is_being_perturbed_is_not_begun_again(
@@ -164,9 +164,9 @@ def test_a_new_process_deletes_the_ciphertext_of_what_is_published(
         crashed.setattr(store, "delete_ciphertext", lambda _: None)
         run(whole_release(releases, spec_ahead()))
     assert store.session(ID).state is ReleaseState.READY
-    assert store.ciphertext_folder(ID).exists()
+    assert store.folder(ID).ciphertext.exists()
     run(started(Releases(study, store)))
-    assert not store.ciphertext_folder(ID).exists()
+    assert not store.folder(ID).ciphertext.exists()
     assert len(published_by(store, ID)["sex"]) == 400
 
 
@@ -181,18 +181,18 @@ def test_a_full_disk_leaves_the_ciphertext_for_a_new_process(
         broken.setattr(store.leases, "seconds", store.leases.seconds / 100)
         run(whole_release(releases, spec_ahead()))
     assert store.session(ID).state is ReleaseState.PERTURBING
-    assert store.ciphertext_folder(ID).exists()
+    assert store.folder(ID).ciphertext.exists()
     run(started(Releases(study, store)))
     assert store.session(ID).state is ReleaseState.READY
 
 
 @pytest.mark.usefixtures("complete")
 def test_a_column_that_was_damaged_since_fails_the_release(releases: Releases, store: ServerStore) -> None:
-    store.complete_files(ID)["sex"].write_bytes(b"\xff" * 400)
+    store.complete_files(ID)["sex"][0].write_bytes(b"\xff" * 400)
     run(started(releases))
     assert store.session(ID).state is ReleaseState.FAILED
     assert "symbols lie outside" in store.session(ID).failure
-    assert not store.ciphertext_folder(ID).exists()
+    assert not store.folder(ID).ciphertext.exists()
     assert not store.published_file(store.session(ID)).exists()
 
 
@@ -203,7 +203,7 @@ def test_what_is_not_complete_at_its_deadline_expires(releases: Releases, store:
     assert store.session(ID).state is ReleaseState.UPLOADING
     releases._sweep(spec.deadline + 1)
     assert store.session(ID).state is ReleaseState.EXPIRED
-    assert not store.ciphertext_folder(ID).exists()
+    assert not store.folder(ID).ciphertext.exists()
     with pytest.raises(FailedReleaseError, match="not all columns came before the deadline"):
         run(send(releases, spec, "salary"))
 
@@ -223,4 +223,4 @@ def test_what_is_published_is_kept_for_its_time(releases: Releases, store: Serve
 def test_what_is_being_perturbed_does_not_expire(releases: Releases, store: ServerStore) -> None:
     releases._sweep(2**40)
     assert store.session(ID).state is ReleaseState.PERTURBING
-    assert np.fromfile(store.complete_files(ID)["salary"], np.uint8).sum() == 400
+    assert np.fromfile(store.complete_files(ID)["salary"][0], np.uint8).sum() == 400

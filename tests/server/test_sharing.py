@@ -1,6 +1,7 @@
 """Who may hold a state folder, alone or together; a database and a folder that do not belong together are refused."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,8 @@ SCRIPTS = ("CREATE TABLE note (number INTEGER PRIMARY KEY)",)
 
 @pytest.fixture
 def connection(tmp_path: Path, cluster: Cluster) -> Iterator[Connection]:
-    connection = open_state(tmp_path / "server.sqlite", SCRIPTS, cluster.new_url())
-    yield connection
-    connection.close()
+    with closing(open_state(tmp_path / "server.sqlite", SCRIPTS, cluster.new_url())) as connection:
+        yield connection
 
 
 @pytest.fixture

@@ -207,7 +207,7 @@ def test_files_are_deleted_one_by_one(store: ServerStore, lease: Lease) -> None:
     complete(store, lease)
     store.publish(ID, bytes(32), DIGESTS, 1.0, lease)
     session, other = store.session(ID), store.folder(ID).published(lease.fence + 1)
-    ciphertext = store.ciphertext_folder(ID)
+    ciphertext = store.folder(ID).ciphertext
     ciphertext.mkdir(parents=True)
     for path in (ciphertext / "sex", store.published_file(session), other):
         path.write_bytes(b"x")

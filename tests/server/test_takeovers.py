@@ -2,18 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.server.cluster import Cluster
 from tests.server.held_leases import DATA, ID, Make, Two, complete, run_out, taken_over, two_fixture, url_fixture  # noqa: F401 - fixtures
 from tests.server.publishing import STEPS, published_by, spec_ahead, tell
-from tests.server.sent_columns import OWNERS, announced
+from tests.server.sent_columns import OWNERS, announced, pieces, whole
 from veiltab.common.errors import IntegrityError, UnavailableError
+from veiltab.common.release.messages.witness import NONE_SEEN
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.study.file import Study
@@ -25,10 +25,6 @@ from veiltab.server.release.retention import sweep
 from veiltab.server.sharing import shared_leases as leasing
 from veiltab.server.sharing.folders import ReleaseFolder
 from veiltab.server.sharing.leases import BusyError, Lease, LostLeaseError
-
-
-def published(store: ServerStore, release_id: str = ID) -> dict[str, bytes]:
-    return published_by(store, release_id)
 
 
 def on_disk(store: ServerStore, release_id: str = ID) -> set[str]:
@@ -52,8 +48,8 @@ def test_a_process_that_is_paused_at_any_step_publishes_nothing_after_another_to
         complete(paused, spec)
         outcome, served = taken_over_at(pause_at, paused, other, release_id, monkeypatch)
         assert other.session(release_id).state is ReleaseState.READY
-        assert published(other, release_id) == published(paused, release_id)
-        assert served in ({}, published(other, release_id))
+        assert published_by(other, release_id) == published_by(paused, release_id)
+        assert served in ({}, published_by(other, release_id))
         kept = {other.published_file(other.session(release_id)).name}
         if outcome == "refused":
             assert on_disk(other, release_id) == kept, "deleted at once"
@@ -82,7 +78,7 @@ def taken_over_at(
             lease = taken_over(other, release_id)
             if other.session(release_id).state is ReleaseState.PERTURBING:
                 perturb_release(other, other.session(release_id), lease)
-            served.update(published(other, release_id))
+            served.update(published_by(other, release_id))
 
     lease = paused.leases.take(release_id)
     with monkeypatch.context() as watched:
@@ -96,15 +92,6 @@ def taken_over_at(
         except UnavailableError:
             return "was cut off in its transaction", served
     return ("was not paused" if calls < pause_at else "had published"), served
-
-
-async def pieces(
-    data: bytes, offset: int = 0, event: Callable[[], Any] | None = None
-) -> AsyncIterator[tuple[int, bytes]]:
-    for start in range(offset, len(data), 100):
-        if event is not None and start == 200:
-            await event()
-        yield start, data[start : start + 100]
 
 
 async def test_a_column_goes_on_at_another_process_and_the_first_cannot_touch_it(two: Two) -> None:
@@ -123,8 +110,8 @@ async def test_a_column_goes_on_at_another_process_and_the_first_cannot_touch_it
 
     # The paused process goes on, with other bytes: a whole column in its eyes.
     with pytest.raises(LostLeaseError):
-        await one.take(announced(session, "sex", bad), pieces(bad, event=overtake))
-    (path,) = first.complete_files(ID).values()
+        await one.take(announced(session, "sex", bad), pieces(bad, 0, 100, overtake))
+    ((path, _),) = first.complete_files(ID).values()
     assert path.read_bytes() == column
     assert list(path.parent.iterdir()) == [path], "nothing is left of what was refused"
 
@@ -159,8 +146,20 @@ def test_a_column_that_another_process_completes_meanwhile_is_left_alone(
         monkeypatch.setattr(ReleaseFolder, "begin_column", late_begin)
         with pytest.raises(LostLeaseError):
             asyncio.run(one.take(announced(session, "sex", DATA["sex"]), pieces(column)))
-    (path,) = first.complete_files(ID).values()
+    ((path, _),) = first.complete_files(ID).values()
     assert (path.read_bytes(), list(path.parent.iterdir())) == (column, [path])
+
+
+async def test_whole_columns_of_who_was_overtaken_are_deleted(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = two[0].open_session(spec_ahead())
+
+    def overtake(_: str) -> None:
+        taken_over(two[1], f"{ID}/sex")
+
+    tell(monkeypatch, [(two[0], "complete_columns")], overtake, after=False)
+    with pytest.raises(LostLeaseError):
+        await Receiver(two[0], lambda _: None).take_whole(session, ("alice", NONE_SEEN), whole("sex"))
+    assert not list(two[0].folder(ID).ciphertext.iterdir())
 
 
 async def test_an_upload_may_be_continued_anywhere(two: Two) -> None:
@@ -174,11 +173,11 @@ async def test_an_upload_may_be_continued_anywhere(two: Two) -> None:
         part = column[: held + 100]
         answer = await receiver.take(announced(session, "sex", DATA["sex"]), pieces(part, held))
         assert answer == (held + 100, number == 3)
-        assert [path.name for path in store.ciphertext_folder(ID).iterdir()] == [f"sex.{number + 1}"]
+        assert [path.name for path in store.folder(ID).ciphertext.iterdir()] == [f"sex.{number + 1}"]
     assert await receivers[0].take(announced(session, "sex", DATA["sex"]), pieces(column)) == (400, True)
     # What one said is held may be more than another holds: begin again.
     with pytest.raises(UnavailableError, match="the server holds less of the column than it said before"):
-        await receivers[1].take(announced(session, "salary", DATA["salary"]), pieces(DATA["salary"], 100, None))
+        await receivers[1].take(announced(session, "salary", DATA["salary"]), pieces(DATA["salary"], 100))
 
 
 async def uploaded(processes: tuple[Releases, Releases], spec: TableSpec) -> None:
@@ -262,7 +261,7 @@ async def test_a_publication_that_the_database_did_not_answer_is_tried_again(
     assert two[0].session(ID).publication == 2
     sweep(two[0], 0, 0)
     assert on_disk(two[0]) == {"published.2"}
-    assert len(published(two[0])["sex"]) == 400
+    assert len(published_by(two[0], ID)["sex"]) == 400
 
 
 async def test_nodes_wait_for_a_database_that_is_away(
@@ -294,7 +293,7 @@ async def test_nodes_wait_for_a_database_that_is_away(
     await stop(*running)
     await finished(*processes)
     sweep(two[0], 0, 0)
-    assert not two[0].ciphertext_folder(ID).exists()
+    assert not two[0].folder(ID).ciphertext.exists()
     assert two[0].session(ID).failure == ""
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from decimal import Decimal
 from pathlib import Path
 
@@ -29,9 +29,8 @@ ON_SQLITE = pytest.mark.parametrize("database", [""], ids=["sqlite"])
 
 @pytest.fixture(name="store")
 def store_fixture(tmp_path: Path, database: str) -> Iterator[CollectionStore]:
-    store = CollectionStore(tmp_path, database)
-    yield store
-    store.close()
+    with closing(CollectionStore(tmp_path, database)) as store:
+        yield store
 
 
 @pytest.fixture(name="opened")

@@ -4,6 +4,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -54,9 +55,8 @@ DAY = 86_400
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[CollectionStore]:
-    store = CollectionStore(tmp_path)
-    yield store
-    store.close()
+    with closing(CollectionStore(tmp_path)) as store:
+        yield store
 
 
 @pytest.fixture
