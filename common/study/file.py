@@ -201,8 +201,9 @@ class Study:
         check_names(names)
         attributes = tuple(names)
         check_once("the release names attribute", attributes, "Name each attribute once.")
+        owners = {rule.name: rule.owner for rule in self.attributes}
         for name in attributes:
-            self.owner_of(name)
+            self._named("attribute", owners, name)
         return Domain(attributes=tuple(rule.attribute for rule in self.attributes if rule.name in attributes))
 
     def owner_of(self, name: str) -> str:
