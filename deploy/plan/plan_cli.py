@@ -19,6 +19,7 @@ from veiltab.common.privacy.coalitions import PAIRS
 from veiltab.common.privacy.planning.noise_split import DEFAULT_SPLIT, parse_split
 from veiltab.common.privacy.planning.planning import Plan, paper_bound, paper_sample, plan_release
 from veiltab.common.privacy.planning.questions import PlanAnswer, PlanQuestion, answer
+from veiltab.common.privacy.shuffle import MAX_CELLS
 from veiltab.common.release.receipts.canary_plan import ServerTest, most_planned, planned_canaries, shown_by
 from veiltab.deploy.plan.charge import PlanCharges, allowance_of
 from veiltab.deploy.plan.workload_plan_cli import TableOptions, show_workload, workload_options
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     " --population 45222 --delta 1e-6 --epsilon 1, or --pair-error .02"
 )
 @click.option("--population", type=click.IntRange(min=1), help="Respondents that all curators share, n.")
-@click.option("--cells", type=click.IntRange(min=2), help="Cells of the joint table, K.")
+@click.option("--cells", type=click.IntRange(2, MAX_CELLS), help="Cells of the joint table, K.")
 @click.option("--epsilon", help="Epsilon against the researcher, nats; pure unless there is a --delta.")
 @click.option("--delta", help="Plan for (epsilon, delta) by the secret order.")
 @click.option("--least-delta", is_flag=True, help="Ask for the least delta that reaches --error.")

@@ -135,6 +135,7 @@ def test_a_number_with_a_comma(refused: Refused, number: str, said: str) -> None
         ("stuyd check study.toml", "No such command 'stuyd'. Did you mean 'study'?"),
         ("researcher reqest study.toml", "No such command 'reqest'. Did you mean 'request'?"),
         ("demo tabel", "No such command 'tabel'. Did you mean 'table'?"),
+        (f"plan --cells 1{'0' * 400} --population 9 --epsilon 1", "is not in the range 2<=x<=10000000."),
         ("plan --epsilom 1", "No such option '--epsilom'. (Did you mean one of: '--epsilon'"),
         ("server serve --reports localhost:80", "No such option '--reports'. Did you mean --http?"),
         ("curator serve studdy.toml --nane alice", "No such option '--nane'. (Did you mean one of:"),
