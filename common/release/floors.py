@@ -68,7 +68,7 @@ class Floors:
     def lacks(self, release: ReleaseSpec) -> Iterator[Lack]:
         """Yield where a release is tested less, or a coalition faces more."""
         if self.tested is not HowTested.NOT and not (test := release_test(release)).tested.is_at_least(self.tested):
-            remedy = "Ask without a number of canaries, or for a smaller epsilon."
+            remedy = "Ask without a number of canaries, for a smaller epsilon, or for a sample that the curators draw."
             yield Lack(gives=test.sentence, demand=f"asks for {self.tested.value!r}", where="canaries", remedy=remedy)
         limits = dict.fromkeys(PAIRS, self.pair_epsilon) | {Coalition.DESK_AND_CURATORS: self.row_epsilon}
         for coalition, most in limits.items():

@@ -48,8 +48,7 @@ def test_an_honest_server_passes(store: CuratorStore, tmp_path: Path, sampling: 
     server = alice.server()
     alice.test(server)
     receipt = alice.receipt
-    assert receipt.passed
-    assert is_right(receipt, spec)
+    assert (receipt.passed, is_right(receipt, spec)) == (True, True)
     places = curators_noise(spec, SEED).places.all()
     assert receipt.canaries == np.isin(places, server.sampled).sum()
     assert (receipt.canaries == 4000) is not sampling.is_by_server
@@ -107,8 +106,7 @@ def test_what_is_published_is_recorded_before_a_key_leaves(
     assert seen == [asyncio.run(server.publication(alice.spec))]
 
 
-OTHERS = {column.attribute: bytes(32) for column in COLUMNS}
-ANEW = [({"columns": OTHERS}, "published other columns"), ({"places": bytes(32)}, "sampled other places")]
+ANEW = [({"columns": {"sex": bytes(32)}}, "published other columns"), ({"places": bytes(32)}, "sampled other places")]
 
 
 @pytest.mark.parametrize(("before", "words"), ANEW)
@@ -179,12 +177,11 @@ def test_a_curator_without_columns_tests_nothing_together(store: CuratorStore, t
     assert ServerCheck("carol", store).is_passed(alice.spec)
 
 
-@pytest.mark.parametrize(
-    "damage", [Path.unlink, lambda path: path.write_bytes(b"no"), lambda path: path.write_bytes(b"\2" * 16_000)]
-)
-def test_lost_canaries_are_not_tested(store: CuratorStore, tmp_path: Path, damage: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize("left", [None, b"no", b"\2" * 16_000], ids=["nothing", "little", "no symbols"])
+def test_lost_canaries_are_not_tested(store: CuratorStore, tmp_path: Path, left: bytes | None) -> None:
     alice = sent(store, tmp_path, spec_of())
-    damage(alice.encryption.ciphertext("age"))
+    path = alice.encryption.ciphertext("age")
+    path.unlink() if left is None else path.write_bytes(left)
     with pytest.raises(IntegrityError, match=r"attribute age: the ciphertext is (gone or cut off|damaged)"):
         alice.test(alice.server())
     assert not store.tests.receipts(alice.spec.release_id)
