@@ -67,10 +67,7 @@ class FetchedRows(list[Any]):
     """The rows of a statement's result that are left, all in memory; see Rows."""
 
     __slots__ = ("rowcount",)
-
-    def __init__(self, cursor: sqlite3.Cursor) -> None:
-        super().__init__(cursor)
-        self.rowcount = cursor.rowcount
+    rowcount: int
 
     def fetchone(self) -> Any:  # noqa: ANN401 - a row, or None after the last
         """Return the next row, or None."""
@@ -103,21 +100,26 @@ class Database(sqlite3.Connection):
         with self.turn:
             # As named_in_errors does, which would take as long as a short statement itself.
             try:
-                self._set_durability(args[0])
-                return FetchedRows(super().execute(*args))
+                if self._is_set_durable is not self._is_durable and not args[0].startswith("SELECT "):
+                    self._set_durability()
+                rows = FetchedRows(cursor := super().execute(*args))
             except (OSError, sqlite3.OperationalError) as error:
                 error.add_note(str(self._path))
                 raise
+            rows.rowcount = cursor.rowcount
+            return rows
 
     def executemany(self, *args: Any) -> FetchedRows:  # type: ignore[override]  # noqa: ANN401 - as above
         """Run a statement many times once no other thread is in a transaction."""
         with self.turn, named_in_errors(self._path):
-            self._set_durability(args[0])
-            return FetchedRows(super().executemany(*args))
+            self._set_durability()
+            rows = FetchedRows(cursor := super().executemany(*args))
+            rows.rowcount = cursor.rowcount
+            return rows
 
-    def _set_durability(self, statement: str) -> None:
-        """Have SQLite wait for the disk, or not, as the change has to that a statement may be."""
-        if not (self._is_set_durable is self._is_durable or self.in_transaction or statement.startswith("SELECT ")):
+    def _set_durability(self) -> None:
+        """Have SQLite wait for the disk, or not, as the next change has to."""
+        if not (self._is_set_durable is self._is_durable or self.in_transaction):
             super().execute(f"PRAGMA synchronous = {'FULL' if self._is_durable else 'NORMAL'}").fetchall()
             self._is_set_durable = self._is_durable  # and not where it was refused
 
@@ -295,8 +297,8 @@ def _columns(connection: sqlite3.Connection) -> frozenset[tuple[str, str]]:
 
 def value_of(database: Database, query: str, *parameters: object) -> Any:  # noqa: ANN401 - as the column has it
     """Return the first column of the first row; None if there is no row."""
-    row = database.execute(query, parameters).fetchone()
-    return None if row is None else row[0]
+    rows = database.execute(query, parameters)
+    return rows[0][0] if rows else None
 
 
 def transaction(connection: AnyConnection, *, is_synced: bool = True) -> AbstractContextManager[AnyConnection]:

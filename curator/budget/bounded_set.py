@@ -4,18 +4,11 @@ MOST = 4096
 """Names that are remembered; with one more, all others are forgotten, and looked up again."""
 
 
-class BoundedSet:
+class BoundedSet(set[str]):
     """Names of which something is known that never changes."""
-
-    def __init__(self) -> None:
-        self._names = set[str]()
-
-    def __contains__(self, name: str) -> bool:
-        """Return whether a name is remembered."""
-        return name in self._names
 
     def add(self, name: str) -> None:
         """Remember a name."""
-        if len(self._names) >= MOST:
-            self._names.clear()
-        self._names.add(name)
+        if len(self) >= MOST:
+            self.clear()
+        super().add(name)

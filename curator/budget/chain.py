@@ -24,6 +24,10 @@ from veiltab.curator.budget.entries import (
     prices_of,
 )
 
+_STANDING = (
+    "SELECT EXISTS (SELECT 1 FROM reservation WHERE release_id = ?1), EXISTS (SELECT 1 FROM ledger WHERE"
+    " release_id = ?1 OR release_id = (SELECT part_of FROM release WHERE id = ?1 AND part_of <> ''))"
+)
 _ENTRIES = "SELECT * FROM ledger LEFT JOIN price USING (release_id) WHERE number > ? ORDER BY number"
 
 
@@ -111,23 +115,18 @@ class Chain:
         """Where the audit log stood at each charge, oldest first."""
         return tuple(entry.audit for entry in self.entries if entry.audit is not None)
 
-    def is_reserved(self, release_id: str) -> bool:
-        """Whether epsilon is kept for a release; a charge takes its place."""
-        query = "SELECT 1 FROM reservation WHERE release_id = ?"
-        return release_id not in self._charged and value_of(self.connection, query, release_id) is not None
+    def standing(self, release_id: str) -> tuple[bool, bool]:
+        """Return whether epsilon is kept for a release, and whether it is charged, which takes the place of that."""
+        if release_id in self._charged:
+            return False, True
+        is_reserved, is_charged = map(bool, self.connection.execute(_STANDING, [release_id]).fetchone())
+        if is_charged:
+            self._charged.add(release_id)
+        return is_reserved, is_charged
 
     def is_charged(self, release_id: str) -> bool:
         """Whether a release is charged: itself, or the one that it is a table of."""
-        if release_id in self._charged:
-            return True
-        query = (
-            "SELECT 1 FROM ledger WHERE release_id = ?1"
-            " OR release_id = (SELECT part_of FROM release WHERE id = ?1 AND part_of <> '')"
-        )
-        if value_of(self.connection, query, release_id) is None:
-            return False
-        self._charged.add(release_id)
-        return True
+        return self.standing(release_id)[1]
 
     def _entry(self, row: sqlite3.Row) -> Entry:
         fields = json.loads(row["entry"])

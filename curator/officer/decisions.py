@@ -85,11 +85,8 @@ class Decider:
         """Return how far this curator is with what it decides alone about a release."""
         release_id = release.request.release_id
         if release.state is not ReleaseState.REQUESTED:
-            return Review(
-                curator=self._name,
-                is_reserved=self._ledger.chain.is_reserved(release_id),
-                is_charged=self._ledger.chain.is_charged(release_id),
-            )
+            is_reserved, is_charged = self._ledger.chain.standing(release_id)
+            return Review(curator=self._name, is_reserved=is_reserved, is_charged=is_charged)
         verdicts = {d.attribute: d.verdict for d in self._store.decisions.decisions(release_id)}
         waiting = tuple(sorted(name for name, verdict in verdicts.items() if verdict == HELD))
         return Review(

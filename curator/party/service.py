@@ -1,7 +1,7 @@
 """The curator's RPCs: each decodes, calls the answers once, and encodes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Collection
 from contextlib import suppress
 from functools import partial
 
@@ -125,7 +125,7 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
             ending = asyncio.get_running_loop().call_later(_FOLLOWED_SECONDS, followed.end)
             try:
                 while (names := await followed.news(MOST_ASKED)) is not None:
-                    yield self._news(names, followed)
+                    yield self._news(names, followed, caller(context).name)
                     if len(followed) > 1:
                         await asyncio.sleep(pace(len(followed)))
                 if taking.done():
@@ -134,9 +134,9 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
                 ending.cancel()
                 taking.cancel()
 
-    def _news(self, names: Iterable[str], followed: Followed) -> curator_peer_pb2.FollowProgressResponse:
+    def _news(self, names: Collection[str], followed: Followed, peer: str) -> curator_peer_pb2.FollowProgressResponse:
         """Return how far this curator is with some releases; those that are over are followed no more."""
-        own_progress = dict(self._own.progress_of(names))
+        own_progress = dict(self._own.progress_of(names, peer))
         for name, progress in own_progress.items():
             if progress.state.finished:
                 followed.remove(name)

@@ -37,10 +37,11 @@ _CALL = 20.0
 """Answers that a call counts for."""
 
 _DIGESTS = ("spec_digest", "sample_check", "commitment", "publication", "request_digest")
-SAID = (*_DIGESTS, "checkpoint", "considered", "decided", "reserved", "charged", "tested", "uploaded")
+SAID = (*_DIGESTS, "checkpoint", "changes", "considered", "decided", "reserved", "charged", "tested", "uploaded")
 """What a curator says of its progress with a release as it is."""
 
 _LONGEST_CHECKPOINT = 2**14
+MOST_CHANGES_SAID = 2**13  # bytes; a longer list of changed canaries is asked for
 _DIGEST_BYTES = 32
 
 _log = logging.getLogger(__name__)
@@ -265,8 +266,8 @@ def _progress_from_proto(curator: str, own: frozenset[str], answer: curator_peer
         raise InvalidInputError(f"the release has more than {MAX_COLUMNS} columns", where=f"curator {curator}")
     if max(map(len, same_fields(answer, _DIGESTS).values())) > _DIGEST_BYTES:
         raise InvalidInputError(f"the digest does not have {_DIGEST_BYTES} bytes", where=f"curator {curator}")
-    if len(answer.checkpoint) > _LONGEST_CHECKPOINT:
-        raise InvalidInputError("a checkpoint is longer than any can be", where=f"curator {curator}")
+    if len(answer.checkpoint) > _LONGEST_CHECKPOINT or len(answer.changes) > MOST_CHANGES_SAID:
+        raise InvalidInputError("a checkpoint or a list is longer than any can be", where=f"curator {curator}")
     return Progress(
         **same_fields(answer, SAID),
         curator=curator,

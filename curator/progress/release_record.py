@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from enum import Enum, auto
 
-from veiltab.common.dataclass import dataclass
+from veiltab.common.dataclass import dataclass, field
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
@@ -136,7 +136,7 @@ class Progress:
     columns to test. `commitment` is the one to its share of the release's coin, empty where it shows none.
     `publication` is the digest of what the server stated to it, empty where nothing is recorded. `request_digest` is
     that of the request that it received. `checkpoint` is what it signed of its ledger with the charge, empty before.
-    `uploaded` says that it has sent its columns, or has none to send.
+    `uploaded` says that it has sent its columns, or has none. `changes` is its list of changed canaries if it is short.
     """
 
     curator: str
@@ -156,6 +156,7 @@ class Progress:
     request_digest: bytes = b""
     checkpoint: bytes = b""
     uploaded: bool = False
+    changes: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

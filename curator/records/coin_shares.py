@@ -28,10 +28,9 @@ class CoinShares:
     def commit(self, coin_id: str, curator: str, commitment: bytes) -> None:
         """Record a commitment; the first one counts, and another one is refused."""
         query = "SELECT commitment FROM commitment WHERE coin_id = ? AND curator = ?"
-        self._connection.execute(
-            "INSERT INTO commitment VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [coin_id, curator, commitment]
-        )
-        if value_of(self._connection, query, coin_id, curator) != commitment:
+        add = "INSERT INTO commitment VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+        is_new = self._connection.execute(add, [coin_id, curator, commitment]).rowcount
+        if not is_new and value_of(self._connection, query, coin_id, curator) != commitment:
             raise ConflictError("a curator changed its commitment", where=f"curator {curator}")
 
     def commitments(self, coin_id: str) -> dict[str, bytes]:

@@ -93,11 +93,10 @@ class Keys:
         """
         for key in (coin_key, canary_key):
             spent = [hashlib.sha256(key).digest(), release_id]
-            self._connection.execute_unsynced(
-                "INSERT INTO spent_shared_key VALUES (?, ?) ON CONFLICT DO NOTHING", spent
-            )
+            add = "INSERT INTO spent_shared_key VALUES (?, ?) ON CONFLICT DO NOTHING"
+            is_new = self._connection.execute_unsynced(add, spent).rowcount
             by_this = "SELECT 1 FROM spent_shared_key WHERE fingerprint = ? AND release_id = ?"
-            if value_of(self._connection, by_this, *spent) is None:
+            if not is_new and value_of(self._connection, by_this, *spent) is None:
                 raise ConflictError(
                     "the coins of the noise and canaries were used before", where=f"release {release_id}"
                 )

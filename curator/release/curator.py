@@ -44,7 +44,8 @@ class Run:
         others: what the others said when the last step was considered.
         is_refused: its last step was refused.
         is_hanging: its toss is logged as one that hangs.
-        is_shown: its record says what is done for it, instead of what it waited for.
+        waits_for: what it waits for since its last step; empty if a step is under way that did not wait before.
+        shown: which text its record has of what it waits for, or of what is done for it.
         sample: which this process drew and did not encrypt yet.
         is_unsaid: its last step was not said to the other curators, as another was to follow at once.
         is_published: its publication came with the answer to this process's upload, and is recorded.
@@ -55,7 +56,8 @@ class Run:
     others: Others | None = None
     is_refused: bool = False
     is_hanging: bool = False
-    is_shown: bool = False
+    waits_for: str = ""
+    shown: str = ""
     sample: SharedSample | None = None
     is_unsaid: bool = False
     is_published: bool = False
@@ -115,7 +117,7 @@ class Curator:
     def progress(self, release: CuratorRelease, checkpoint: bytes = b"") -> Progress:
         """Return this curator's progress with a release, with what it signed of its ledger."""
         release_id = release.request.release_id
-        verdicts = self.decisions.verdicts(release)
+        verdicts, (is_reserved, is_charged) = self.decisions.verdicts(release), self.ledger.chain.standing(release_id)
         return Progress(
             curator=self.name,
             state=release.state,
@@ -124,8 +126,8 @@ class Curator:
             granted=verdicts.granted,
             denied=verdicts.denied,
             spec_digest=release.digest,
-            reserved=self.ledger.chain.is_reserved(release_id),
-            charged=self.ledger.chain.is_charged(release_id),
+            reserved=is_reserved,
+            charged=is_charged,
             sample_check=release.sample_check,
             tested=self.is_tested(release),
             failure=release.failure,

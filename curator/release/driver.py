@@ -85,11 +85,13 @@ class CuratorDriver:
         return ()
 
     def _show_work(self) -> None:
-        """Let anyone who looks read what is done for a release, instead of what it waited for before."""
+        """Let anyone who looks read what is done for a release, or what it waits for: a short wait is not recorded."""
         with failures_logged(_log, "the work under way cannot be shown"):
-            for release_id, text in self.curator.stages.texts.items():
-                self.curator.runs[release_id].is_shown = True
-                self._say(self.store.releases.release(release_id), text)
+            texts = self.curator.stages.texts
+            for release_id, run in tuple(self.curator.runs.items()):
+                if (text := texts.get(release_id, run.waits_for)) not in {"", run.shown}:
+                    self._say(self.store.releases.release(release_id), text)
+                    run.shown = text
 
     def _say(self, release: CuratorRelease, text: str) -> None:
         """Record what a release waits for, or what is done for it; of one of several tables, with them."""
@@ -178,14 +180,15 @@ class CuratorDriver:
             The release once it has left its state, or has to wait in it.
         """
         release_id, before = release.request.release_id, release.state
+        run = self.curator.runs[release_id]
         while release.state is before:
-            match await self._step(release, peers, server):
+            outcome = await self._step(release, peers, server)
+            run.waits_for = outcome.reason if isinstance(outcome, Wait) else ""
+            match outcome:
                 case Wait(reason):
                     self._say_what_was_left_unsaid(release_id)
-                    if reason != release.waiting_for or release.part_of or self.curator.runs[release_id].is_shown:
-                        self._say(release, reason)
-                        self.curator.runs[release_id].is_shown = False
                     if before is ReleaseState.REQUESTED:
+                        self._say(release, reason)
                         self.curator.changes.notify(for_researcher(release_id))  # it hears that a person decides
                     return release
                 case End() as end:
@@ -230,6 +233,7 @@ class CuratorDriver:
             )
             if time.time() > release.request.deadline:
                 own = self.curator.coins.with_debts(own, release_id)
+                release = replace(release, waiting_for=run.waits_for or release.waiting_for)
             others: Others = ()
             # What is decided here alone waits for nobody, unless it was refused before.
             if was_refused or not decides_alone(release, own):

@@ -1,7 +1,7 @@
 """What the RPCs of a curator ask about releases; each answer is checked against what is recorded."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.rpc.parties.identity import Party
 from veiltab.common.rpc.parties.signing import SignedText
 from veiltab.common.storage.database import transaction
-from veiltab.curator.peers.calls import check_study_digest
+from veiltab.curator.peers.calls import MOST_CHANGES_SAID, check_study_digest
 from veiltab.curator.peers.witnesses import own_checkpoint
 from veiltab.curator.planning.checks import check_open_requests, check_request, check_shown_ledger
 from veiltab.curator.progress.progress import (
@@ -265,16 +265,20 @@ class RpcAnswers:
                 self.store.keys.record_key_given(release.part_of or release_id, attribute, researcher)
         return keys
 
-    def progress(self, release_id: str) -> Progress:
-        """Return this curator's progress with a release, with what it signed of its ledger."""
-        signed = own_checkpoint(self.store.connection, self.name, release_id)
-        return self.curator.progress(self.store.releases.release(release_id), signed)
+    def progress(self, release_id: str, peer: str, most: int = MOST_CHANGES_SAID) -> Progress:
+        """Return a release's progress here for a peer, with what is signed of the ledger, and a list of most bytes."""
+        release = self.store.releases.release(release_id)
+        progress = self.curator.progress(release, own_checkpoint(self.store.connection, self.name, release_id))
+        if not (progress.tested and (spec := release.spec) and spec.columns_of(self.name) and spec.columns_of(peer)):
+            return progress
+        changes = self.curator.server_check.changes(spec)
+        return replace(progress, changes=changes) if len(changes) <= most else progress
 
-    def progress_of(self, release_ids: Iterable[str]) -> Iterator[tuple[str, Progress]]:
-        """Yield this curator's progress with some releases, of those that it knows."""
+    def progress_of(self, release_ids: Collection[str], peer: str) -> Iterator[tuple[str, Progress]]:
+        """Yield this curator's progress with some releases for another, of those that it knows."""
         for release_id in release_ids:
-            with suppress(NotFoundError):
-                yield release_id, self.progress(release_id)
+            with suppress(NotFoundError):  # hundreds of lists fit a message, too
+                yield release_id, self.progress(release_id, peer, MOST_CHANGES_SAID // (1 + len(release_ids) // 16))
 
     def shared_indices(self, release_id: str) -> Path:
         """Return the file of the row indices of a release, for a peer.

@@ -245,11 +245,10 @@ class ServerCheck:
         if spec.release_id in self._passed or not spec.columns_of(self._name):
             return True
         receipts = self._store.tests.receipts(spec.release_id)
-        if not receipts or not all(receipt.passed for receipt in receipts):
-            return False
-        if len(receipts) > 1:
+        is_passed = bool(receipts) and all(receipt.passed for receipt in receipts)
+        if is_passed and len(receipts) > 1:
             self._passed.add(spec.release_id)
-        return True
+        return is_passed
 
     def changes(self, spec: TableSpec) -> bytes:
         """Return the list of changed canaries of one's own columns, for another owner.

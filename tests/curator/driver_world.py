@@ -232,6 +232,7 @@ class World:
         """Let alice take her steps; return whether the release has left its state, or is over."""
         stored = self.stored
         after = asyncio.run(self.driver._take_steps(stored, 0.0, cast("Peers", self), cast("ServerLink", self)))
+        self.driver._show_work()
         return after.state is not stored.state or after.state.finished
 
     def state(self) -> ReleaseState:
@@ -239,7 +240,7 @@ class World:
 
     def follow(self) -> None:
         """Let bob do what alice has done."""
-        own = self.answers.progress(ID)
+        own = self.answers.progress(ID, "bob")
         self.bob = replace(
             self.bob,
             spec_digest=own.spec_digest,
@@ -277,7 +278,7 @@ def refuse_toss(world: World, error: Exception = UNREADY, *, asks: bool = True) 
 def carried_to(world: World, state: ReleaseState, request: ReleaseRequest = REQUEST) -> None:
     world.ask(request)
     for _ in range(20):
-        if world.state() is state and (state is not ReleaseState.PLANNED or world.ledger.chain.is_reserved(ID)):
+        if world.state() is state and (state is not ReleaseState.PLANNED or world.ledger.chain.standing(ID)[0]):
             return
         world.follow()
         world.step()

@@ -113,7 +113,7 @@ def test_a_request_is_denied_in_every_state_before_the_charge(terminal: Terminal
         assert terminal.json("deny", "--release", ID, *WHY) == {"release": ID, "denied": []}
         stored = store.releases.release(ID)
         assert (stored.state, stored.failure) == (ReleaseState.DENIED, "a person denied the request")
-        assert not ledger.chain.is_reserved(ID)
+        assert not ledger.chain.standing(ID)[0]
 
 
 def test_the_tosses_that_a_curator_aborted_are_cleared(terminal: Terminal) -> None:

@@ -65,7 +65,7 @@ def test_progress_tells_own_decisions_only(driver: CuratorDriver) -> None:
     assert driver.curator.decisions.own_attributes == {"sex", "age"}
 
     def own(release_id: str = ID) -> Progress:
-        return RpcAnswers(driver.curator).progress(release_id)
+        return RpcAnswers(driver.curator).progress(release_id, "bob")
 
     before = own()
     assert (before.curator, before.decided, before.granted, before.denied) == ("alice", False, frozenset(), frozenset())

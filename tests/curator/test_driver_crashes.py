@@ -207,7 +207,7 @@ def test_a_look_at_a_release_works_out_no_guarantee(world: World, forbid_account
     forbid_accounting()
     assert not world.step()
     assert "has not planned the release yet" in world.stored.waiting_for
-    world.answers.progress(ID)
+    world.answers.progress(ID, "bob")
     assert world.store.releases.releases() == world.store.releases.latest(1) == (world.stored,)
 
 
@@ -237,7 +237,7 @@ def test_without_room_for_its_columns_a_release_is_neither_planned_nor_charged(w
     world.follow()
     assert not world.step()
     assert world.announced == []
-    assert (world.ledger.chain.is_reserved(ID), world.ledger.chain.is_charged(ID)) == (True, False)
+    assert world.ledger.chain.standing(ID) == (True, False)
     disk.free = 2**30
     carried_to(world, ReleaseState.UPLOADING)
 

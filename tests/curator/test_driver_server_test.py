@@ -1,5 +1,6 @@
 """A driver lets the server be tested before any key leaves."""
 
+import asyncio
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,8 +42,8 @@ def test_the_server_is_tested_once_it_has_published(world: World) -> None:
     with refuses(NotReadyError, where="attribute sex"):
         world.answers.receipt(ID, "rosa")
     world.follow()
-    assert world.step()
-    assert world.state() is ReleaseState.READY
+    world.bob = replace(world.bob, changes=asyncio.run(world.changes("bob", ID)))
+    assert (world.step(), world.state(), world.lists_asked) == (True, ReleaseState.READY, 1), "his list was said"
     assert world.keys == [places_key(store.keys.canary_key(ID))]
     assert not encryption.ciphertext("sex").exists()
     assert [list(columns) for columns in world.uploads] == [["sex"]]
@@ -98,7 +99,7 @@ def test_one_s_own_decision_waits_for_no_other_curator(world: World) -> None:
     driver.curator.store.releases.add(request_with(sample=400), 1)
     world.is_bob_there = False
     assert not world.step()
-    assert world.answers.progress(ID).decided
+    assert world.answers.progress(ID, "bob").decided
     assert world.state() is ReleaseState.REQUESTED, "nothing is approved before all have shown the same request"
     world.is_bob_there = True
     assert world.step()
@@ -114,7 +115,7 @@ def test_without_room_for_what_it_sends_the_server_is_not_asked_for_canaries(wor
     assert "curator alice: this party's disk is full but for" in world.stored.waiting_for
     disk.free = 2**30
     assert not world.step()
-    assert world.answers.progress(ID).tested
+    assert world.answers.progress(ID, "bob").tested
     disk.free = LEAST_RESERVE
     world.curator.room.keep("another", 0)
 
@@ -183,7 +184,7 @@ def test_noise_that_is_right_in_each_column_but_not_in_both_ends_the_release(wor
     assert world.step()
     check_ended_without_keys(world, "it did not add the noise of the release: all columns together fail: ")
     assert [(one.tester, one.passed) for one in world.store.tests.receipts(ID)] == [("alice", True), ("", False)]
-    assert not world.answers.progress(ID).tested
+    assert not world.answers.progress(ID, "bob").tested
 
 
 @pytest.mark.parametrize("refusal", [AWAY, NotReadyError("has not tested the server yet", where="curator bob")])
@@ -289,7 +290,7 @@ def test_what_a_crash_left_of_an_ended_release_is_erased_later(world: World, sta
 def test_an_end_gives_the_reservation_back_at_once(world: World) -> None:
     carried_to(world, ReleaseState.PLANNED)
     world.store.releases.end(ID, ReleaseState.EXPIRED, "why")
-    assert (world.ledger.chain.is_reserved(ID), world.ledger.budget.remaining) == (False, Decimal(1))
+    assert (world.ledger.chain.standing(ID)[0], world.ledger.budget.remaining) == (False, Decimal(1))
 
 
 def test_what_a_person_denied_while_it_was_being_reserved_is_given_back(world: World) -> None:

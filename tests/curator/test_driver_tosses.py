@@ -37,10 +37,10 @@ def test_a_charge_and_the_commitment_to_a_share_of_the_coin_are_one_record(world
             world.step()
     assert not driver.curator.ledger.chain.is_charged(ID)
     assert driver.curator.store.coins.own_share(coin, b"") == b""  # none was kept
-    assert not world.answers.progress(ID).commitment
+    assert not world.answers.progress(ID, "bob").commitment
     assert world.step()
     share = driver.curator.store.coins.own_share(coin, b"")
-    assert world.answers.progress(ID).commitment == commitment(coin, "alice", share)
+    assert world.answers.progress(ID, "bob").commitment == commitment(coin, "alice", share)
 
 
 def test_what_another_curator_committed_to_with_its_charge_goes_into_the_toss(world: World) -> None:
@@ -144,4 +144,4 @@ def test_nothing_is_paid_for_with_a_curator_that_aborts_tosses_until_a_person_cl
         )
     )
     asyncio.run(world.driver.executor._reserve(spec, Stage()))
-    assert world.ledger.chain.is_reserved("f" * 32)
+    assert world.ledger.chain.standing("f" * 32)[0]

@@ -1,13 +1,14 @@
 """What curators tell each other when they meet, and what the others say of a release."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 from unittest.mock import Mock
 
 import pytest
 
 from tests.conftest import refuses, request_with, reserve, spec_with
 from tests.curator.told_curators import ID, Village, said_of, village_fixture  # noqa: F401 - fixtures
+from tests.made_receipts import made_tests
 from veiltab.common.errors import IntegrityError, InvalidInputError, NotReadyError, VeiltabError
 from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
@@ -73,9 +74,7 @@ def test_an_invented_ledger_is_refused_and_not_remembered(village: Village, show
 
 
 def test_progress_of_the_others(village: Village) -> None:
-    unknown = said_of(village, ID)[ID]
-    assert isinstance(unknown, NotReadyError)
-    assert str(unknown) == "curator bob: has not received the request yet"
+    assert str(said_of(village, ID)[ID]) == "curator bob: has not received the request yet"
     for name in ("bob", "carol"):
         village.parts[name].store.releases.add(request_with(), 1)
     village.parts["bob"].store.releases.set_planned(release_of(spec_with()))
@@ -83,25 +82,26 @@ def test_progress_of_the_others(village: Village) -> None:
     village.parts["carol"].store.releases.set_state(ID, ReleaseState.FAILED, "why")
     answers = said_of(village, ID, "f" * 32)
     assert isinstance(answers["f" * 32], NotReadyError)
-    bob, carol = answers[ID], said_of(village, ID, curator="carol")[ID]
-    assert isinstance(bob, Progress)
-    assert isinstance(carol, Progress)
+    bob, carol = (cast("Progress", one) for one in (answers[ID], said_of(village, ID, curator="carol")[ID]))
     assert (bob.curator, bob.state, bob.decided) == ("bob", ReleaseState.REQUESTED, False)
     assert (bob.spec_digest, bob.reserved, bob.charged) == (spec_with().digest(), True, False)
     assert (carol.curator, carol.state, carol.failure, carol.decided) == ("carol", ReleaseState.FAILED, "why", True)
 
 
 def test_the_others_hear_what_the_server_stated(village: Village) -> None:
-    stated = PublicationDigests(columns={"age": b"a" * 32, "wage": b"w" * 32})
-    store = village.parts["bob"].store
+    stated, store = PublicationDigests(columns={"age": b"a" * 32, "wage": b"w" * 32}), village.parts["bob"].store
     store.releases.add(request_with(), 1)
     store.releases.set_planned(release_of(spec_with()))
     store.tests.record_publication(ID, stated)
     for state, told in ((ReleaseState.UPLOADING, b""), (ReleaseState.PERTURBING, stated.digest())):
         store.releases.set_state(ID, state)
-        answer = said_of(village, ID)[ID]
-        assert isinstance(answer, Progress)
-        assert answer.publication == told
+        assert cast("Progress", said_of(village, ID)[ID]).publication == told
+    answers, listed = RpcAnswers(village.parts["bob"]), bytes(100)
+    assert not answers.progress(ID, "alice").changes
+    store.tests.set_receipt(ID, made_tests(spec_with()).receipts("bob")[0], listed, {})
+    assert cast("Progress", said_of(village, ID)[ID]).changes == listed
+    assert not answers.progress(ID, "carol").changes, "she has no columns in the release"
+    assert not dict(answers.progress_of((ID, *["f" * 32] * 5000), "alice"))[ID].changes, "a message is not too long"
 
 
 def test_other_refusals_stay_what_they_are(village: Village) -> None:

@@ -78,7 +78,7 @@ def test_ten_tenths_fit_a_budget_of_one_exactly(store: CuratorStore) -> None:
     assert (ledger.budget.spent, ledger.budget.remaining) == (Decimal(1), Decimal(0))
     with pytest.raises(BudgetExceededError, match=r"of the budget of 1 there is 0.000000 left"):
         reserve(ledger, spec_with(release_id=name(11), epsilon=Decimal("0.000001")))
-    assert not ledger.chain.is_reserved(name(11))
+    assert not ledger.chain.standing(name(11))[0]
 
 
 def test_what_is_reserved_is_not_there_for_others(store: CuratorStore) -> None:
@@ -89,7 +89,7 @@ def test_what_is_reserved_is_not_there_for_others(store: CuratorStore) -> None:
         reserve(ledger, spec_with(release_id=name(2), epsilon=Decimal("0.5")))
     ledger.cancel(name(1))
     reserve(ledger, spec_with(release_id=name(2), epsilon=Decimal("0.5")))
-    assert (ledger.chain.is_reserved(name(1)), ledger.chain.is_reserved(name(2))) == (False, True)
+    assert (ledger.chain.standing(name(1))[0], ledger.chain.standing(name(2))[0]) == (False, True)
 
 
 def test_steps_repeat_without_harm(store: CuratorStore) -> None:
@@ -107,8 +107,7 @@ def test_steps_repeat_without_harm(store: CuratorStore) -> None:
         Decimal("0.4"),
         1,
     )
-    assert ledger.chain.is_charged(spec.release_id)
-    assert not ledger.chain.is_reserved(spec.release_id)
+    assert ledger.chain.standing(spec.release_id) == (False, True)
 
 
 def test_what_is_reserved_for_others_may_still_be_had(store: CuratorStore) -> None:

@@ -21,7 +21,7 @@ from veiltab.common.rpc.parties.identity import Role
 N, CANARIES = 1500, 600
 KEPT = {"certificate", "histogram.bin"}
 RELEASES = 5
-CURATORS = {"rpc": 8.0, "write": 36.0, "fsync": 6.5, "call": 15_300.0}
+CURATORS = {"rpc": 4.0, "write": 31.0, "fsync": 4.5, "call": 11_900.0}
 WORK = {
     ALICE: CURATORS,
     BOB: CURATORS,

@@ -203,7 +203,7 @@ class FollowProgressResponse(_message.Message):
     def __init__(self, releases: _Optional[_Iterable[_Union[ReleaseProgress, _Mapping]]] = ..., unknown: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ReleaseProgress(_message.Message):
-    __slots__ = ("release_id", "state", "decided", "granted", "denied", "spec_digest", "reserved", "charged", "sample_check", "failure", "tested", "commitment", "publication", "request_digest", "considered", "checkpoint", "uploaded")
+    __slots__ = ("release_id", "state", "decided", "granted", "denied", "spec_digest", "reserved", "charged", "sample_check", "failure", "tested", "commitment", "publication", "request_digest", "considered", "checkpoint", "uploaded", "changes")
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     DECIDED_FIELD_NUMBER: _ClassVar[int]
@@ -221,6 +221,7 @@ class ReleaseProgress(_message.Message):
     CONSIDERED_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     UPLOADED_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
     release_id: str
     state: _release_pb2.ReleaseState
     decided: bool
@@ -238,4 +239,5 @@ class ReleaseProgress(_message.Message):
     considered: bool
     checkpoint: bytes
     uploaded: bool
-    def __init__(self, release_id: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., decided: bool = ..., granted: _Optional[_Iterable[str]] = ..., denied: _Optional[_Iterable[str]] = ..., spec_digest: _Optional[bytes] = ..., reserved: bool = ..., charged: bool = ..., sample_check: _Optional[bytes] = ..., failure: _Optional[str] = ..., tested: bool = ..., commitment: _Optional[bytes] = ..., publication: _Optional[bytes] = ..., request_digest: _Optional[bytes] = ..., considered: bool = ..., checkpoint: _Optional[bytes] = ..., uploaded: bool = ...) -> None: ...
+    changes: bytes
+    def __init__(self, release_id: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., decided: bool = ..., granted: _Optional[_Iterable[str]] = ..., denied: _Optional[_Iterable[str]] = ..., spec_digest: _Optional[bytes] = ..., reserved: bool = ..., charged: bool = ..., sample_check: _Optional[bytes] = ..., failure: _Optional[str] = ..., tested: bool = ..., commitment: _Optional[bytes] = ..., publication: _Optional[bytes] = ..., request_digest: _Optional[bytes] = ..., considered: bool = ..., checkpoint: _Optional[bytes] = ..., uploaded: bool = ..., changes: _Optional[bytes] = ...) -> None: ...
