@@ -103,15 +103,15 @@ async def streamed(pieces: Iterator[Chunk], total: int, offset: int) -> AsyncIte
         await asyncio.sleep(0)
 
 
-def chunk_messages(data: bytes | memoryview, offset: int = 0) -> Iterator[Chunk]:
+def chunk_messages(data: bytes, offset: int = 0) -> Iterator[Chunk]:
     """Yield the chunks of some bytes from byte `offset` on; raise InvalidInputError if it lies beyond them."""
     check_offset(offset, len(data))
     for start in range(offset, len(data), CHUNK):
-        yield chunk_of(start, bytes(data[start : start + CHUNK]))
+        yield chunk_of(start, data[start : start + CHUNK])
 
 
-def file_chunks(path: Path, offset: int = 0, *, has_digests: bool = True) -> Iterator[Chunk]:
-    """Yield the chunks of a file from byte `offset` on.
+def file_chunks(path: Path, offset: int = 0, *, part: slice | None = None, has_digests: bool = True) -> Iterator[Chunk]:
+    """Yield the chunks of a file, or of a part of its bytes, from byte `offset` of that on.
 
     Raises:
         NotFoundError: there is no such file.
@@ -122,9 +122,10 @@ def file_chunks(path: Path, offset: int = 0, *, has_digests: bool = True) -> Ite
     except FileNotFoundError:
         raise NotFoundError("a file to be sent is not there", where=path.name) from None
     with file:
-        check_offset(offset, path.stat().st_size)
-        file.seek(offset)
-        while data := file.read(CHUNK):
+        first, end = (0, path.stat().st_size) if part is None else (part.start, part.stop)
+        check_offset(offset, end - first)
+        file.seek(first + offset)
+        while data := file.read(min(CHUNK, end - first - offset)):
             yield chunk_of(offset, data, has_digest=has_digests)
             offset += len(data)
 

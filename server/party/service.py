@@ -16,7 +16,7 @@ from veiltab.common.release.messages.witness import ledger_from_proto, ledger_to
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.certificates.statement import Statement, published_columns
-from veiltab.common.rpc.chunks import CHUNK, ShortChunks, chunk_messages, data_of, streamed
+from veiltab.common.rpc.chunks import CHUNK, ShortChunks, data_of, file_chunks, streamed
 from veiltab.common.rpc.parties.identity import Identity, Party, utc_now
 from veiltab.common.rpc.parties.signing import signed, signed_to_proto
 from veiltab.common.rpc.waiting.changes import offered_seconds
@@ -184,17 +184,18 @@ class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):
     async def FetchColumn(
         self, request: server_release_pb2.FetchColumnRequest, context: Context
     ) -> AsyncIterator[server_release_pb2.FetchColumnResponse]:
-        data = await self._releases.look_up(
-            self._releases.published_column, request.release_id, request.attribute, caller(context).name
-        )
-        size = len(data) - request.offset
-        with step("send column", release_id=request.release_id, attribute=request.attribute, size=size):
-            async for total, chunk in streamed(chunk_messages(data, request.offset), len(data), request.offset):
-                yield server_release_pb2.FetchColumnResponse(total=total, chunk=chunk)
+        asked = request.release_id, request.attribute, caller(context).name
+        path, part = await self._releases.look_up(self._releases.published_column, *asked)
+        chunks, total = file_chunks(path, request.offset, part=part), part.stop - part.start
+        with step("send column", release_id=asked[0], attribute=request.attribute, size=total - request.offset):
+            async for whole, chunk in streamed(chunks, total, request.offset):
+                yield server_release_pb2.FetchColumnResponse(total=whole, chunk=chunk)
 
     async def FetchPlaces(
         self, request: server_release_pb2.FetchPlacesRequest, context: Context
     ) -> AsyncIterator[server_release_pb2.FetchPlacesResponse]:
-        data = await self._releases.look_up(self._releases.sampled_places, request.release_id, caller(context).name)
-        async for total, chunk in streamed(chunk_messages(data, request.offset), len(data), request.offset):
+        asked = request.release_id, caller(context).name
+        path, part = await self._releases.look_up(self._releases.sampled_places, *asked)
+        chunks = file_chunks(path, request.offset, part=part)
+        async for total, chunk in streamed(chunks, part.stop - part.start, request.offset):
             yield server_release_pb2.FetchPlacesResponse(total=total, chunk=chunk)

@@ -86,7 +86,7 @@ def _write_columns(store: ServerStore, spec: TableSpec, path: Path, stage: Stage
         for column in spec.columns
     ]
     sizes = [column.size for column in spec.columns]
-    secret, layout = store.noise_secret(spec), _layout(spec)
+    secret, layout = store.noise_secret(spec), layout_of(spec)
     stream = CipherStream(derive(secret, "noise"))
     salt = derive(secret, "salt")
     digests = {column.attribute: hashlib.sha256(salt) for column in spec.columns}
@@ -123,7 +123,7 @@ def _sampled_places(spec: TableSpec, key: bytes, file: BinaryIO) -> NDArray[np.i
     return mapped_array(Path(file.name), "<i8")
 
 
-def _layout(spec: TableSpec) -> Mapping[str, slice]:
+def layout_of(spec: TableSpec) -> Mapping[str, slice]:
     """Return where the published columns of a release lie in their file, behind the places if the server samples."""
     lengths = {PLACES: PLACE_BYTES * spec.published_rows} if spec.sampling.is_by_server else {}
     lengths |= {column.attribute: column.byte_length(spec.published_rows) for column in spec.columns}
@@ -141,7 +141,7 @@ def published_parts(path: Path, spec: TableSpec) -> Mapping[str, NDArray[np.uint
         IntegrityError: it has another length.
     """
     try:
-        whole, layout = mapped_array(path, np.uint8), _layout(spec)
+        whole, layout = mapped_array(path, np.uint8), layout_of(spec)
     except FileNotFoundError:
         raise NotFoundError("the published columns are not here", where=f"release {spec.release_id}") from None
     if len(whole) != max(part.stop for part in layout.values()):

@@ -2,16 +2,14 @@
 
 import hashlib
 from collections.abc import Mapping
-
-import numpy as np
-from numpy.typing import NDArray
+from pathlib import Path
 
 from veiltab.common.errors import DeniedError, NotFoundError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.chunks import CHUNK
 from veiltab.server.records.session import Session, check_owner
 from veiltab.server.records.store import ServerStore
-from veiltab.server.release.perturbation import PLACES, published_parts
+from veiltab.server.release.perturbation import PLACES, layout_of, published_parts
 
 
 class Publications:
@@ -38,30 +36,27 @@ class Publications:
         if session.state is not ReleaseState.READY or not session.spec.sampling.is_by_server:
             return b""
         digest = hashlib.sha256(session.salt)
-        digest.update(self._parts(session)[PLACES].data)
+        digest.update(published_parts(self._store.published_file(session), session.spec)[PLACES].data)
         return digest.digest()
 
-    def published_column(self, release_id: str, attribute: str, researcher: str) -> memoryview:
-        """Return the bytes of a perturbed column that a researcher may have."""
+    def published_column(self, release_id: str, attribute: str, researcher: str) -> tuple[Path, slice]:
+        """Return the file of a perturbed column that a researcher may have, and its bytes there."""
         session = self._store.session(release_id)
         session.check_readable(researcher)
-        return self._parts(session)[session.spec.column(attribute).attribute].data
+        return self._store.published_file(session), layout_of(session.spec)[session.spec.column(attribute).attribute]
 
     def short_columns_of(self, session: Session) -> Mapping[str, bytes]:
         """Return attribute -> perturbed column of a published release; nothing if together they exceed a chunk."""
         columns, rows = session.spec.columns, session.spec.published_rows
         if session.state is not ReleaseState.READY or sum(one.byte_length(rows) for one in columns) > CHUNK:
             return {}
-        parts = self._parts(session)
+        parts = published_parts(self._store.published_file(session), session.spec)
         return {one.attribute: parts[one.attribute].tobytes() for one in columns}
 
-    def sampled_places(self, release_id: str, researcher: str) -> memoryview:
-        """Return the bytes of the places that the server sampled, for the researcher whose release it is."""
+    def sampled_places(self, release_id: str, researcher: str) -> tuple[Path, slice]:
+        """Return the file of the places that the server sampled, and their bytes there."""
         session = self._store.session(release_id)
         session.check_readable(researcher)
         if not session.spec.sampling.is_by_server:
             raise NotFoundError("the server did not sample this release", where=f"release {release_id}")
-        return self._parts(session)[PLACES].data
-
-    def _parts(self, session: Session) -> Mapping[str, NDArray[np.uint8]]:
-        return published_parts(self._store.published_file(session), session.spec)
+        return self._store.published_file(session), layout_of(session.spec)[PLACES]

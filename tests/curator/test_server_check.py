@@ -219,9 +219,8 @@ def test_a_column_of_several_holders_is_tested_by_each_of_them(
     if passes:
         asyncio.run(check.run(spec, server, alice.encryption, carol))
         assert alice.receipt.passed
-        places = curators_noise(spec, SEED).places.all()
         left, whole = (read(path, 2) for path in (alice.encryption.canaries("sex"), alice.encryption.ciphertext("sex")))
-        assert np.array_equal(left, whole[places]), "carol may not have it yet"
+        assert np.array_equal(left, whole[curators_noise(spec, SEED).places.all()]), "carol may not have it yet"
         return
     with pytest.raises(IntegrityError, match=r"^server cloud, or curator carol with its part: it did not add"):
         asyncio.run(check.run(spec, server, alice.encryption, carol))
