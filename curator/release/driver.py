@@ -197,6 +197,7 @@ class CuratorDriver:
                 case Step(leads_to=state) as step:
                     if state is not before:  # else there is more to do in this state
                         self.store.releases.set_state(release_id, state, seconds=_leave(release, entered))
+                        run.shown = ""
             release = self._changed(release_id, step)
         return release
 

@@ -200,6 +200,17 @@ def test_a_release_says_what_is_done_for_it_instead_of_what_it_waited_for(world:
     assert said == [bob, bob, encrypting, "not now", "not now", encrypting, "not now"]
 
 
+def test_the_same_wait_is_recorded_in_each_state(world: World) -> None:
+    carried_to(world, ReleaseState.UPLOADING)
+    for state in (ReleaseState.UPLOADING, ReleaseState.PERTURBING):
+        world.follow()
+        world.refusal = UnavailableError("not now")
+        assert not world.step()
+        assert (world.stored.state, world.stored.waiting_for) == (state, "not now")
+        world.refusal, world.bob = None, replace(world.bob, tested=True)
+        assert world.step()
+
+
 def test_a_look_at_a_release_works_out_no_guarantee(world: World, forbid_accounting: Callable[[], None]) -> None:
     carried_to(world, ReleaseState.PLANNED, request_with(sample=400, delta=Decimal("1e-6")))
     world.store.releases.set_planned(release_of(spec_with(sample=400, delta=Decimal("1e-6"))))

@@ -240,13 +240,8 @@ def crash(*_: object, **__: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize(
-    ("step", "noise"),
-    [
-        *((step, noise) for step in ("record_publication", "set_receipt", "set_state") for noise in (0.0, 1.0)),
-        ("forget_ciphertext", 1.0),
-    ],
-)
+@pytest.mark.parametrize("step", ["record_publication", "set_receipt", "forget_ciphertext", "set_state"])
+@pytest.mark.parametrize("noise", [0.0, 1.0])
 def test_a_test_that_a_crash_cut_off_is_made_again_with_the_same_result(world: World, step: str, noise: float) -> None:
     carried_to(world, ReleaseState.PERTURBING, request_with(**NOISY))
     world.follow()
@@ -254,8 +249,8 @@ def test_a_test_that_a_crash_cut_off_is_made_again_with_the_same_result(world: W
     world.noise = noise
     owners = {"forget_ciphertext": ColumnEncryption, "set_state": world.store.releases, "end": world.store.releases}
     with world.patch.context() as broken:
-        if step == "set_state" and not noise:
-            step = "end"
+        if not noise:
+            step = {"forget_ciphertext": "set_receipt", "set_state": "end"}.get(step, step)
         broken.setattr(owners.get(step, world.store.tests), step, crash)
         with pytest.raises(KeyboardInterrupt):
             world.step()

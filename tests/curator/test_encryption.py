@@ -234,13 +234,11 @@ def test_noise_and_canaries_lie_under_the_pad(
         store.keys.spend_keys("f" * 32, "age", b"digest", keys[0])
 
 
-def test_one_key_never_serves_both_uses(
-    store: CuratorStore, encryption: ColumnEncryption, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_key_never_serves_both_uses(encryption: ColumnEncryption, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("veiltab.curator.columns.encryption.os", SimpleNamespace(urandom=bytes))
     with refuses(ConflictError, where="attribute sex"):
         encrypt(encryption, "sex", SYMBOLS, 5, Pad.CHACHA20, NOISE)
-    assert store.keys.pad(ID, "sex") is None
+    assert encryption._store.keys.pad(ID, "sex") is None
 
 
 @BOTH
