@@ -82,7 +82,7 @@ def rows_in_another_order() -> Iterator[None]:
 @contextmanager
 def a_seed_before_its_price() -> Iterator[None]:
     """Toss for the sample although not every curator has charged."""
-    with patch.object(progress, "_lacking", lambda *_: None), patch.object(Chain, "is_charged", lambda *_: True):
+    with patch.object(progress, "_lacking", lambda *_: None), patch.object(Chain, "standing", lambda *_: (False, True)):
         yield
 
 
