@@ -14,10 +14,10 @@ N, CANARIES = 1500, 600
 
 
 NO_LIST = """
-from veiltab.curator.release.rpc_answers import RpcAnswers
+from veiltab.curator.release.server_check import ServerCheck
 from veiltab.deploy.cli import main
 
-RpcAnswers.changes_of_canaries = lambda *_: b"none"
+ServerCheck.changes = lambda *_: b"none"
 main()
 """
 """`veiltab` whose curator states no list of changed canaries."""

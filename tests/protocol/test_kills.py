@@ -107,7 +107,7 @@ LONG = [
             "veiltab.curator.records.keys:Keys.spend_shared_keys:1",
             "veiltab.curator.records.server_tests:ServerTests.record_publication:1",
             "veiltab.curator.records.server_tests:ServerTests.set_receipt:1",
-            "veiltab.curator.release.rpc_answers:RpcAnswers.changes_of_canaries:1",
+            "veiltab.curator.release.server_check:ServerCheck.changes:1",
             f"{TESTS}.set_joint_receipt:1",
             "veiltab.curator.columns.encryption:ColumnEncryption.forget_ciphertext:1",
         )
