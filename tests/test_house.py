@@ -22,7 +22,7 @@ from tests.rooms import DEMO, rooms
 
 ROOT = Path(__file__).parents[1]
 MOST_LINES, MOST_TEST_LINES, MOST_METHODS, MOST_IMPORTS = 400, 500, 30, 20
-MOST_LOADED, MOST_CODE, MOST_TEST_CODE, MOST_NOQA = 36_993, 45_703, 60_427, 312
+MOST_LOADED, MOST_CODE, MOST_TEST_CODE, MOST_NOQA = 36_991, 45_692, 60_427, 312
 """Lines that a release loads, code lines of product and tests, exceptions to rules of style: they may fall."""
 
 MOST_COMMANDS, MOST_OPTIONS = 55, 376
