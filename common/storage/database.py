@@ -100,8 +100,8 @@ class Database(sqlite3.Connection):
         with self.turn:
             # As named_in_errors does, which would take as long as a short statement itself.
             try:
-                if self._is_set_durable is not self._is_durable and not args[0].startswith("SELECT "):
-                    self._set_durability()
+                if self._is_set_durable is not self._is_durable:
+                    self._set_durability(args[0])
                 rows = FetchedRows(cursor := super().execute(*args))
             except (OSError, sqlite3.OperationalError) as error:
                 error.add_note(str(self._path))
@@ -112,14 +112,15 @@ class Database(sqlite3.Connection):
     def executemany(self, *args: Any) -> FetchedRows:  # type: ignore[override]  # noqa: ANN401 - as above
         """Run a statement many times once no other thread is in a transaction."""
         with self.turn, named_in_errors(self._path):
-            self._set_durability()
+            if self._is_set_durable is not self._is_durable:
+                self._set_durability(args[0])
             rows = FetchedRows(cursor := super().executemany(*args))
             rows.rowcount = cursor.rowcount
             return rows
 
-    def _set_durability(self) -> None:
-        """Have SQLite wait for the disk, or not, as the next change has to."""
-        if not (self._is_set_durable is self._is_durable or self.in_transaction):
+    def _set_durability(self, statement: str) -> None:
+        """Have SQLite wait for the disk, or not, as the change has to that a statement may be."""
+        if not (self.in_transaction or statement.startswith("SELECT ")):
             super().execute(f"PRAGMA synchronous = {'FULL' if self._is_durable else 'NORMAL'}").fetchall()
             self._is_set_durable = self._is_durable  # and not where it was refused
 

@@ -91,12 +91,11 @@ class ColumnEncryption:
                 chunks = self._ciphertext(column, pad, key, replacement_key, noise)
                 digest = self._write(column.attribute, chunks, advance)
             made.append((column.attribute, digest, key, replacement_key))
-        if not made:
-            return
-        sync_folder(self._folder)
-        with transaction(self._store.connection):
-            for attribute, digest, *keys in made:
-                self._store.keys.spend_keys(self._release_id, attribute, digest, *keys)
+        if made:
+            sync_folder(self._folder)
+            with transaction(self._store.connection):
+                for attribute, digest, *keys in made:
+                    self._store.keys.spend_keys(self._release_id, attribute, digest, *keys)
 
     def _is_encrypted(self, column: PlainColumn) -> bool:
         done = self._store.keys.pad(self._release_id, column.attribute)

@@ -173,11 +173,11 @@ class RpcAnswers:
         if holder not in release.planned_spec.column(attribute).holders:
             raise DeniedError("this is for those who hold the column", where=f"curator {holder}")
         path = self.curator.encryption(release_id).canaries(attribute)
-        if not path.exists() and not release.state.finished:
-            raise NotReadyError("has not heard what the server published yet", where=f"curator {self.name}")
-        if not path.exists():
+        if path.exists():
+            return path
+        if release.state.finished:
             raise NotFoundError("the ciphertext of the canaries is deleted", where=f"curator {self.name}")
-        return path
+        raise NotReadyError("has not heard what the server published yet", where=f"curator {self.name}")
 
     def changes_of_canaries(self, release_id: str, owner: str) -> bytes:
         """Return the list of changed canaries of one's own columns, for another owner of columns of the release.

@@ -123,14 +123,13 @@ def changed_canaries(
     for part in row_slices(published.count):
         places, numbers = orders.places[part], part if published.numbers is None else published.numbers[part]
         symbols = [published.symbols[column.attribute][part] for column in columns]
-        own = [
-            add_holders([whole[places], *(some[numbers] for some in parts)], column.size)
-            for column, (whole, *parts) in zip(columns, sent, strict=True)
-        ]
-        for column, ciphertext in zip(columns, own, strict=True):
-            if ciphertext.max(initial=0) >= column.size:
+        ciphertexts = list[Symbols]()
+        for column, (whole, *others) in zip(columns, sent, strict=True):
+            parts = [whole[places], *(some[numbers] for some in others)]
+            if max(one.max(initial=0) for one in parts) >= column.size:  # a sum of parts would hide it
                 raise IntegrityError("the ciphertext is damaged", where=f"attribute {column.attribute}")
-        collector.compare(part.start, symbols, own)
+            ciphertexts.append(add_holders(parts, column.size))
+        collector.compare(part.start, symbols, ciphertexts)
     return collector
 
 

@@ -74,7 +74,7 @@ class Binomial(_Law):
     @cached_property
     def moments(self) -> tuple[int, int, int]:
         """Those of n p and n p (1 - p)."""
-        return self.trials * self.hits, self.trials * self.hits * (self.unit - self.hits), self.unit
+        return binomial_moments(self.trials, self.hits, self.unit)
 
     def ln(self, count: int) -> Decimal:
         """Return ln P(X = count)."""
@@ -97,6 +97,11 @@ class Binomial(_Law):
     def ratio(self, count: int) -> tuple[int, int]:
         """Return P(X = count - 1) / P(X = count), numerator and denominator."""
         return count * (self.unit - self.hits), (self.trials - count + 1) * self.hits
+
+
+def binomial_moments(trials: int, hits: int, unit: int) -> tuple[int, int, int]:
+    """Return the moments of Bin(n, hits / unit)."""
+    return trials * hits, trials * hits * (unit - hits), unit
 
 
 @dataclass(frozen=True)

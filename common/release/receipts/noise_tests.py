@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
-from itertools import combinations, groupby, repeat
+from itertools import combinations, groupby
 from math import gcd, inf, prod
 from operator import itemgetter
 
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.canaries import CanaryPlaces, Listing, Places
-from veiltab.common.core.numbers.counts import Binomial, CountLaw, Runs, runs_moments
+from veiltab.common.core.numbers.counts import Binomial, CountLaw, Runs, binomial_moments, runs_moments
 from veiltab.common.core.symbols import row_slices
 from veiltab.common.dataclass import dataclass, field
 from veiltab.common.release.receipts.canary_changes import CanaryChanges
@@ -76,13 +76,10 @@ def surprises(family: Family, tests: Counted) -> dict[str, float]:
 
     Whole numbers up to the division, which is rounded once: every party has the same.
     """
+    moments = runs_moments if family is Family.RUNS else binomial_moments
     found, least = dict[str, float](), 0 if family.is_one_sided else -inf
     for name, (count, numbers) in tests.items():
-        if family is Family.RUNS:
-            mean, variance, unit = runs_moments(*numbers)
-        else:
-            trials, hits, unit = numbers
-            mean, variance = trials * hits, trials * hits * (unit - hits)
+        mean, variance, unit = moments(*numbers)
         distance = max(count * unit - mean, least)
         found[name] = distance**2 / variance if variance else distance and inf
     return found
@@ -344,7 +341,8 @@ def _seen(values: Numbers, most: int, cells: int) -> tuple[int, tuple[int, int, 
 
 def _of_places(changes: CanaryChanges, orders: CanaryOrders, some: Fraction) -> Counted:
     counts, (names, _) = orders.classes(np.asarray(orders.places[changes.numbers])), _classes()
-    laws = zip(orders.all_classes, *map(repeat, some.as_integer_ratio()), strict=False)
+    hits, unit = some.as_integer_ratio()
+    laws = [(among, hits, unit) for among in orders.all_classes]
     return dict(zip(names, zip(counts, laws, strict=True), strict=True))
 
 

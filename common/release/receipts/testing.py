@@ -8,7 +8,6 @@ from functools import lru_cache
 from itertools import combinations
 from math import prod
 
-from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.numbers.counts import Binomial, CountLaw, accepted, is_accepted, likely_distance
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
 from veiltab.common.release.receipts.canary_changes import CanaryChanges, joined, lists_digest
@@ -106,8 +105,7 @@ def tested_columns(spec: TableSpec, tester: str) -> tuple[Column, ...]:
 
 def change_probability(spec: TableSpec, columns: Sequence[Column]) -> Fraction:
     """Return p = r_s (1 - 1/K), exactly; K the cells of the columns."""
-    cells = prod([column.size for column in columns])
-    return Fraction(spec.server_replacement * (cells - 1), UNIT * cells)
+    return _replacement(spec) * (1 - Fraction(1, prod(column.size for column in columns)))
 
 
 def level_of(spec: TableSpec, tester: str) -> Decimal:
@@ -209,4 +207,4 @@ def _expected(law: CountLaw) -> tuple[Decimal, Decimal]:
 
 
 def _replacement(spec: TableSpec) -> Fraction:
-    return Fraction(spec.server_replacement, UNIT)
+    return 1 - spec.server_mechanism.retention
